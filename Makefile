@@ -1,0 +1,45 @@
+# Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
+.DEFAULT_GOAL := help
+.PHONY: help setup check lint types test fmt demo bench docs clean
+
+PYTHON ?= python3
+BIN    := .venv/bin
+
+help:            ## list the targets
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+.venv/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+setup: .venv/.ready ## make .venv with the tested set of packages
+
+check: lint types test ## everything CI runs: lint, types, tests
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## mypy, strict, on src
+	$(BIN)/mypy
+
+test: setup ## all tests; every `raise` must be run by one
+	$(BIN)/pytest --cov --cov-report=json --cov-report=
+	$(BIN)/python tests/architecture/raises.py coverage.json
+
+fmt: setup ## format, and mend what ruff can mend
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+demo: setup ## see attention learn to reverse a sequence, about a minute
+	$(BIN)/python examples/reverse.py
+
+bench: setup ## measure the fused paths against their written-out twins
+	$(BIN)/python bench/fused.py
+
+docs: setup ## regenerate docs/reference from the code
+	$(BIN)/python docs/generate.py
+
+clean: ## remove what the targets made
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage coverage.json
