@@ -1,0 +1,1 @@
+"""Sequences to numbers: vocabularies and tokenizers. Nothing here imports torch."""
