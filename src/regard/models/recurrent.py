@@ -1,0 +1,256 @@
+"""Recurrent encoder and decoders. The three decoders differ in when they look at the source:
+
+- `ContextDecoder`: never again. The encoder's last state is all it gets (Sutskever et al., 2014).
+- `BahdanauDecoder`: before each step, from the *previous* state; the context goes into the cell.
+- `LuongDecoder`: after each step, from the *current* state; the context goes towards the output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.models.generator import Encoded
+from regard.nn import masks
+from regard.nn.attention import Attention, Memory
+from regard.nn.chain import Chain
+from regard.nn.embeddings import Embedding, Output
+from regard.nn.linear import linear
+from regard.nn.observe import UNOBSERVED, Observer
+from regard.nn.recurrent import CellState, Stack
+from regard.nn.state import State
+
+Cells = tuple[CellState, ...]  # one a layer
+
+
+class RecurrentEncoder(nn.Module):
+    """Reads a source through a stack of recurrent layers.
+
+    Reversed, the source is read back to front, so that its first words are fresh in memory when the
+    decoder writes its first words (Sutskever et al., 2014); the states still come out in source order.
+    """
+
+    def __init__(self, embedding: Embedding, stack: Stack, *, reverse: bool = False, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.reverse = reverse
+        self.dropout = nn.Dropout(dropout)
+
+    @property
+    def width(self) -> int:
+        return self.stack.width
+
+    def forward(self, source: Tensor, mask: Tensor, observer: Observer = UNOBSERVED) -> Encoded:
+        order = masks.reverse(source, mask) if self.reverse else source
+        x = observer.see("embedded", self.dropout(self.embedding(order)))
+        states, final = self.stack(x, None, mask, observer)
+        states = masks.reverse(states, mask) if self.reverse else states
+        return Encoded(observer.see("states", self.dropout(states)), mask, final)
+
+
+class Bridge(nn.Module):
+    """The encoder's last states, made to fit the decoder: ``s_0 = tanh(W h_last + b)``, ``c_0 = W' c_last + b'``.
+
+    Needed where the two differ in width, as after a bidirectional encoder.
+    """
+
+    def __init__(self, depth: int, inputs: int, outputs: int, *, has_cell: bool) -> None:
+        super().__init__()
+        self.hidden = Chain[nn.Linear](linear(inputs, outputs) for _ in range(depth))
+        self.cell = Chain[nn.Linear](linear(inputs, outputs) for _ in range(depth if has_cell else 0))
+
+    def forward(self, final: Cells) -> Cells:
+        states = []
+        for level, state in enumerate(final):
+            hidden = torch.tanh(self.hidden[level](state.hidden))
+            states.append(CellState(hidden, None if state.cell is None else self.cell[level](state.cell)))
+        return tuple(states)
+
+
+class ContextDecoder(nn.Module):
+    """Begins with the encoder's last state, the context vector, and never looks back. Or, free, with zeros."""
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        stack: Stack,
+        output: Output,
+        *,
+        bridge: Bridge | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.output = output
+        self.bridge = bridge
+        self.dropout = nn.Dropout(dropout)
+
+    def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[None, Cells]:  # noqa: ARG002
+        return State(None, first_cells(encoded, self.bridge), 0)
+
+    def start_free(self, rows: int) -> State[None, Cells]:
+        return State(None, self.stack.zero_state(rows, self.output.bias), 0)
+
+    def advance(
+        self,
+        tokens: Tensor,
+        state: State[None, Cells],
+        mask: Tensor | None = None,  # noqa: ARG002
+        observer: Observer = UNOBSERVED,
+    ) -> tuple[Tensor, State[None, Cells]]:
+        x = observer.see("embedded", self.dropout(self.embedding(tokens)))
+        states, cells = self.stack(x, state.target, None, observer)
+        features = observer.see("features", self.dropout(states))
+        return features, State(None, cells, state.length + tokens.shape[1])
+
+    def project(self, features: Tensor) -> Tensor:
+        return self.output(features)
+
+
+class BahdanauDecoder(nn.Module):
+    """Attends with ``s_{t−1}``, then steps (Bahdanau et al., 2015).
+
+    ``c_t = attend(s_{t−1})``, ``s_t = cell([y_{t−1}; c_t], s_{t−1})``, and the output sees all three:
+    ``tanh(W [s_t; c_t; y_{t−1}])``, where the paper has a maxout layer.
+    """
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        stack: Stack,
+        attention: Attention,
+        output: Output,
+        *,
+        context_width: int,
+        bridge: Bridge | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.attention = attention
+        self.readout = linear(stack.width + context_width + embedding.width, output.weight.shape[1])
+        self.output = output
+        self.bridge = bridge
+        self.dropout = nn.Dropout(dropout)
+
+    def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Memory, Cells]:
+        memory = self.attention.remember(encoded.states, encoded.mask, observer=observer.at("cross"))
+        return State(memory, first_cells(encoded, self.bridge), 0)
+
+    def advance(
+        self,
+        tokens: Tensor,
+        state: State[Memory, Cells],
+        mask: Tensor | None = None,  # noqa: ARG002
+        observer: Observer = UNOBSERVED,
+    ) -> tuple[Tensor, State[Memory, Cells]]:
+        x = observer.see("embedded", self.dropout(self.embedding(tokens)))
+        bottom = self.stack.layers[0]
+        known, noises = bottom.project(x), self.stack.noises(x)
+        cells, states, contexts = state.target, [], []
+        for time in range(tokens.shape[1]):
+            query = cells[-1].hidden[:, None]
+            context = self.attention(query, state.source, first=state.length + time, observer=observer.at("cross"))
+            projected = known[:, time] + bottom.project_rest(context[:, 0])
+            cells = self.stack.step(projected, cells, noises, time, observer)
+            states.append(cells[-1].hidden)
+            contexts.append(context)
+        seen = torch.cat((torch.stack(states, 1), torch.cat(contexts, 1), x), -1)
+        features = observer.see("features", self.dropout(torch.tanh(self.readout(seen))))
+        return features, State(state.source, cells, state.length + tokens.shape[1])
+
+    def project(self, features: Tensor) -> Tensor:
+        return self.output(features)
+
+
+@dataclass(frozen=True)
+class LuongTarget:
+    """A hypothesis under Luong's decoder."""
+
+    cells: Cells
+    fed: Tensor | None  # (B, D), the last s̃, with input feeding
+
+
+class LuongDecoder(nn.Module):
+    """Steps, then attends with ``s_t`` (Luong et al., 2015): ``s̃_t = tanh(W_c [c_t; s_t])`` goes to the softmax.
+
+    With input feeding ``s̃_{t−1}`` is part of the next input, so that earlier choices of alignment are
+    known. Without, no step waits for an attention: the whole target runs through the fused layers at
+    once, and all positions attend in parallel.
+    """
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        stack: Stack,
+        attention: Attention,
+        output: Output,
+        *,
+        context_width: int,
+        feeding: bool,
+        bridge: Bridge | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.attention = attention
+        self.combine = linear(context_width + stack.width, output.weight.shape[1], bias=False)
+        self.output = output
+        self.feeding = feeding
+        self.bridge = bridge
+        self.dropout = nn.Dropout(dropout)
+
+    def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Memory, LuongTarget]:
+        memory = self.attention.remember(encoded.states, encoded.mask, observer=observer.at("cross"))
+        rows, width = len(encoded.states), self.combine.out_features
+        fed = encoded.states.new_zeros(rows, width) if self.feeding else None
+        return State(memory, LuongTarget(first_cells(encoded, self.bridge), fed), 0)
+
+    def advance(
+        self,
+        tokens: Tensor,
+        state: State[Memory, LuongTarget],
+        mask: Tensor | None = None,  # noqa: ARG002
+        observer: Observer = UNOBSERVED,
+    ) -> tuple[Tensor, State[Memory, LuongTarget]]:
+        x = observer.see("embedded", self.dropout(self.embedding(tokens)))
+        if state.target.fed is None:
+            states, cells = self.stack(x, state.target.cells, None, observer)
+            features, target = self._attend(states, state, state.length, observer), LuongTarget(cells, None)
+        else:
+            features, target = self._feed(x, state, state.target.fed, observer)
+        features = observer.see("features", self.dropout(features))
+        return features, State(state.source, target, state.length + tokens.shape[1])
+
+    def _feed(
+        self, x: Tensor, state: State[Memory, LuongTarget], fed: Tensor, observer: Observer
+    ) -> tuple[Tensor, LuongTarget]:
+        """The loop that input feeding asks for."""
+        bottom = self.stack.layers[0]
+        known, noises = bottom.project(x), self.stack.noises(x)
+        cells, features = state.target.cells, []
+        for time in range(x.shape[1]):
+            cells = self.stack.step(known[:, time] + bottom.project_rest(fed), cells, noises, time, observer)
+            combined = self._attend(cells[-1].hidden[:, None], state, state.length + time, observer)
+            fed = combined[:, 0]
+            features.append(combined)
+        return torch.cat(features, 1), LuongTarget(cells, fed)
+
+    def _attend(self, states: Tensor, state: State[Memory, LuongTarget], first: int, observer: Observer) -> Tensor:
+        context = self.attention(states, state.source, first=first, observer=observer.at("cross"))
+        return torch.tanh(self.combine(torch.cat((context, states), -1)))
+
+    def project(self, features: Tensor) -> Tensor:
+        return self.output(features)
+
+
+def first_cells(encoded: Encoded, bridge: Bridge | None) -> Cells:
+    """The decoder's first state: the encoder's last, as it is or over a bridge."""
+    assert encoded.final is not None
+    return encoded.final if bridge is None else bridge(encoded.final)

@@ -1,0 +1,67 @@
+"""The key/value cache of a step-by-step Transformer: preallocated, written in place, yet persistent.
+
+A step adds one key and one value a layer. Copying all the earlier ones every time would make a sentence
+of length n cost n² copies, so a cache keeps room to grow and writes in place. Older caches that share
+the same room stay true: they only ever look at their own first ``length`` entries, and a cache that finds
+the next place already taken by another continuation moves into a room of its own first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+class _Room:
+    """Space for keys and values, and how much of it is taken."""
+
+    def __init__(self, keys: Tensor, values: Tensor, taken: int) -> None:
+        self.keys = keys  # (B, H, capacity, K)
+        self.values = values
+        self.taken = taken
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The keys and values of the first ``length`` positions."""
+
+    length: int = 0
+    room: _Room | None = None
+    least: int = 64  # positions to make room for at first
+
+    def append(self, keys: Tensor, values: Tensor) -> Cache:
+        """The cache with the keys and values (B, H, T, K) of the next T positions."""
+        if self.room is None:  # a whole sequence at once (training): nothing to copy
+            return Cache(keys.shape[2], _Room(keys, values, keys.shape[2]), self.least)
+        if keys.requires_grad:  # somebody differentiates through the steps: writing in place would spoil that
+            joined = (torch.cat((old, new), 2) for old, new in zip(self.view(), (keys, values), strict=True))
+            return Cache(0, None, self.least).append(*joined)
+        end = self.length + keys.shape[2]
+        room = self.room
+        if room.taken != self.length or end > room.keys.shape[2]:
+            room = self._moved(torch.arange(len(keys), device=keys.device), max(self.least, 2 * end))
+        room.keys[:, :, self.length : end] = keys
+        room.values[:, :, self.length : end] = values
+        room.taken = end
+        return Cache(end, room, self.least)
+
+    def view(self) -> tuple[Tensor, Tensor]:
+        """Keys and values so far, without a copy: two of (B, H, length, K)."""
+        assert self.room is not None
+        return self.room.keys[:, :, : self.length], self.room.values[:, :, : self.length]
+
+    def select_rows(self, rows: Tensor) -> Cache:
+        if self.room is None:
+            return self
+        return Cache(self.length, self._moved(rows, max(self.least, self.room.keys.shape[2])), self.least)
+
+    def _moved(self, rows: Tensor, capacity: int) -> _Room:
+        """These rows of what is there, in a new room; only what is taken is copied."""
+        moved = []
+        for old in self.view():
+            new = old.new_empty(len(rows), old.shape[1], capacity, old.shape[3])
+            new[:, :, : self.length] = old.index_select(0, rows)
+            moved.append(new)
+        return _Room(moved[0], moved[1], self.length)

@@ -1,0 +1,99 @@
+"""Where a token stands. Attention by itself sees a bag of tokens; these give it order.
+
+Sinusoidal and learned positions are added to the embeddings; rotary positions turn queries and keys.
+All take ``first``, the position of the first token given, so that a step is the same call as a sequence.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import DataError
+
+
+def angles(positions: Tensor, width: int) -> Tensor:
+    """``p / 10000^(2i / width)`` for each position and each pair of features: ``(T,) → (T, width / 2)``."""
+    pairs = torch.arange(0, width, 2, device=positions.device, dtype=torch.float64)
+    return positions[:, None].to(torch.float64) * 10000.0 ** (-pairs / width)
+
+
+def sinusoid(positions: Tensor, width: int) -> Tensor:
+    """``PE(p, 2i) = sin(angle)``, ``PE(p, 2i+1) = cos(angle)`` (Vaswani et al., 2017). ``(T, width)``"""
+    angle = angles(positions, width)
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)[:, :width]
+
+
+class Sinusoidal(nn.Module):
+    """``x + PE``. Without parameters and without a longest length; the first positions are kept ready."""
+
+    table: Tensor
+
+    def __init__(self, width: int, ready: int = 512) -> None:
+        super().__init__()
+        self.width = width
+        table = sinusoid(torch.arange(ready), width).to(torch.get_default_dtype())
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(self, x: Tensor, first: int = 0) -> Tensor:
+        last = first + x.shape[1]
+        if last <= len(self.table):
+            return x + self.table[first:last].to(x.dtype)
+        return x + sinusoid(torch.arange(first, last, device=x.device), self.width).to(x.dtype)
+
+
+class Learned(nn.Module):
+    """``x + P[p]`` with one learned vector a position, up to ``longest`` of them."""
+
+    def __init__(self, width: int, longest: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(longest, width))
+        nn.init.normal_(self.weight, std=width**-0.5)
+
+    def forward(self, x: Tensor, first: int = 0) -> Tensor:
+        last, longest = first + x.shape[1], len(self.weight)
+        if last > longest:
+            raise DataError(
+                f"sequence = {last} tokens: longer than the {longest} learned positions; "
+                f"shorten it, or train with model.longest = {last} or with sinusoidal or rotary positions"
+            )
+        return x + self.weight[first:last]
+
+
+class Unplaced(nn.Module):
+    """``x``: no positions are added, either because they are rotary or to see what happens without."""
+
+    def forward(self, x: Tensor, first: int = 0) -> Tensor:  # noqa: ARG002
+        return x
+
+
+class Rotary(nn.Module):
+    """Turn each pair of features of a query or key by an angle that grows with position (Su et al., 2021).
+
+    The inner product of two turned vectors depends on their distance alone, so attention becomes relative.
+    """
+
+    cosine: Tensor
+    sine: Tensor
+
+    def __init__(self, width: int, ready: int = 512) -> None:
+        super().__init__()
+        self.width = width
+        cosine, sine = self._turns(torch.arange(ready))
+        self.register_buffer("cosine", cosine.to(torch.get_default_dtype()), persistent=False)
+        self.register_buffer("sine", sine.to(torch.get_default_dtype()), persistent=False)
+
+    def forward(self, x: Tensor, first: int = 0) -> Tensor:
+        """``x`` (B, H, T, K) → the same, turned."""
+        last = first + x.shape[2]
+        if last <= len(self.cosine):
+            cosine, sine = self.cosine[first:last], self.sine[first:last]
+        else:
+            cosine, sine = self._turns(torch.arange(first, last, device=x.device))
+        even, odd = x[..., 0::2], x[..., 1::2]
+        turned = (even * cosine - odd * sine, even * sine + odd * cosine)
+        return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
+
+    def _turns(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        angle = angles(positions, self.width)
+        return angle.cos(), angle.sin()
