@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.errors import SettingsError
+from regard.checks import head_width
 from regard.nn import masks
 from regard.nn.linear import linear
 from regard.nn.observe import UNOBSERVED, Observer
@@ -71,6 +71,7 @@ class Projections(nn.Module):
 
     def __init__(self, query_width: int, source_width: int, width: int) -> None:
         super().__init__()
+        self.width = width
         self.query = linear(query_width, width)
         self.key = linear(source_width, width)
         self.value = linear(source_width, width)
@@ -98,6 +99,8 @@ class Attention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        if projections is not None:
+            head_width(projections.width, heads)
         self.score = score
         self.heads = heads
         self.projections = projections
@@ -211,11 +214,3 @@ def _visible(memory: Memory, positions: Tensor, causal: bool, window: Window | N
         ahead,
         None if window is None else window.mask,
     )
-
-
-def head_width(name: str, width: int, heads: int) -> int:
-    """``width / heads``, or why it does not come out even."""
-    if heads < 1 or width % heads:
-        fitting = ", ".join(str(count) for count in range(1, width + 1) if width % count == 0)
-        raise SettingsError(f"heads = {heads}: do not divide {name} = {width}; one of {fitting} would")
-    return width // heads

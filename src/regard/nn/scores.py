@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.errors import SettingsError
 from regard.nn.observe import UNOBSERVED, Observer
 
 
@@ -94,13 +93,3 @@ class AdditiveScore(nn.Module):
 
 
 Score = InnerScore | AdditiveScore
-
-
-def same_width(score: str, query_width: int, key_width: int) -> int:
-    """The common width that an inner product needs, or the reason why there is none."""
-    if query_width != key_width:
-        raise SettingsError(
-            f"score = {score}: needs queries and keys of one width, not {query_width} and {key_width}; "
-            "use 'general' or 'additive', or set attention.projected = true"
-        )
-    return query_width
