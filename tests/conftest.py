@@ -1,0 +1,16 @@
+"""Settings that all tests share."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("house", deadline=None, max_examples=25, derandomize=True)
+settings.load_profile("house")
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Each test draws the same numbers, whatever ran before it."""
+    torch.manual_seed(0)

@@ -1,0 +1,102 @@
+"""Every member of the attention family, as recurrent attention and inside a Transformer."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import tiny
+import torch
+
+from regard.errors import SettingsError
+from regard.nn.observe import Recorder
+
+SCORES = ("dot", "scaled_dot", "general", "additive", "concat", "cosine")
+NORMALISERS = ("softmax", "relu")
+SELECTIONS = ("soft", "hard")
+WINDOWS = ('{kind="none"}', '{kind="monotonic", reach=1}', '{kind="predicted", reach=2}')
+MEMBERS = [member for member in product(SCORES, NORMALISERS, SELECTIONS, WINDOWS) if member[1:3] != ("relu", "hard")]
+every_member = pytest.mark.parametrize("member", MEMBERS, ids="-".join)
+
+SOURCE = tiny.rows([7, 3, 1], tiny.SOURCE_SIZE, 3)
+TARGET = tiny.rows([4, 6, 5], tiny.TARGET_SIZE, 4, first=1)
+
+
+def overrides(where: str, member: tuple[str, str, str, str]) -> list[str]:
+    return [f"{where}.{name}={value}" for name, value in zip(("score", "normaliser", "selection", "window"), member, strict=True)]
+
+
+def check(preset: str, *changes: str) -> None:
+    """Steps, the forward pass and the written-out pass agree; a padded source changes nothing."""
+    model = tiny.translator(preset, *changes)
+    with torch.no_grad():
+        whole = model(SOURCE, TARGET)
+        assert whole.isfinite().all()
+        _, state = model.start(SOURCE)
+        for time in range(TARGET.shape[1]):
+            logits, state = model.step(TARGET[:, time], state)
+            torch.testing.assert_close(logits, whole[:, time], atol=1e-9, rtol=1e-9)
+        torch.testing.assert_close(model(SOURCE, TARGET, observer=Recorder()), whole, atol=1e-9, rtol=1e-9)
+        padded = torch.nn.functional.pad(SOURCE, (0, 3))
+        torch.testing.assert_close(model(padded, TARGET), whole, atol=1e-9, rtol=1e-9)
+
+
+@every_member
+@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+def test_in_a_recurrent_decoder(order: str, member: tuple[str, str, str, str]) -> None:
+    changes = overrides("model.decoder.attention", member)
+    check("luong-dot", f"model.decoder={{kind='{order}'}}", *changes)
+
+
+@every_member
+@pytest.mark.parametrize("place", ["encoder_attention", "decoder_attention", "cross_attention"])
+def test_in_a_transformer(place: str, member: tuple[str, str, str, str]) -> None:
+    changes = overrides(f"model.{place}", member)
+    if place == "decoder_attention" and "predicted" in member[3]:
+        with pytest.raises(SettingsError, match="still growing"):
+            tiny.settings("transformer-tiny", *changes)
+        return
+    check("transformer-tiny", *changes)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("projected", ["true", "false"])
+def test_a_recurrent_decoder_may_have_several_heads(score: str, projected: str) -> None:
+    attention = f"{{score='{score}', heads=4, projected={projected}}}"
+    check("luong-dot", "model.hidden=12", f"model.decoder.attention={attention}")
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_projections_let_any_score_read_a_bidirectional_encoder(score: str) -> None:
+    attention = f"{{score='{score}', projected=true}}"
+    check("bahdanau", f"model.decoder.attention={attention}")
+
+
+@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+@pytest.mark.parametrize("decoder", ["{kind='context'}", "{kind='bahdanau'}", "{kind='luong'}", "{kind='luong', feeding=false}"])
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_every_cell_under_every_decoder(cell: str, decoder: str, bidirectional: bool) -> None:
+    both = ("model.bidirectional=true", "model.bridge=dense") if bidirectional else ()
+    check("lstm", f"model.cell={cell}", f"model.decoder={decoder}", "model.depth=2", *both)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "none"])
+@pytest.mark.parametrize("norm", ["layer", "rms", "batch"])
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "swiglu"])
+def test_every_transformer_block(positions: str, norm: str, place: str, activation: str) -> None:
+    check(
+        "transformer-tiny",
+        "model.heads=5",
+        "model.width=30",
+        f"model.positions={positions}",
+        f"model.norm={norm}",
+        f"model.norm_place={place}",
+        f"model.activation={activation}",
+    )
+
+
+@pytest.mark.parametrize("score", ["dot", "general", "cosine"])
+def test_rotary_positions_go_with_every_inner_product(score: str) -> None:
+    changes = [f"model.{place}.score={score}" for place in ("encoder_attention", "decoder_attention")]
+    check("transformer-tiny", "model.width=30", "model.heads=5", "model.positions=rotary", *changes)

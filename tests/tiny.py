@@ -1,0 +1,77 @@
+"""Every preset at a size where a test is quick. Sizes are prime, so that a wrong axis cannot fit by luck."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+import regard
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.labeller import Labeller
+from regard.models.language_model import LanguageModel
+from regard.settings import RecurrentModel, Settings
+from regard.text.special import PAD, START
+
+SOURCE_SIZE, TARGET_SIZE, LABELS = 23, 29, 5
+PRESETS = regard.preset_names()
+
+RECURRENT = ("model.width=7", "model.hidden=11")
+TRANSFORMER = ("model.width=15", "model.heads=3", "model.hidden=19", "model.encoder_depth=2", "model.decoder_depth=2")
+
+
+def settings(preset: str, *overrides: str) -> Settings:
+    """A preset, shrunk."""
+    sizes = TRANSFORMER if preset.startswith("transformer") else RECURRENT
+    if preset == "luong-local":
+        sizes = (*sizes, "model.decoder.attention.window.reach=2")
+    return regard.load_settings(preset, *sizes, *overrides)
+
+
+@cache
+def translator(preset: str, *overrides: str) -> EncoderDecoder:
+    """The shrunk preset as a translator, in float64, not training. Shared between tests: do not change it."""
+    torch.manual_seed(0)
+    model = settings(preset, *overrides).model
+    size = TARGET_SIZE if model.tie == "all" else SOURCE_SIZE
+    return regard.encoder_decoder(model, size, TARGET_SIZE).double().eval()
+
+
+def writes_alone(preset: str) -> bool:
+    """Whether the preset makes a language model: it must not attend to a source."""
+    model = settings(preset).model
+    return not isinstance(model, RecurrentModel) or model.decoder.kind == "context"
+
+
+@cache
+def writer(preset: str) -> LanguageModel:
+    torch.manual_seed(0)
+    return regard.language_model(settings(preset).model, TARGET_SIZE).double().eval()
+
+
+@cache
+def tagger(preset: str, pool: str | None = None) -> Labeller:
+    torch.manual_seed(0)
+    return regard.labeller(settings(preset).model, SOURCE_SIZE, LABELS, pool).double().eval()
+
+
+def rows(lengths: list[int], size: int, seed: int, first: int | None = None) -> Tensor:
+    """Random right-padded rows of these lengths, ids from 4 up; with ``first``, each begins with it."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(4, size, (len(lengths), max(lengths)), generator=generator)
+    for row, length in enumerate(lengths):
+        ids[row, length:] = PAD
+        if first is not None:
+            ids[row, 0] = first
+    return ids
+
+
+@st.composite
+def batches(draw: st.DrawFn, sides: int = 2) -> tuple[Tensor, Tensor]:
+    """A batch of sources and of targets that begin with ``<start>``."""
+    count = draw(st.integers(1, 4))
+    seed = draw(st.integers(0, 2**31))
+    lengths = [draw(st.lists(st.integers(1, 9), min_size=count, max_size=count)) for _ in range(sides)]
+    return rows(lengths[0], SOURCE_SIZE, seed), rows(lengths[1], TARGET_SIZE, seed + 1, first=START)
