@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from regard.nn.attention import Attention, Memory
 from regard.nn.cache import Cache
+from regard.nn.chain import Chain
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from regard.nn.observe import UNOBSERVED, Observer
@@ -39,7 +40,7 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.attention = attention
         self.feed_forward = feed_forward
-        self.residuals = nn.ModuleList(residuals)
+        self.residuals = Chain[Residual](residuals)
 
     def forward(self, x: Tensor, mask: Tensor, observer: Observer = UNOBSERVED) -> Tensor:
         watch = observer.at("self")
@@ -65,7 +66,7 @@ class DecoderLayer(nn.Module):
         self.attention = attention
         self.cross = cross
         self.feed_forward = feed_forward
-        self.residuals = nn.ModuleList(residuals)
+        self.residuals = Chain[Residual](residuals)
 
     def forward(
         self,

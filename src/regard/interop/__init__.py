@@ -1,0 +1,1 @@
+"""Other people's models, read into ours and written from ours."""
