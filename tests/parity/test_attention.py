@@ -94,7 +94,12 @@ def test_batch_norm_is_torchs_over_the_real_tokens(dtype: torch.dtype) -> None:
     ours, theirs = BatchNorm(7).to(dtype), nn.BatchNorm1d(7, dtype=dtype)
     random_biases(ours)
     theirs.load_state_dict(
-        {"weight": ours.gain, "bias": ours.shift, "running_mean": ours.running_mean, "running_var": ours.running_variance},
+        {
+            "weight": ours.gain,
+            "bias": ours.shift,
+            "running_mean": ours.running_mean,
+            "running_var": ours.running_variance,
+        },
         strict=False,
     )
     x, mask = torch.randn(3, 5, 7, dtype=dtype) * 3 + 1, from_lengths(torch.tensor([5, 2, 4]), 5)

@@ -15,7 +15,7 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 CELLS = {"elman": ELMAN, "lstm": LSTM, "gru": GRU}
 
 
-def twins(cell: Cell, depth: int, bidirectional: bool, dtype: torch.dtype) -> tuple[Stack, nn.RNNBase]:
+def twins(cell: Cell, depth: int, dtype: torch.dtype, *, bidirectional: bool) -> tuple[Stack, nn.RNNBase]:
     """Our stack and torch's module of several layers, with equal weights."""
     ours = Stack(cell, 5, 7, depth, bidirectional=bidirectional).to(dtype)
     theirs = cell.fused(5, 7, num_layers=depth, bidirectional=bidirectional, batch_first=True).to(dtype)
@@ -42,7 +42,7 @@ def run_torch(module: nn.RNNBase, x: Tensor, lengths: Tensor) -> tuple[Tensor, l
 def test_a_stack_is_torchs_module(
     cell: str, depth: int, bidirectional: bool, dtype: torch.dtype, watched: bool, lengths: list[int]
 ) -> None:
-    ours, theirs = twins(CELLS[cell], depth, bidirectional, dtype)
+    ours, theirs = twins(CELLS[cell], depth, dtype, bidirectional=bidirectional)
     x, sizes = torch.randn(3, 6, 5, dtype=dtype), torch.tensor(lengths)
     expected, expected_final = run_torch(theirs, x, sizes)
     observer = Recorder() if watched else UNOBSERVED
@@ -58,7 +58,7 @@ def test_a_stack_is_torchs_module(
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_gradients_through_the_loop_are_those_of_the_kernel(cell: str) -> None:
-    ours, _ = twins(CELLS[cell], 2, True, torch.float64)
+    ours, _ = twins(CELLS[cell], 2, torch.float64, bidirectional=True)
     x, mask = torch.randn(3, 6, 5, dtype=torch.float64), from_lengths(torch.tensor([6, 3, 1]), 6)
     gradients = []
     for observer in (UNOBSERVED, Recorder()):
@@ -72,7 +72,7 @@ def test_gradients_through_the_loop_are_those_of_the_kernel(cell: str) -> None:
 @pytest.mark.parametrize("cell", CELLS)
 def test_a_layer_begins_where_its_state_says(cell: str) -> None:
     """Two halves, the state carried over, are the whole."""
-    stack, _ = twins(CELLS[cell], 2, False, torch.float64)
+    stack, _ = twins(CELLS[cell], 2, torch.float64, bidirectional=False)
     x = torch.randn(3, 6, 5, dtype=torch.float64)
     whole, _ = stack(x)
     first, states = stack(x[:, :4])

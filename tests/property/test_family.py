@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-import tiny
 import torch
 
+import tiny
 from regard.errors import SettingsError
 from regard.nn.observe import Recorder
 
@@ -23,7 +23,10 @@ TARGET = tiny.rows([4, 6, 5], tiny.TARGET_SIZE, 4, first=1)
 
 
 def overrides(where: str, member: tuple[str, str, str, str]) -> list[str]:
-    return [f"{where}.{name}={value}" for name, value in zip(("score", "normaliser", "selection", "window"), member, strict=True)]
+    return [
+        f"{where}.{name}={value}"
+        for name, value in zip(("score", "normaliser", "selection", "window"), member, strict=True)
+    ]
 
 
 def check(preset: str, *changes: str) -> None:
@@ -73,7 +76,9 @@ def test_projections_let_any_score_read_a_bidirectional_encoder(score: str) -> N
 
 
 @pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
-@pytest.mark.parametrize("decoder", ["{kind='context'}", "{kind='bahdanau'}", "{kind='luong'}", "{kind='luong', feeding=false}"])
+@pytest.mark.parametrize(
+    "decoder", ["{kind='context'}", "{kind='bahdanau'}", "{kind='luong'}", "{kind='luong', feeding=false}"]
+)
 @pytest.mark.parametrize("bidirectional", [True, False])
 def test_every_cell_under_every_decoder(cell: str, decoder: str, bidirectional: bool) -> None:
     both = ("model.bidirectional=true", "model.bridge=dense") if bidirectional else ()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import tiny
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+import tiny
 from regard.nn import masks
 from regard.nn.observe import Recorder
 from regard.text.special import PAD
@@ -147,7 +147,7 @@ def test_select_then_step_is_step_then_select(preset: str, batch: Batch, seed: i
 @every_preset
 @given(batch=tiny.batches(), seed=st.integers(0, 1000))
 def test_finished_sentences_may_leave_the_batch(preset: str, batch: Batch, seed: int) -> None:
-    model, (source, target) = tiny.translator(preset), batch
+    model, (source, _) = tiny.translator(preset), batch
     generator = torch.Generator().manual_seed(seed)
     kept = torch.randperm(len(source), generator=generator)[: 1 + seed % len(source)]
     with torch.no_grad():
@@ -214,7 +214,7 @@ def test_gradients_are_finite_and_reach_every_parameter(preset: str, batch: Batc
 def test_gradients_pass_through_steps_too(preset: str) -> None:
     model = tiny.translator(preset)
     source, target = tiny.rows([5, 3], tiny.SOURCE_SIZE, 1), tiny.rows([4, 4], tiny.TARGET_SIZE, 2, first=1)
-    first, state = model.start(source)
+    _, state = model.start(source)
     total = torch.zeros((), dtype=torch.float64)
     for time in range(4):
         logits, state = model.step(target[:, time], state)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import tiny
 import torch
 from hypothesis import given
 from torch import Tensor
 
 import regard
+import tiny
 from regard.nn.observe import Recorder
 from regard.text.special import PAD
 

@@ -304,6 +304,5 @@ class Stack(nn.Module):
         """A dropout mask for ``like`` (B, T, D), already scaled; None when nothing is dropped."""
         if not self.training or self.dropout == 0.0:
             return None
-        rows, _, width = like.shape
-        kept = like.new_ones(rows, 1, width) if self.variational else torch.ones_like(like)
-        return F.dropout(kept, self.dropout)
+        rows, steps, width = like.shape
+        return F.dropout(like.new_ones(rows, 1 if self.variational else steps, width), self.dropout)

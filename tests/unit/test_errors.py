@@ -1,0 +1,205 @@
+"""Bad input gets one clear line of the right kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import regard
+import tiny
+from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError, did_you_mean
+from regard.nn.attention import Attention, Projections
+from regard.nn.embeddings import Embedding
+from regard.nn.scores import InnerScore
+
+
+def line(error: pytest.ExceptionInfo[RegardError]) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    return text
+
+
+def test_each_kind_of_error_has_its_exit_code() -> None:
+    kinds = (RegardError, SettingsError, DataError, ModelError, ResourceError)
+    assert [kind.exit_code for kind in kinds] == [1, 2, 3, 4, 5]
+
+
+def test_a_message_is_always_one_line() -> None:
+    assert str(RegardError("first\n   second")) == "first second"
+
+
+def test_the_nearest_name_is_offered_or_all_of_them() -> None:
+    assert did_you_mean("heds", ["heads", "hidden"]) == "did you mean 'heads'?"
+    assert did_you_mean("zzz", ["b", "a"]) == "known: a, b"
+
+
+SETTINGS = {
+    "model.heads=7": "transformer-tiny: model.heads = 7: does not divide the width 128; "
+    "one of 1, 2, 4, 8, 16, 32, 64, 128 would",
+    "model.head=8": "transformer-tiny: model.head = 8: no such setting; did you mean 'heads'?",
+    "modle.heads=8": "transformer-tiny: modle = {'heads': 8}: no such setting; did you mean 'model'?",
+    "model.kind=transfomer": "transformer-tiny: model.kind = transfomer: no such kind; did you mean 'transformer'?",
+    "model={}": "transformer-tiny: model.kind: missing; known: recurrent, transformer",
+    "model.norm=layers": "transformer-tiny: model.norm = layers: not known; did you mean 'layer'?",
+    "model.encoder_depth=0": "transformer-tiny: model.encoder_depth = 0: not valid; "
+    "should be greater than or equal to 1",
+    "model.hidden=many": "transformer-tiny: model.hidden = 'many': not valid; should be a valid integer",
+    "model.cross_attention.window.kind=local": "transformer-tiny: model.cross_attention.window.kind = local: "
+    "no such kind; known: monotonic, none, predicted",
+    "model.cross_attention.score=dots": "transformer-tiny: model.cross_attention.score = dots: not known; "
+    "did you mean 'dot'?",
+    "model.heads.more=1": "model.heads.more=1: 'heads' is a value, not a table, and has nothing inside it to set",
+    "model.heads": "model.heads: not an override; write it as model.depth=4",
+}
+
+
+@pytest.mark.parametrize("override", SETTINGS)
+def test_a_bad_setting_is_named(override: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        regard.load_settings("transformer-tiny", override)
+    assert line(error) == SETTINGS[override]
+
+
+MEANINGLESS = [
+    ("bahdanau", ["model.bridge=copy"], "model.bridge = copy: a bidirectional encoder ends in two states of 256"),
+    ("bahdanau", ["model.reverse=true"], "model.reverse = true: a bidirectional encoder reads both ways already"),
+    ("lstm", ["model.tie=target", "model.hidden=128"], "model.tie = target: the output layer reads states of 128"),
+    (
+        "luong-dot",
+        ["model.decoder.attention.heads=3"],
+        "model.decoder.attention.heads = 3: does not divide the width 256",
+    ),
+    (
+        "luong-dot",
+        ["model.decoder.attention={heads=3, projected=true}"],
+        "model.decoder.attention.heads = 3: does not divide the width 256",
+    ),
+    (
+        "luong-dot",
+        ["model.bidirectional=true", "model.bridge=dense"],
+        "attention.score = dot: needs queries and keys of one width, not 256 and 512",
+    ),
+    (
+        "luong-hard",
+        ["model.decoder.attention.normaliser=relu"],
+        "attention.selection = hard: samples from the weights, but relu weights may all be zero",
+    ),
+    (
+        "transformer-tiny",
+        ["model.positions=rotary", "model.width=12"],
+        "model.positions = rotary: turns pairs of features",
+    ),
+    (
+        "transformer-tiny",
+        ["model.positions=rotary", "model.encoder_attention.score=additive"],
+        "model.encoder_attention.score = additive: rotary positions act through inner products",
+    ),
+    (
+        "transformer-tiny",
+        ["model.decoder_attention.window={kind='predicted'}"],
+        "model.decoder_attention.window.kind = predicted: places a window in a finished sequence",
+    ),
+]
+
+
+@pytest.mark.parametrize(("preset", "overrides", "expected"), MEANINGLESS)
+def test_a_combination_without_meaning_is_refused_with_the_reason(
+    preset: str, overrides: list[str], expected: str
+) -> None:
+    with pytest.raises(SettingsError) as error:
+        regard.load_settings(preset, *overrides)
+    assert line(error).startswith(f"{preset}: {expected}")
+
+
+def test_an_unknown_preset_gets_its_nearest_neighbour() -> None:
+    with pytest.raises(SettingsError) as error:
+        regard.load_settings("transfomer-tiny")
+    assert line(error) == "preset = transfomer-tiny: no such preset; did you mean 'transformer-tiny'?"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"nowhere\.toml: no such file; give a TOML file or one of: rnn, gru"):
+        regard.load_settings(tmp_path / "nowhere.toml")
+
+
+def test_a_file_that_is_not_toml_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_text("model = [")
+    with pytest.raises(SettingsError, match=r"broken\.toml: not TOML; "):
+        regard.load_settings(path)
+
+
+def test_a_file_without_a_model_is_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "empty.toml"
+    path.write_text("")
+    with pytest.raises(SettingsError, match=r"empty\.toml: model: missing; it has no default"):
+        regard.load_settings(path)
+
+
+def test_a_joint_embedding_needs_a_joint_vocabulary() -> None:
+    with pytest.raises(SettingsError, match=r"model\.tie = all: needs one joint vocabulary, but the source has 23"):
+        regard.encoder_decoder(tiny.settings("transformer-base").model, 23, 29)
+
+
+def test_a_language_model_cannot_attend_to_a_source() -> None:
+    with pytest.raises(SettingsError, match=r"model\.decoder\.kind = bahdanau: attends to a source"):
+        regard.language_model(tiny.settings("bahdanau").model, 23)
+
+
+def test_a_transformer_has_no_final_state_to_pool() -> None:
+    with pytest.raises(SettingsError, match="pool = final: a Transformer encoder has no final state"):
+        regard.labeller(tiny.settings("transformer-tiny").model, 23, 5, "final")
+
+
+def test_heads_that_do_not_divide_the_width_are_refused_by_the_mathematics_too() -> None:
+    with pytest.raises(SettingsError, match="heads = 3: does not divide the width 20; one of 1, 2, 4, 5, 10, 20 would"):
+        Attention(InnerScore(), heads=3, projections=Projections(20, 20, 20))
+
+
+@pytest.mark.parametrize("bad", [-1, tiny.SOURCE_SIZE])
+def test_an_id_outside_the_vocabulary_is_named(bad: int) -> None:
+    source = torch.tensor([[5, bad, 6]])
+    with pytest.raises(DataError) as error:
+        tiny.translator("lstm")(source, torch.tensor([[1, 4]]))
+    assert line(error) == f"id = {bad}: outside the vocabulary; ids run from 0 to {tiny.SOURCE_SIZE - 1}"
+
+
+SOURCE, TARGET = torch.tensor([[5, 6, 7]]), torch.tensor([[1, 4]])
+MASKS = {
+    "mask = torch.bool of (1, 2): does not fit (1, 3) tokens": torch.ones(1, 2, dtype=torch.bool),
+    "mask = torch.int64 of (1, 3): does not fit (1, 3) tokens": torch.ones(1, 3, dtype=torch.int64),
+    "mask[0, 0] = False: the row begins with padding; pad on the right": torch.tensor([[False, True, True]]),
+    "mask[0] = [1, 0, 1]: padding between tokens; pad on the right only": torch.tensor([[True, False, True]]),
+}
+
+
+@pytest.mark.parametrize("expected", MASKS)
+@pytest.mark.parametrize("preset", ["lstm", "transformer-tiny"])
+def test_a_mask_that_does_not_fit_is_described(preset: str, expected: str) -> None:
+    with pytest.raises(DataError) as error:
+        tiny.translator(preset)(SOURCE, TARGET, MASKS[expected])
+    assert line(error).startswith(expected)
+
+
+def test_a_sequence_past_the_learned_positions_is_refused() -> None:
+    model = tiny.translator("transformer-tiny", "model.positions=learned", "model.longest=4")
+    with pytest.raises(DataError) as error:
+        model(torch.full((1, 5), 6), TARGET)
+    assert line(error) == (
+        "sequence = 5 tokens: longer than the 4 learned positions; "
+        "shorten it, or train with model.longest = 5 or with sinusoidal or rotary positions"
+    )
+
+
+def test_word_vectors_of_another_width_are_refused() -> None:
+    with pytest.raises(
+        DataError, match=r"word vectors = \(2, 5\): do not fit 2 tokens of width 7; set model.width = 5"
+    ):
+        Embedding(11, 7).load_vectors(torch.zeros(2, 5), torch.tensor([4, 6]))
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'regard' has no attribute 'translater'"):
+        _ = regard.translater

@@ -1,0 +1,305 @@
+"""The small parts of the mathematics, one sentence each."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import regard
+from regard.nn import masks
+from regard.nn.attention import Attention, Memory, one_hot_choice, relu, softmax
+from regard.nn.cache import Cache
+from regard.nn.embeddings import Embedding, OneHotEmbedding, Output
+from regard.nn.observe import UNOBSERVED, Recorder
+from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced, sinusoid
+from regard.nn.recurrent import ELMAN, LSTM, Layer, Stack
+from regard.nn.scores import AdditiveScore, InnerScore
+from regard.nn.windows import MonotonicWindow, PredictedWindow
+
+# Embeddings
+
+
+def test_a_one_hot_product_is_a_look_up() -> None:
+    look_up, product = Embedding(11, 5, scale=3.0), OneHotEmbedding(11, 5, scale=3.0)
+    product.load_state_dict(look_up.state_dict())
+    ids = torch.randint(0, 11, (2, 7))
+    assert torch.equal(product(ids), look_up(ids))
+    gradients = [torch.autograd.grad(module(ids).square().sum(), module.weight)[0] for module in (look_up, product)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_an_embedding_may_begin_with_word_vectors() -> None:
+    embedding = Embedding(11, 5)
+    before = embedding.weight.detach().clone()
+    vectors = torch.randn(2, 5)
+    embedding.load_vectors(vectors, torch.tensor([4, 6]))
+    assert torch.equal(embedding.weight[[4, 6]], vectors)
+    others = [0, 1, 2, 3, 5, 7, 8, 9, 10]
+    assert torch.equal(embedding.weight[others], before[others])
+    assert embedding.weight.requires_grad
+
+
+def test_a_tied_output_is_the_embedding() -> None:
+    embedding = Embedding(11, 5)
+    output = Output(5, 11, embedding)
+    assert output.weight is embedding.weight
+    x = torch.randn(3, 5)
+    torch.testing.assert_close(output(x), x @ embedding.weight.T)
+
+
+@pytest.mark.parametrize(("tie", "shared"), [("none", 3), ("target", 2), ("all", 1)])
+def test_tying_says_how_many_matrices_there_are(tie: str, shared: int) -> None:
+    settings = regard.load_settings("transformer-tiny", f"model.tie={tie}")
+    model = regard.encoder_decoder(settings.model, 37, 37)
+    matrices = {id(p) for p in model.parameters() if p.shape == (37, 128)}
+    assert len(matrices) == shared
+
+
+# Masks
+
+
+@given(lengths=st.lists(st.integers(1, 7), min_size=1, max_size=5))
+def test_reversing_twice_changes_nothing(lengths: list[int]) -> None:
+    mask = masks.from_lengths(torch.tensor(lengths), 7)
+    values = torch.randn(len(lengths), 7, 3)
+    mirrored = masks.reverse(values, mask)
+    for row, length in enumerate(lengths):
+        assert torch.equal(mirrored[row, :length], values[row, :length].flip(0))
+        assert torch.equal(mirrored[row, length:], values[row, length:])
+    assert torch.equal(masks.reverse(mirrored, mask), values)
+
+
+def test_no_mask_at_all_is_none() -> None:
+    assert masks.combine(None, None) is None
+
+
+# Normalisers and choices
+
+
+def test_relu_weights_sum_to_one_where_any_is_positive_and_are_zero_elsewhere() -> None:
+    scores = torch.tensor([[1.0, 3.0, -2.0], [-1.0, -1.0, -1.0]])
+    torch.testing.assert_close(relu(scores), torch.tensor([[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]]))
+
+
+@pytest.mark.parametrize("normaliser", [softmax, relu])
+def test_a_row_that_sees_nothing_weighs_nothing_and_has_finite_gradients(normaliser: object) -> None:
+    assert callable(normaliser)
+    scores = torch.randn(2, 3, requires_grad=True)
+    weights = normaliser(scores, torch.tensor([[False] * 3, [True] * 3]))
+    assert weights[0].eq(0).all()
+    weights.square().sum().backward()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_attention_over_nothing_visible_is_zero(watched: bool) -> None:
+    attention = Attention(InnerScore())
+    memory = Memory(torch.randn(1, 1, 3, 5), torch.randn(1, 1, 3, 5), torch.zeros(1, 3, dtype=torch.bool))
+    context = attention(torch.randn(1, 2, 5), memory, observer=Recorder() if watched else UNOBSERVED)
+    assert context.eq(0).all()
+
+
+def test_hard_attention_takes_the_likeliest_at_inference_and_samples_in_training() -> None:
+    weights = torch.tensor([0.2, 0.5, 0.3]).expand(1, 1, 5000, 3)
+    best, log_probability = one_hot_choice(weights, sample=False)
+    assert torch.equal(best, torch.tensor([0.0, 1.0, 0.0]).expand_as(best))
+    torch.testing.assert_close(log_probability, torch.full_like(log_probability, math.log(0.5)))
+    drawn, _ = one_hot_choice(weights, sample=True)
+    torch.testing.assert_close(drawn.mean(2)[0, 0], torch.tensor([0.2, 0.5, 0.3]), atol=0.04, rtol=0)
+
+
+def test_hard_attention_never_draws_a_masked_position() -> None:
+    weights = softmax(torch.zeros(1, 1, 2000, 4), torch.tensor([True, True, False, False]))
+    drawn, _ = one_hot_choice(weights, sample=True)
+    assert drawn[..., 2:].eq(0).all()
+
+
+# Windows
+
+
+def test_a_monotonic_window_walks_along_and_stays_at_the_end() -> None:
+    window = MonotonicWindow(1)(torch.zeros(1, 5, 2), torch.arange(5), torch.tensor([3]), 4)
+    expected = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1]]
+    assert window.mask[0, 0].int().tolist() == expected
+    assert window.focus is None
+
+
+def test_a_predicted_window_is_centred_where_it_says_with_luongs_gaussian() -> None:
+    window, watch = PredictedWindow(3, reach=2), Recorder()
+    decided = window(torch.randn(1, 1, 3), torch.zeros(1), torch.tensor([6]), 6, watch)
+    centre = watch["centre"].item()
+    assert 0 < centre < 6
+    for position in range(6):
+        assert decided.mask[0, 0, 0, position].item() == (abs(position - centre) <= 2)
+        # σ = reach / 2 = 1
+        assert decided.focus[0, 0, 0, position].item() == pytest.approx(math.exp(-((position - centre) ** 2) / 2))
+
+
+# Positions
+
+
+def test_positions_beyond_those_kept_ready_are_computed() -> None:
+    few, many = Sinusoidal(6, ready=3), Sinusoidal(6, ready=50)
+    x = torch.zeros(1, 4, 6)
+    torch.testing.assert_close(few(x, first=20), many(x, first=20))
+    few_turns, many_turns = Rotary(6, ready=3), Rotary(6, ready=50)
+    queries = torch.randn(1, 2, 4, 6)
+    torch.testing.assert_close(few_turns(queries, first=20), many_turns(queries, first=20))
+
+
+def test_an_odd_width_has_one_sine_more() -> None:
+    assert sinusoid(torch.arange(3), 5).shape == (3, 5)
+
+
+def test_rotary_products_depend_on_distance_alone() -> None:
+    rotary, query, key = Rotary(8), torch.randn(1, 1, 1, 8), torch.randn(1, 1, 1, 8)
+    near = (rotary(query, 5) * rotary(key, 2)).sum()
+    far = (rotary(query, 105) * rotary(key, 102)).sum()
+    torch.testing.assert_close(near, far, atol=1e-5, rtol=0)
+    other = (rotary(query, 5) * rotary(key, 3)).sum()
+    assert not torch.isclose(near, other)
+
+
+def test_learned_positions_are_added_from_where_the_sequence_stands() -> None:
+    learned, x = Learned(5, 9), torch.randn(2, 3, 5)
+    torch.testing.assert_close(learned(x, first=4) - x, learned.weight[4:7].expand(2, 3, 5))
+    assert Unplaced()(x, first=4) is x
+
+
+# Why the scale: the variance of q·k grows with d_k, and softmax saturates
+
+
+def test_scaling_keeps_the_variance_of_scores_at_one_and_the_softmax_soft() -> None:
+    largest = {}
+    for width in (4, 64, 1024):
+        query, keys = torch.randn(2000, 1, width), torch.randn(2000, 8, width)
+        products = (query @ keys.transpose(1, 2)).squeeze(1)
+        assert products.var().item() == pytest.approx(width, rel=0.1)
+        assert (products / math.sqrt(width)).var().item() == pytest.approx(1, rel=0.1)
+        largest[width] = [softmax(s).amax(-1).mean().item() for s in (products, products / math.sqrt(width))]
+    assert largest[1024][0] > 0.95  # without the scale, one key takes everything
+    assert abs(largest[1024][1] - largest[4][1]) < 0.05  # with it, the width does not matter
+
+
+# Recurrent layers
+
+
+def test_an_untrained_lstm_remembers() -> None:
+    """The two biases of the forget gate add up to one."""
+    layer = Layer(LSTM, 3, 5, bidirectional=True)
+    for direction in ("", "_reverse"):
+        parts = [getattr(layer.kernel, f"bias_{part}_l0{direction}")[5:10] for part in ("ih", "hh")]
+        assert (parts[0] + parts[1]).eq(1).all()
+
+
+@pytest.mark.parametrize("variational", [True, False])
+def test_variational_dropout_keeps_its_mask_over_time(variational: bool) -> None:
+    stack = Stack(ELMAN, 3, 64, 2, dropout=0.5, variational=variational).train()
+    noise = stack.noise(torch.ones(2, 9, 64))
+    assert noise is not None
+    steady = (noise == noise[:, :1]).all()
+    assert bool(steady) == variational
+    assert set(noise.unique().tolist()) == {0.0, 2.0}
+    assert stack.eval().noise(torch.ones(2, 9, 64)) is None
+
+
+def test_a_loop_and_a_fused_stack_drop_the_same_way() -> None:
+    """With the same masks drawn, steps are the forward pass in training too."""
+    stack = Stack(LSTM, 3, 7, 3, dropout=0.5).train()
+    x = torch.randn(2, 5, 3)
+    torch.manual_seed(1)
+    expected, _ = stack(x)
+    torch.manual_seed(1)
+    noises = stack.noises(x)
+    projected, states, outputs = stack.layers[0].project(x), stack.zero_state(2, x), []
+    for time in range(5):
+        states = stack.step(projected[:, time], states, noises, time)
+        outputs.append(states[-1].hidden)
+    torch.testing.assert_close(torch.stack(outputs, 1), expected)
+
+
+# The cache
+
+
+def test_a_cache_grows_in_place_and_older_ones_stay_true() -> None:
+    pieces = torch.randn(7, 2, 3, 1, 5)  # seven steps of (B, H, 1, K)
+    caches = [Cache(least=4)]
+    for piece in pieces:
+        caches.append(caches[-1].append(piece, -piece))
+    for length, cache in enumerate(caches[1:], 1):
+        keys, values = cache.view()
+        assert torch.equal(keys, torch.cat(list(pieces[:length]), 2))
+        assert torch.equal(values, -keys)
+    assert caches[3].room is caches[4].room  # no copy as long as there is room
+    assert caches[1].room is not caches[4].room
+
+
+def test_a_second_continuation_moves_into_its_own_room() -> None:
+    pieces = torch.randn(4, 2, 3, 1, 5)
+    stem = Cache().append(pieces[0], pieces[0]).append(pieces[1], pieces[1])
+    one, two = stem.append(pieces[2], pieces[2]), stem.append(pieces[3], pieces[3])
+    assert one.room is stem.room
+    assert two.room is not stem.room
+    assert torch.equal(one.view()[0][:, :, 2:], pieces[2])
+    assert torch.equal(two.view()[0][:, :, 2:], pieces[3])
+
+
+# Observing
+
+
+def test_an_observer_may_change_what_it_sees() -> None:
+    class Blind(Recorder):
+        def see(self, name: str, value: torch.Tensor) -> torch.Tensor:
+            return torch.zeros_like(value) if name == "weights" else value
+
+    attention, x = Attention(InnerScore()), torch.randn(1, 3, 4)
+    assert attention(x, attention.remember(x), observer=Blind()).eq(0).all()
+
+
+def test_names_say_where_a_value_was_seen() -> None:
+    watch = Recorder()
+    watch.at("decoder").at(2).at("cross").see("weights", torch.ones(1, 1, 1, 3))
+    watch.at("decoder").at(2).at("cross").see("weights", torch.zeros(1, 1, 1, 3))
+    assert watch.names() == ["decoder.2.cross.weights"]
+    assert "decoder.2.cross.weights" in watch
+    assert watch["decoder.2.cross.weights"].shape == (1, 1, 2, 3)
+
+
+def test_additive_is_concat_with_a_bias() -> None:
+    additive, concat = AdditiveScore(1, 3, 4, 5), AdditiveScore(1, 3, 4, 5, bias=False)
+    concat.load_state_dict({k: v for k, v in additive.state_dict().items() if k != "bias"})
+    query, keys = torch.randn(1, 1, 2, 3), torch.randn(1, 1, 6, 4)
+    torch.testing.assert_close(additive(query, additive.prepare(keys)), concat(query, concat.prepare(keys)))
+    # e = vᵀ tanh(W [q; k] + b), with W = [W_q; W_k], written as it stands in the paper
+    with torch.no_grad():
+        assert additive.bias is not None
+        additive.bias.normal_()
+        joined = torch.cat((query[0, 0, 1], keys[0, 0, 4])) @ torch.cat(
+            (additive.query_weight[0], additive.key_weight[0])
+        )
+        expected = torch.tanh(joined + additive.bias[0, 0]) @ additive.combine[0]
+        torch.testing.assert_close(additive(query, additive.prepare(keys))[0, 0, 1, 4], expected)
+
+
+# Reading the source
+
+
+def test_a_reversed_encoder_reads_back_to_front_and_answers_in_order() -> None:
+    settings = [regard.load_settings(name, "model.width=5", "model.hidden=7") for name in ("lstm", "lstm-reversed")]
+    torch.manual_seed(0)
+    plain = regard.encoder_decoder(settings[0].model, 11, 13).eval()
+    mirrored = regard.encoder_decoder(settings[1].model, 11, 13).eval()
+    mirrored.load_state_dict(plain.state_dict())
+    source = torch.tensor([[4, 5, 6, 7], [8, 9, 0, 0]])
+    turned = torch.tensor([[7, 6, 5, 4], [9, 8, 0, 0]])
+    there, here = mirrored.encode(source), plain.encode(turned)
+    assert there.final is not None
+    assert here.final is not None
+    torch.testing.assert_close(there.final[0].hidden, here.final[0].hidden)
+    torch.testing.assert_close(there.states[0], here.states[0].flip(0))
+    torch.testing.assert_close(there.states[1, :2], here.states[1, :2].flip(0))
