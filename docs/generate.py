@@ -1,0 +1,105 @@
+"""Write docs/reference from the code, so that it cannot say anything else than the code does.
+
+python docs/generate.py
+"""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+import regard
+from regard.settings import (
+    AttentionSettings,
+    BahdanauDecoder,
+    ContextDecoder,
+    Frozen,
+    LuongDecoder,
+    MonotonicWindow,
+    NoWindow,
+    PredictedWindow,
+    RecurrentAttention,
+    RecurrentModel,
+    Settings,
+    TransformerModel,
+)
+
+REFERENCE = Path(__file__).parent / "reference"
+SOURCE = "<!-- made by `make docs`; change the code, not this file -->\n"
+
+# Where each kind of settings stands in the file, outermost first.
+TABLES: list[tuple[str, type[Frozen]]] = [
+    ("", Settings),
+    ("model, kind = recurrent", RecurrentModel),
+    ("model.decoder, kind = context", ContextDecoder),
+    ("model.decoder, kind = bahdanau", BahdanauDecoder),
+    ("model.decoder, kind = luong", LuongDecoder),
+    ("model.decoder.attention", RecurrentAttention),
+    ("model, kind = transformer", TransformerModel),
+    ("model.encoder_attention, model.decoder_attention, model.cross_attention", AttentionSettings),
+    ("….window, kind = none", NoWindow),
+    ("….window, kind = monotonic", MonotonicWindow),
+    ("….window, kind = predicted", PredictedWindow),
+]
+
+
+def kind(annotation: Any) -> str:
+    """A type as a person would name it."""
+    if get_origin(annotation) is Literal:
+        return " · ".join(f"`{value}`" for value in get_args(annotation))
+    if get_origin(annotation) in (Union, types.UnionType):
+        return "a table told apart by `kind`"
+    if isinstance(annotation, type) and issubclass(annotation, Frozen):
+        return "a table"
+    return {int: "whole number", float: "number", bool: "`true` · `false`", str: "text"}[annotation]
+
+
+def default(value: Any) -> str:
+    if isinstance(value, Frozen):
+        return (
+            ", ".join(f"{name} = {inner}" for name, inner in value.model_dump(exclude_defaults=True).items())
+            or "as below"
+        )
+    return (
+        "required"
+        if repr(value) == "PydanticUndefined"
+        else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    )
+
+
+def settings_page() -> str:
+    lines = [
+        SOURCE,
+        "# Settings\n",
+        "Every knob, as it stands in a TOML file or an override such as `model.depth=4`.\n",
+    ]
+    for place, table in TABLES:
+        lines.append(f"## {f'`[{place}]`' if place else 'Top level'}\n")
+        if table.__doc__ and not table.__doc__.startswith("!!!"):
+            lines.append(f"{table.__doc__.splitlines()[0]}\n")
+        lines.append("| name | takes | default | meaning |\n|---|---|---|---|")
+        for name, field in table.model_fields.items():
+            meaning = (field.description or "").replace("|", "\\|")
+            lines.append(f"| `{name}` | {kind(field.annotation)} | {default(field.default)} | {meaning} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def presets_page() -> str:
+    lines = [SOURCE, "# Presets\n", "Parameters are counted over vocabularies of 8,000 pieces a side.\n"]
+    lines.append("| preset | parameters | what it is |\n|---|---:|---|")
+    for name in regard.preset_names():
+        settings = regard.load_settings(name)
+        count = sum(p.numel() for p in regard.encoder_decoder(settings.model, 8000, 8000).parameters())
+        lines.append(f"| `{name}` | {count / 1e6:.1f} M | {settings.about} |")
+    return "\n".join([*lines, ""])
+
+
+PAGES = {"settings.md": settings_page, "presets.md": presets_page}
+
+
+if __name__ == "__main__":
+    REFERENCE.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        (REFERENCE / name).write_text(page(), encoding="utf-8")

@@ -1,0 +1,20 @@
+"""The generated reference says what the code says."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+specification = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+assert specification is not None
+assert specification.loader is not None
+generate = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(generate)
+
+
+@pytest.mark.parametrize("name", generate.PAGES)
+def test_a_page_is_current(name: str) -> None:
+    assert (DOCS / "reference" / name).read_text(encoding="utf-8") == generate.PAGES[name](), "run `make docs`"

@@ -1,0 +1,129 @@
+"""The shape of the house, held by reading its source: who imports whom, how long a function may be."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import regard
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "regard"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# Which rooms a room may enter. A sentence walks in one direction; no room imports upwards.
+DOORS: dict[str, set[str]] = {
+    "errors": set(),
+    "checks": {"errors"},
+    "settings": {"checks", "errors", "presets"},
+    "presets": set(),
+    "text": {"errors"},
+    "nn": {"checks", "errors"},
+    "models": {"errors", "nn", "text"},
+    "build": {"checks", "errors", "models", "nn", "settings"},
+    "interop": {"build", "errors", "models", "nn", "settings"},
+}
+WITHOUT_TORCH = ("errors", "checks", "settings", "presets", "text")
+LONGEST_FUNCTION = 60
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module that a file names in an import, dotted."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module if node.module != "regard" else f"regard.{node.names[0].name}"
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_room_enters_only_the_rooms_below_it(path: Path) -> None:
+    if path == PACKAGE / "__init__.py":
+        return  # the front door: names only, loaded when used
+    entered = {name.split(".")[1] for name in imports(path) if name.startswith("regard.")} - {room(path)}
+    assert entered <= DOORS[room(path)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_function_fits_on_a_screen_and_says_what_it_takes(path: Path) -> None:
+    for function in functions(path):
+        length = (function.end_lineno or function.lineno) - function.lineno + 1
+        assert length <= LONGEST_FUNCTION, f"{function.name} has {length} lines"
+        assert function.args.kwarg is None, f"{function.name} takes **{function.args.kwarg.arg}"
+
+
+def test_no_room_is_called_after_what_did_not_fit_elsewhere() -> None:
+    names = {part for path in FILES for part in path.relative_to(PACKAGE).with_suffix("").parts}
+    assert not names & {"utils", "util", "helpers", "helper", "misc", "common"}
+
+
+def test_importing_regard_does_not_import_torch() -> None:
+    rooms = ", ".join(f"regard.{name}" for name in WITHOUT_TORCH)
+    script = f"import sys, regard, {rooms}; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_importing_regard_imports_nothing_but_the_standard_library() -> None:
+    script = "import sys, regard; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+PUBLIC = [
+    "DataError",
+    "ModelError",
+    "Recorder",
+    "RegardError",
+    "ResourceError",
+    "Settings",
+    "SettingsError",
+    "encoder_decoder",
+    "labeller",
+    "language_model",
+    "load_settings",
+    "preset_names",
+]
+
+
+def test_the_public_names_are_these_and_all_of_them_load() -> None:
+    assert dir(regard) == PUBLIC
+    assert regard.__all__ == PUBLIC
+    for name in PUBLIC:
+        assert getattr(regard, name).__name__ == name
+
+
+def test_every_direct_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().replace("_", "-")
+    wanted = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    for requirement in wanted:
+        name = requirement.split(">=")[0].lower().replace("_", "-")
+        if not name.startswith("regard["):
+            assert f"\n{name}==" in pins, name
+
+
+def test_the_changelog_knows_this_version() -> None:
+    assert f"## {regard.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem)
+def test_a_decision_fits_on_a_page(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 40
