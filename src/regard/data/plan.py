@@ -114,12 +114,12 @@ def _cut_by_length(
     tight. A small one needs bands of several source lengths to leave a choice; trying tells how many.
     """
     bands = _BANDS if len(rows) < _LARGE else _BANDS[:1]
-    cuts = (_cut_in_bands(rows, source, target, budget, first, band) for band in bands)
+    cuts = (_cut_in_bands(rows, source, target, budget, first=first, band=band) for band in bands)
     return min(cuts, key=lambda cut: int((cut[3][:, 0] * (cut[3][:, 1] + cut[3][:, 2])).sum()))
 
 
 def _cut_in_bands(
-    rows: NDArray[np.int64], source: Lengths, target: Lengths, budget: int, first: float, band: int
+    rows: NDArray[np.int64], source: Lengths, target: Lengths, budget: int, *, first: float, band: int
 ) -> Cut:
     """Sort by source length in bands, then by target length, and cut greedily.
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
-from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.blocks import in_blocks
 from regard.data.encoding import Column, Encoded, Encoder, encode_rows, number_type
 from regard.data.examples import Examples, Ragged
 from regard.data.readers import Corpus
@@ -178,8 +178,7 @@ class _Writer:
 
 def _encode_chunks(rows: Iterable[Row], encoder: Encoder, processes: int) -> Iterator[list[Encoded]]:
     """Encoded chunks in order, at most a few of them under way at a time."""
-    stream = iter(rows)
-    chunks = iter(lambda: list(islice(stream, _CHUNK)), [])
+    chunks = in_blocks(rows, _CHUNK)
     if processes <= 1:
         for chunk in chunks:
             yield encode_rows(encoder, chunk)
