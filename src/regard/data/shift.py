@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_OFFSETS = 33
+_MOST_OFFSETS = 32
+_SLIP = 1.5  # what leaving an offset costs, in logarithms: a few lines' worth of evidence
 _SOFTENING = 5  # characters: short lines vary much in ratio and say little
 
 
@@ -14,25 +15,28 @@ def find_shift(source: NDArray[np.integer], target: NDArray[np.integer]) -> int 
 
     Translations are about as long as their sources, so pairing line i with line i + o costs
     `|log source_i - log target_{i+o} - median|`. A file that lacks d lines starts at offset o = 0 and ends at
-    o = d; the cheapest path of growing offsets says where it left 0. For each offset one running sum and
-    one running minimum find it (None where the files have as many lines as each other):
+    o = d, and every slip costs a little too; the cheapest path of growing offsets says where it left 0. For
+    each offset one running sum and one running minimum find it (None where the files are equally long):
 
-        best_o[i] = sum_o[i] + min_{k <= i} (best_{o-1}[k] - sum_o[k])
+        best_o[i] = sum_o[i] + min_{k <= i, p < o} (best_p[k] - sum_o[k] + slip)
     """
     if len(source) > len(target):
         return find_shift(target, source)
-    missing, lines = len(target) - len(source), len(source)
+    missing, places = len(target) - len(source), np.arange(len(source) + 1)
     if missing == 0:
         return None
     short, long = (np.log(lengths + _SOFTENING).astype(np.float32) for lengths in (source, target))
-    centre = np.median(short) - np.median(long) if lines else 0
-    best, left = _sums(short, long, 0, centre), np.arange(lines + 1)
-    for offset in np.unique(np.linspace(1, missing, min(missing, _MOST_OFFSETS - 1)).astype(int)):
+    centre = np.median(short) - np.median(long) if len(short) else 0
+    best = _sums(short, long, 0, centre)  # over the offsets so far
+    left = places  # where that path left offset 0
+    for offset in np.unique(np.linspace(1, missing, min(missing, _MOST_OFFSETS)).astype(int)):
         total = _sums(short, long, offset, centre)
         gain = best - total
         lowest = np.minimum.accumulate(gain)
-        place = np.maximum.accumulate(np.where(gain == lowest, np.arange(lines + 1), 0))
-        best, left = total + lowest, left[place]
+        origin = np.maximum.accumulate(np.where(gain == lowest, places, 0))
+        path = total + lowest + _SLIP
+        left = np.where(path < best, left[origin], left) if offset < missing else left[origin]
+        best = np.minimum(path, best)
     return int(left[-1]) + 1
 
 
