@@ -1,0 +1,65 @@
+"""From files to batches: reading, checking, cleaning, encoding, batching. Nothing here imports torch."""
+
+from regard.data.batches import NO_LABEL, Batch, Batches, Position, collate, menu_for
+from regard.data.check import CheckReport, check
+from regard.data.clean import CleanReport, clean, mend
+from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder, TextEncoder
+from regard.data.examples import Examples, encode_examples
+from regard.data.menu import Shape, choose_menu
+from regard.data.plan import Plan, plan
+from regard.data.readers import (
+    Corpus,
+    Labelled,
+    Pair,
+    Tagged,
+    read_labelled,
+    read_pairs,
+    read_tagged,
+    read_texts,
+)
+from regard.data.shards import Shards, open_shards, prepare, prepare_corpus
+from regard.data.shift import find_shift
+from regard.data.split import SplitReport, split
+from regard.data.stats import StatsReport, stats
+
+__all__ = [
+    "NO_LABEL",
+    "Batch",
+    "Batches",
+    "CheckReport",
+    "CleanReport",
+    "Corpus",
+    "Encoder",
+    "Examples",
+    "LabelEncoder",
+    "Labelled",
+    "Pair",
+    "PairEncoder",
+    "Plan",
+    "Position",
+    "Shape",
+    "Shards",
+    "SplitReport",
+    "StatsReport",
+    "TagEncoder",
+    "Tagged",
+    "TextEncoder",
+    "check",
+    "choose_menu",
+    "clean",
+    "collate",
+    "encode_examples",
+    "find_shift",
+    "mend",
+    "menu_for",
+    "open_shards",
+    "plan",
+    "prepare",
+    "prepare_corpus",
+    "read_labelled",
+    "read_pairs",
+    "read_tagged",
+    "read_texts",
+    "split",
+    "stats",
+]

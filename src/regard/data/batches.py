@@ -1,0 +1,167 @@
+"""Batches of padded numbers, the same for every task, resumable at any position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.examples import Examples
+from regard.data.menu import Shape, choose_menu
+from regard.data.plan import Lengths, Plan, both_sides, plan
+from regard.errors import DataError, SettingsError
+from regard.text.special import END, PAD, START
+
+NO_LABEL: Final = -1
+FILLER: Final = -1  # the row number of a row that only fills up a shape
+
+_RELEASE = 256  # batches between two releases of the memory that reading fills
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some examples, padded on the right. A column that the task does not have is (B, 0).
+
+    A filler row reads `<end>` and `<start>` alone, so that no model meets an empty row, and has nothing to
+    predict: its `target_out` is all padding and its labels are all NO_LABEL.
+    """
+
+    rows: Numbers  # (B,) which example each row is
+    source: Numbers  # (B, S)
+    target_in: Numbers  # (B, T) begins with <start>
+    target_out: Numbers  # (B, T) ends with <end>
+    labels: Numbers  # (B, S) one for each piece, or (B, 1) one for the row
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def tokens(self) -> int:
+        """How many predictions this batch asks for: what the loss is divided by."""
+        return int(np.count_nonzero(self.target_out) + np.count_nonzero(self.labels != NO_LABEL))
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run is in its data: the next batch to read."""
+
+    epoch: int = 0
+    batch: int = 0
+
+
+BEGINNING: Final = Position()
+
+
+@dataclass(frozen=True)
+class Batches:
+    """All batches of all epochs. Each of `world` processes gets its own share of the rows of every batch.
+
+    So the union over processes is the same batch whatever their number, and a run may go on with another.
+    """
+
+    examples: Examples
+    budget: int
+    seed: int = 0
+    longest: int | None = None
+    truncate: bool = False
+    menu: tuple[Shape, ...] = ()
+    rank: int = 0
+    world: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.world:
+            raise SettingsError(
+                f"rank = {self.rank}: must be from 0 to {self.world - 1} of {self.world} processes"
+            )
+        if self.budget < 1:
+            raise SettingsError(f"budget = {self.budget}: a batch needs tokens; a few thousand is usual")
+
+    def plan(self, epoch: int) -> Plan:
+        """Which rows are in which batch of an epoch."""
+        source, target = batch_lengths(self.examples)
+        made = plan(
+            source,
+            target,
+            budget=self.budget,
+            seed=self.seed,
+            epoch=epoch,
+            longest=self.longest,
+            truncate=self.truncate,
+            menu=self.menu,
+        )
+        if len(made) == 0:
+            left_out = f"{made.too_long:,} too long, {made.empty:,} with an empty source"
+            raise DataError(f"corpus = {len(self.examples):,} rows: none can be used; {left_out}")
+        return made
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+        """The batches of one epoch, from one of them on."""
+        made = self.plan(number)
+        for index in range(start, len(made)):
+            yield self._read(made, index)
+            if index % _RELEASE == 0:
+                self.examples.release()
+
+    def read(self, position: Position = BEGINNING) -> Iterator[tuple[Batch, Position]]:
+        """Batches without end, each with the position to resume from once it has been used."""
+        epoch, start = position.epoch, position.batch
+        while True:
+            for index, batch in enumerate(self.epoch(epoch, start), start=start):
+                yield batch, Position(epoch, index + 1)
+            epoch, start = epoch + 1, 0
+
+    def _read(self, made: Plan, index: int) -> Batch:
+        shape = made.shape(index)
+        share = shape._replace(rows=-(-shape.rows // self.world))
+        return collate(self.examples, made.rows(index)[self.rank :: self.world], share)
+
+
+def batch_lengths(examples: Examples) -> tuple[Lengths | None, Lengths | None]:
+    """How long each row is in a batch, on both sides; None for a side that the task does not have."""
+    source, target = (examples.columns.get(name) for name in ("source", "target"))
+    return (None if source is None else source.lengths()), (None if target is None else target.lengths() + 1)
+
+
+def menu_for(
+    examples: Examples, *, budget: int, size: int = 24, longest: int | None = None
+) -> tuple[Shape, ...]:
+    """The shapes that pad these examples least; longer rows than the limit are expected to be left out."""
+    limit = min(longest or budget, budget)
+    source, target = both_sides(*batch_lengths(examples))
+    kept = np.maximum(source, target) <= limit
+    return choose_menu(source[kept], target[kept], budget=budget, size=size)
+
+
+def collate(examples: Examples, rows: NDArray[np.integer], shape: Shape) -> Batch:
+    """The given rows as one padded batch. A row longer than the shape is cut off; its `<end>` stays."""
+    columns = examples.columns
+    absent = np.zeros((shape.rows, 0), np.int64)
+    source, target_in, target_out, labels = absent, absent, absent, absent
+    if "source" in columns:
+        source = _fill_up(columns["source"].padded(rows, max(1, shape.source), PAD), shape.rows, END)
+    if "target" in columns:
+        bare = columns["target"].padded(rows, shape.target - 1, PAD)
+        target_in = np.pad(bare, ((0, 0), (1, 0)), constant_values=START)
+        target_out = np.pad(bare, ((0, 0), (0, 1)), constant_values=PAD)
+        target_out[np.arange(len(rows)), np.count_nonzero(bare, axis=1)] = END
+        target_in, target_out = _fill_up(target_in, shape.rows, START), _fill_up(target_out, shape.rows, PAD)
+    if "labels" in columns:
+        labels = columns["labels"].padded(rows, max(1, shape.source), 0) - 1
+    if "label" in columns:
+        labels = columns["label"].padded(rows, 1, 0) - 1
+    labels = np.pad(labels, ((0, shape.rows - len(labels)), (0, 0)), constant_values=NO_LABEL)
+    numbers = np.full(shape.rows, FILLER, np.int64)
+    numbers[: len(rows)] = rows
+    return Batch(numbers, source, target_in, target_out, labels)
+
+
+def _fill_up(matrix: Numbers, rows: int, first: int) -> Numbers:
+    """Add rows that hold one token and padding, up to the rows that the shape asks for."""
+    filler = np.zeros((rows - len(matrix), matrix.shape[1]), np.int64)
+    filler[:, :1] = first
+    return np.concatenate([matrix, filler]) if len(filler) else matrix

@@ -1,0 +1,169 @@
+"""Rows of text to rows of numbers, for each task: which columns it reads, and which it makes.
+
+Every task's numbers go into the same few columns, so that shards and batches are written once:
+
+    source   ids that an encoder reads          translation, tagging, classification
+    target   ids that a decoder writes          translation, language modelling
+    labels   one label for each piece           tagging; stored plus one, because 0 is "no label"
+    label    one label for the row              classification; likewise
+
+Sentences are bare: `<start>` and `<end>` are added when a batch is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.errors import DataError, did_you_mean
+from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import Vocabulary
+
+Column = Literal["source", "target", "labels", "label"]
+
+
+class Encoder(Protocol):
+    """How one task turns a row of text into numbers. Plain data, so that it can travel to other processes."""
+
+    names: ClassVar[tuple[str, ...]]  # the text columns it reads
+
+    @property
+    def sizes(self) -> dict[Column, int]:
+        """The columns it makes, and how many different numbers each can hold."""
+
+    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+        """The numbers of one row, in the order of `sizes`."""
+
+    def fingerprint(self) -> str:
+        """Changes when the same text would become other numbers."""
+
+
+@dataclass(frozen=True)
+class PairEncoder:
+    """Translation: a source and a target sentence."""
+
+    tokenizers: Tokenizers
+    names: ClassVar = ("source", "target")
+
+    @property
+    def sizes(self) -> dict[Column, int]:
+        return {"source": self.tokenizers.source.size, "target": self.tokenizers.target.size}
+
+    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+        source, target = row
+        return self.tokenizers.source.encode(source), self.tokenizers.target.encode(target)
+
+    def fingerprint(self) -> str:
+        return _digest("pair", self.tokenizers.source.fingerprint(), self.tokenizers.target.fingerprint())
+
+
+@dataclass(frozen=True)
+class TextEncoder:
+    """Language modelling: a text that is its own target."""
+
+    tokenizer: Tokenizer
+    names: ClassVar = ("text",)
+
+    @property
+    def sizes(self) -> dict[Column, int]:
+        return {"target": self.tokenizer.size}
+
+    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+        return (self.tokenizer.encode(row[0]),)
+
+    def fingerprint(self) -> str:
+        return _digest("text", self.tokenizer.fingerprint())
+
+
+@dataclass(frozen=True)
+class LabelEncoder:
+    """Classification: a text and one label."""
+
+    tokenizer: Tokenizer
+    labels: Vocabulary
+    names: ClassVar = ("text", "label")
+
+    @property
+    def sizes(self) -> dict[Column, int]:
+        return {"source": self.tokenizer.size, "label": len(self.labels) + 1}
+
+    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+        text, label = row
+        return self.tokenizer.encode(text), [_label(self.labels, label)]
+
+    def fingerprint(self) -> str:
+        return _digest("label", self.tokenizer.fingerprint(), *self.labels)
+
+
+@dataclass(frozen=True)
+class TagEncoder:
+    """Tagging: words and their tags. The first piece of a word has its tag, the other pieces have none."""
+
+    tokenizer: Tokenizer
+    tags: Vocabulary
+    names: ClassVar = ("words", "tags")
+
+    @property
+    def sizes(self) -> dict[Column, int]:
+        return {"source": self.tokenizer.size, "labels": len(self.tags) + 1}
+
+    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+        words, tags = row[0].split(), row[1].split()
+        if len(words) != len(tags):
+            raise DataError(f"{len(words)} words but {len(tags)} tags; every word needs one tag")
+        pieces = [self.tokenizer.encode(word) for word in words]
+        labels = (
+            [_label(self.tags, tag), *[0] * (len(ids) - 1)] for ids, tag in zip(pieces, tags, strict=True)
+        )
+        return list(chain.from_iterable(pieces)), list(chain.from_iterable(labels))
+
+    def fingerprint(self) -> str:
+        return _digest("tag", self.tokenizer.fingerprint(), *self.tags)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A chunk of one column: its numbers end to end, and how many belong to each row."""
+
+    numbers: NDArray[np.unsignedinteger]
+    lengths: NDArray[np.int64]
+
+
+def encode_rows(encoder: Encoder, rows: Iterable[tuple[int, Sequence[str]]]) -> list[Encoded]:
+    """Encode a chunk of rows, column by column; complaints say the line."""
+    columns: list[list[list[int]]] = [[] for _ in encoder.sizes]
+    for line, row in rows:
+        try:
+            for column, numbers in zip(columns, encoder.encode(row), strict=True):
+                column.append(numbers)
+        except DataError as problem:
+            raise DataError(f"line {line}: {problem}") from problem
+    sizes = encoder.sizes.values()
+    return [_flatten(column, number_type(size)) for column, size in zip(columns, sizes, strict=True)]
+
+
+def number_type(size: int) -> np.dtype[np.unsignedinteger]:
+    """The smallest type that holds numbers below `size`: two bytes do for most vocabularies."""
+    return np.dtype("<u2" if size <= 1 << 16 else "<u4")
+
+
+def _flatten(rows: list[list[int]], kind: np.dtype[np.unsignedinteger]) -> Encoded:
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    return Encoded(np.fromiter(chain.from_iterable(rows), kind, int(lengths.sum())), lengths)
+
+
+def _label(labels: Vocabulary, label: str) -> int:
+    if label not in labels:
+        raise DataError(f"label = {label!r}: not one of the labels learnt; {did_you_mean(label, labels)}")
+    return labels.id(label) + 1
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,109 @@
+"""Bytes to lines: plain, gzip or zstd, cut at `\\n` alone; complaints name the file and the line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal, cast
+
+from regard.data.optional import optional
+from regard.errors import DataError
+
+PACKED = (".gz", ".zst", ".zstd")
+
+ProblemKind = Literal["encoding", "format", "mismatch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a corpus at a place: what a strict reader raises and a lenient one reports."""
+
+    kind: ProblemKind
+    path: str
+    line: int
+    message: str
+
+
+Complain = Callable[[Problem], None]
+
+
+def refuse(problem: Problem) -> None:
+    """The strict way to complain, and the usual one: where complaining returns, reading carries on."""
+    raise DataError(problem.message)
+
+
+def ignore(problem: Problem) -> None:
+    """The way to complain of those who want what can be had."""
+    del problem
+
+
+def open_bytes(path: str | Path) -> IO[bytes]:
+    """Open a file for reading, unpacked if its name says that it is packed."""
+    path = Path(path)
+    try:
+        match path.suffix.lower():
+            case ".gz":
+                return cast("IO[bytes]", gzip.open(path, "rb"))
+            case ".zst" | ".zstd":
+                return _open_zstd(path)
+            case _:
+                return path.open("rb")
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror}); check the name") from problem
+
+
+def _open_zstd(path: Path) -> IO[bytes]:
+    zstandard = optional("zstandard", "zstd", str(path))
+    return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True))
+
+
+def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:
+    """The lines of a UTF-8 file without their ends (`\\n` or `\\r\\n`).
+
+    U+2028, form feeds and other characters that `str.splitlines` would cut at are part of the text: cutting
+    there is how the sides of a corpus come apart. A byte-order mark at the start is not text.
+    """
+    with open_bytes(path) as file:
+        number = 0
+        try:
+            for number, data in enumerate(file, start=1):
+                yield _decode(data.removesuffix(b"\n").removesuffix(b"\r"), path, number, complain)
+        except damage(path) as problem:
+            raise DataError(
+                f"{path} line {number + 1}: the file is cut short or damaged ({problem})"
+            ) from problem
+
+
+def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> str:
+    if number == 1:
+        data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as problem:
+        byte = f"byte 0x{data[problem.start]:02x} at column {problem.start + 1}"
+        message = (
+            f"{path} line {number}: not UTF-8 ({byte}); convert the file, or drop such lines with data clean"
+        )
+        complain(Problem("encoding", str(path), number, message))
+        return data.decode(errors="replace")
+
+
+def read_chunks(path: str | Path, size: int) -> Iterator[bytes]:
+    """The contents of a file, unpacked, a piece at a time."""
+    with open_bytes(path) as file:
+        try:
+            while chunk := file.read(size):
+                yield chunk
+        except damage(path) as problem:
+            raise DataError(f"{path}: the file is cut short or damaged ({problem})") from problem
+
+
+def damage(path: str | Path) -> tuple[type[Exception], ...]:
+    """What reading a damaged file may raise."""
+    if Path(path).suffix.lower() in (".zst", ".zstd"):
+        return EOFError, OSError, optional("zstandard", "zstd", str(path)).ZstdError
+    return EOFError, OSError, zlib.error

@@ -1,0 +1,274 @@
+"""A corpus encoded once, kept on disk as plain integers, and mapped into memory rather than loaded.
+
+A folder holds `manifest.json` and, for each column, `NAME.numbers` (2 or 4 bytes each, little-endian, rows
+end to end) and `NAME.offsets` (8 bytes: where each row begins, and the end). It appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.blocks import in_blocks
+from regard.data.encoding import Column, Encoded, Encoder, encode_rows, number_type
+from regard.data.examples import Examples, Ragged
+from regard.data.readers import Corpus
+from regard.data.tables import Row
+from regard.errors import DataError
+from regard.files import new_folder
+from regard.text.special import UNK
+
+Progress = Callable[[int, int | None], None]
+
+VERSION = 1
+MANIFEST = "manifest.json"
+_CHUNK = 4096  # rows encoded at a time
+_BLOCK = 1 << 22  # bytes hashed at a time
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """What is known of a column without reading it."""
+
+    size: int  # numbers lie below it
+    numbers: int
+    longest: int
+    unknown: int
+    checksums: tuple[int, int]  # of the numbers and the offsets
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of `<unk>` among the numbers."""
+        return self.unknown / self.numbers if self.numbers else 0.0
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is known of a prepared corpus without reading it."""
+
+    version: int
+    fingerprint: str
+    rows: int
+    columns: Mapping[Column, ColumnSummary]
+
+
+@dataclass(frozen=True)
+class Shards(Examples):
+    """Examples mapped from a folder: as large as the disk, and in memory only where they are being read."""
+
+    folder: Path
+    manifest: Manifest
+    mapped: tuple[mmap.mmap, ...]
+
+    def release(self) -> None:
+        """Let go of the pages read so far. They stay in the system's cache, but no longer count as ours."""
+        for memory in self.mapped:
+            if hasattr(mmap, "MADV_DONTNEED"):
+                memory.madvise(mmap.MADV_DONTNEED)
+
+
+def fingerprint(corpus: Corpus, encoder: Encoder) -> str:
+    """Changes when the bytes of the corpus, the columns read or the way of encoding do.
+
+    A dataset on the hub is known by its name alone.
+    """
+    digest = hashlib.sha256(json.dumps([VERSION, encoder.fingerprint(), corpus.columns]).encode())
+    for path in corpus.paths:
+        digest.update(f"\n{path if path.startswith('hf://') else 'file'}\n".encode())
+        if not path.startswith("hf://"):
+            for block in _blocks(Path(path)):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def prepare_corpus(
+    corpus: Corpus,
+    encoder: Encoder,
+    folder: str | Path,
+    *,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> Shards:
+    """Encode a corpus into a folder, or open the folder if it already holds just that."""
+    return prepare(
+        corpus.rows(encoder.names),
+        encoder,
+        folder,
+        fingerprint=fingerprint(corpus, encoder),
+        processes=processes,
+        progress=progress,
+    )
+
+
+def prepare(
+    rows: Iterable[Row],
+    encoder: Encoder,
+    folder: str | Path,
+    *,
+    fingerprint: str = "",
+    total: int | None = None,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> Shards:
+    """Encode any stream of rows. Without a fingerprint there is no telling old from new: it is encoded again.
+
+    Never more than a few thousand rows are in memory. With several processes each encodes whole chunks; they
+    are started afresh, so a script that asks for them needs `if __name__ == "__main__":`.
+    """
+    folder = Path(folder)
+    with suppress(DataError):  # a folder that is missing or damaged is made anew
+        if fingerprint and (shards := open_shards(folder)).manifest.fingerprint == fingerprint:
+            return shards
+    with new_folder(folder) as beside:
+        done = 0
+        with ExitStack() as files:
+            writers = [_Writer(beside, name, size, files) for name, size in encoder.sizes.items()]
+            for chunk in _encode_chunks(rows, encoder, processes):
+                for writer, column in zip(writers, chunk, strict=True):
+                    writer.write(column)
+                done += len(chunk[0].lengths)
+                if progress is not None:
+                    progress(done, total)
+        columns = {writer.name: writer.summary() for writer in writers}
+        manifest = Manifest(VERSION, fingerprint, done, columns)
+        (beside / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
+    return open_shards(folder)
+
+
+class _Writer:
+    """Appends chunks to the two files of a column and keeps the sums that its summary needs."""
+
+    def __init__(self, folder: Path, name: Column, size: int, files: ExitStack) -> None:
+        self.name, self.size = name, size
+        self._numbers = files.enter_context((folder / f"{name}.numbers").open("wb"))
+        self._offsets = files.enter_context((folder / f"{name}.offsets").open("wb"))
+        self._end, self._longest, self._unknown, self._checksums = 0, 0, 0, [0, 0]
+        self._append(1, np.zeros(1, dtype="<i8"))
+
+    def write(self, chunk: Encoded) -> None:
+        self._append(0, chunk.numbers)
+        self._append(1, (self._end + np.cumsum(chunk.lengths)).astype("<i8"))
+        self._end += len(chunk.numbers)
+        self._longest = max(self._longest, int(chunk.lengths.max(initial=0)))
+        if self.name in ("source", "target"):
+            self._unknown += int(np.count_nonzero(chunk.numbers == UNK))
+
+    def _append(self, place: int, numbers: NDArray[Any]) -> None:
+        data = numbers.tobytes()
+        (self._numbers, self._offsets)[place].write(data)
+        self._checksums[place] = zlib.crc32(data, self._checksums[place])
+
+    def summary(self) -> ColumnSummary:
+        first, second = self._checksums
+        return ColumnSummary(self.size, self._end, self._longest, self._unknown, (first, second))
+
+
+def _encode_chunks(rows: Iterable[Row], encoder: Encoder, processes: int) -> Iterator[list[Encoded]]:
+    """Encoded chunks in order, at most a few of them under way at a time."""
+    chunks = in_blocks(rows, _CHUNK)
+    if processes <= 1:
+        for chunk in chunks:
+            yield encode_rows(encoder, chunk)
+        return
+    waiting: deque[Future[list[Encoded]]] = deque()
+    with ProcessPoolExecutor(processes, get_context("spawn"), _remember, (encoder,)) as pool:
+        for chunk in chunks:
+            waiting.append(pool.submit(_encode_here, chunk))
+            if len(waiting) > 2 * processes:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+_here: dict[str, Encoder] = {}  # in a worker process: its encoder, sent once rather than with every chunk
+
+
+def _remember(encoder: Encoder) -> None:
+    _here["encoder"] = encoder
+
+
+def _encode_here(rows: Sequence[Row]) -> list[Encoded]:
+    return encode_rows(_here["encoder"], rows)
+
+
+def open_shards(folder: str | Path, *, verify: bool = True) -> Shards:
+    """Open a prepared corpus. Sizes are always checked; checksums too (about a second for each gigabyte)."""
+    folder = Path(folder)
+    manifest = _read_manifest(folder / MANIFEST)
+    columns: dict[Column, Ragged] = {}
+    mapped: list[mmap.mmap] = []
+    for name, summary in manifest.columns.items():
+        kinds = {"numbers": number_type(summary.size), "offsets": np.dtype("<i8")}
+        counts = {"numbers": summary.numbers, "offsets": manifest.rows + 1}
+        arrays = []
+        for part, checksum in zip(kinds, summary.checksums, strict=True):
+            path = folder / f"{name}.{part}"
+            _check(path, counts[part] * kinds[part].itemsize, checksum if verify else None)
+            array, memory = _map(path, kinds[part])
+            arrays.append(array)
+            mapped += memory
+        columns[name] = Ragged(*arrays)
+    return Shards(columns, folder, manifest, tuple(mapped))
+
+
+def _read_manifest(path: Path) -> Manifest:
+    try:
+        content = json.loads(path.read_bytes())
+        columns = {name: ColumnSummary(**summary) for name, summary in content.pop("columns").items()}
+        manifest = Manifest(**content, columns=columns)
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror}); prepare the corpus first") from problem
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        raise DataError(
+            f"{path}: not the manifest of a prepared corpus ({problem}); prepare it again"
+        ) from problem
+    if manifest.version != VERSION:
+        raise DataError(
+            f"{path}: version = {manifest.version}: this Regard reads {VERSION}; prepare it again"
+        )
+    return manifest
+
+
+def _check(path: Path, size: int, checksum: int | None) -> None:
+    found = path.stat().st_size if path.exists() else 0
+    if found != size:
+        raise DataError(f"{path}: {found:,} bytes: should be {size:,}; prepare the corpus again")
+    if checksum is not None:
+        value = 0
+        for block in _blocks(path):
+            value = zlib.crc32(block, value)
+        if value != checksum:
+            raise DataError(
+                f"{path}: contents differ from the manifest; the file is damaged, prepare it again"
+            )
+
+
+def _map(path: Path, kind: np.dtype[Any]) -> tuple[NDArray[Any], list[mmap.mmap]]:
+    """A file as an array, and the mapping behind it; an empty file cannot be mapped and need not be."""
+    if path.stat().st_size == 0:
+        return np.zeros(0, kind), []
+    with path.open("rb") as file:
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.frombuffer(memory, kind), [memory]
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                yield block
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror}); check the name") from problem

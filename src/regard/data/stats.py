@@ -1,0 +1,96 @@
+"""A corpus in numbers: how many pairs, how long, how many different words."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from regard.data.blocks import in_blocks
+from regard.data.check import SIDES
+from regard.data.readers import Corpus
+from regard.data.seen import Seen
+from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizers import Tokenizers
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How lengths are spread."""
+
+    total: int
+    mean: float
+    median: int
+    ninety_five: int  # 95 of 100 rows are no longer
+    longest: int
+
+
+@dataclass(frozen=True)
+class SideStats:
+    """One side of a corpus. Words are set apart by whitespace."""
+
+    side: str
+    characters: Spread
+    words: Spread
+    different_words: int
+    tokens: Spread | None = None  # if a tokenizer was given
+
+
+@dataclass(frozen=True)
+class StatsReport:
+    """A corpus in numbers."""
+
+    files: tuple[str, ...]
+    pairs: int
+    sides: tuple[SideStats, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON takes it."""
+        return asdict(self)
+
+
+class _Side:
+    """Sums of one side, at a dozen bytes a row."""
+
+    def __init__(self, name: str, tokenizer: Tokenizer | None) -> None:
+        self._name, self._tokenizer = name, tokenizer
+        self._characters, self._words, self._tokens = array("I"), array("I"), array("I")
+        self._different = Seen()
+
+    def add(self, texts: list[str]) -> None:
+        words = [text.split() for text in texts]
+        self._characters.extend(map(len, texts))
+        self._words.extend(map(len, words))
+        self._different.add(set(chain.from_iterable(words)))
+        if self._tokenizer is not None:
+            self._tokens.extend(len(self._tokenizer.encode(text)) for text in texts)
+
+    def report(self) -> SideStats:
+        tokens = _spread(self._tokens) if self._tokenizer is not None else None
+        return SideStats(
+            self._name, _spread(self._characters), _spread(self._words), len(self._different), tokens
+        )
+
+
+def stats(corpus: Corpus, tokenizers: Tokenizers | None = None) -> StatsReport:
+    """Count a parallel corpus, and its tokens if tokenizers are given."""
+    given = (None, None) if tokenizers is None else (tokenizers.source, tokenizers.target)
+    sides = [_Side(name, tokenizer) for name, tokenizer in zip(SIDES, given, strict=True)]
+    pairs = 0
+    for block in in_blocks(corpus.rows(SIDES)):
+        for place, side in enumerate(sides):
+            side.add([row[place] for _, row in block])
+        pairs += len(block)
+    return StatsReport(corpus.paths, pairs, tuple(side.report() for side in sides))
+
+
+def _spread(lengths: array[int]) -> Spread:
+    numbers = np.frombuffer(lengths, np.uint32)
+    if len(numbers) == 0:
+        return Spread(0, 0.0, 0, 0, 0)
+    median, ninety_five = np.quantile(numbers, (0.5, 0.95), method="inverted_cdf").tolist()
+    total = int(numbers.sum(dtype=np.int64))
+    return Spread(total, total / len(numbers), int(median), int(ninety_five), int(numbers.max()))

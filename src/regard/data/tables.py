@@ -1,0 +1,148 @@
+"""Rows of text columns from TSV, CSV, JSON lines, Parquet and CoNLL-U, each with the line it begins at."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from regard.data.lines import Complain, Problem, damage, open_bytes, read_lines
+from regard.data.optional import optional
+from regard.errors import DataError, did_you_mean
+
+Row = tuple[int, tuple[str, ...]]
+
+_CSV_FIELD = 1 << 24  # characters; the csv module's own limit is shorter than a long document
+
+
+def read_tsv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line. There is no quoting: a tab always separates."""
+    for number, line in enumerate(read_lines(path, complain), start=1):
+        yield number, line.split("\t")
+
+
+def read_csv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each record, which may be quoted and span lines."""
+    csv.field_size_limit(_CSV_FIELD)
+    reader = csv.reader((f"{line}\n" for line in read_lines(path, complain)), strict=True)
+    begin = 1
+    try:
+        for cells in reader:
+            yield begin, cells
+            begin = reader.line_num + 1
+    except csv.Error as problem:
+        complain(Problem("format", path, begin, f"{path} line {begin}: not CSV ({problem})"))
+
+
+def pick_cells(
+    rows: Iterator[tuple[int, list[str]]],
+    path: str,
+    names: Sequence[str],
+    columns: Sequence[str],
+    complain: Complain,
+) -> Iterator[Row]:
+    """The wanted columns of a table, by header or by number.
+
+    Columns asked for by name need a header. Asked for by number there is none; and if nothing is asked for,
+    the first row is a header when it holds the usual names, or else data like the rest.
+    """
+    first = next(rows, None)
+    if first is None:
+        return
+    header = first[1]
+    if columns and not all(column.isdecimal() for column in columns):
+        places = [_place(header, column, path) for column in columns]
+    elif not columns and set(names) <= set(header):
+        places = [header.index(name) for name in names]
+    else:
+        places = [int(column) - 1 for column in columns or range(1, len(names) + 1)]
+        yield from _pick_row(*first, places, path, complain)
+    for line, cells in rows:
+        yield from _pick_row(line, cells, places, path, complain)
+
+
+def _place(header: list[str], column: str, path: str) -> int:
+    if column not in header:
+        raise DataError(f"{path}: column = {column}: not in the header; {did_you_mean(column, header)}")
+    return header.index(column)
+
+
+def _pick_row(line: int, cells: list[str], places: list[int], path: str, complain: Complain) -> Iterator[Row]:
+    if min(places) >= 0 and max(places) < len(cells):
+        yield line, tuple(cells[place] for place in places)
+    else:
+        wanted = " and ".join(str(place + 1) for place in places)
+        message = f"{path} line {line}: {len(cells)} columns; {wanted} are needed, counted from 1"
+        complain(Problem("format", path, line, message))
+
+
+def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
+    """One JSON value a line; empty lines are passed over."""
+    for number, line in enumerate(read_lines(path, complain), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError) as problem:
+            complain(Problem("format", path, number, f"{path} line {number}: not JSON ({problem})"))
+
+
+def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
+    """The records of a Parquet file, a few thousand at a time."""
+    parquet, arrow = optional("pyarrow.parquet", "parquet", path), optional("pyarrow", "parquet", path)
+    number = 0
+    try:
+        with open_bytes(path) as file, parquet.ParquetFile(file) as table:
+            for batch in table.iter_batches(batch_size=4096):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield number, record
+    except (arrow.ArrowException, *damage(path)) as problem:
+        raise DataError(f"{path} row {number + 1}: not readable as Parquet ({problem})") from problem
+
+
+def pick_fields(
+    records: Iterator[tuple[int, Any]], path: str, columns: Sequence[str], complain: Complain
+) -> Iterator[Row]:
+    """The wanted fields of records that name them; a number is taken as it is written."""
+    for line, record in records:
+        values = [_field(record, column) for column in columns]
+        if None not in values:
+            yield line, tuple(str(value) for value in values)
+        else:
+            column = columns[values.index(None)]
+            known = did_you_mean(column, map(str, record)) if isinstance(record, dict) else "no object here"
+            message = f"{path} line {line}: column = {column}: no text under that name; {known}"
+            complain(Problem("format", path, line, message))
+
+
+def _field(record: Any, column: str) -> str | int | float | None:
+    """`record["a.b"]`, or `record["a"]["b"]`, or the field of that number; None where there is none."""
+    if not isinstance(record, dict):
+        return None
+    if isinstance(value := record.get(column), str | int | float):
+        return value
+    if column.isdecimal() and 0 < int(column) <= len(record):
+        return _field(record, list(record)[int(column) - 1])
+    first, _, rest = column.partition(".")
+    return _field(record.get(first), rest) if rest else None
+
+
+def read_conllu(path: str, complain: Complain) -> Iterator[Row]:
+    """Sentences as words and universal tags; multiword tokens (1-2) and empty nodes (1.1) are not words."""
+    begin, words, tags = 1, list[str](), list[str]()
+    for number, line in enumerate(read_lines(path, complain), start=1):
+        cells = line.split("\t")
+        if not line.strip():
+            if words:
+                yield begin, (" ".join(words), " ".join(tags))
+            begin, words, tags = number + 1, [], []
+        elif len(cells) >= 4 and cells[0].isdecimal():
+            words.append("_".join(cells[1].split()))  # a form may hold spaces; it is one word all the same
+            tags.append(cells[3])
+        elif not line.startswith("#") and len(cells) < 4:
+            message = f"{path} line {number}: {len(cells)} columns; CoNLL-U has ten, set apart by tabs"
+            complain(Problem("format", path, number, message))
+    if words:
+        yield begin, (" ".join(words), " ".join(tags))

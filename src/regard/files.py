@@ -1,0 +1,71 @@
+"""Writing that either happens or does not: a file or folder is made beside its place and renamed into it.
+
+A reader therefore never sees half a file, and a crash leaves the previous version as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A binary file that takes the place of `path` when the block ends well, and vanishes when not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.chmod(0o666 & ~_umask())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """An empty folder that takes the place of `path` when the block ends well, and vanishes when not.
+
+    A folder cannot be renamed onto one that holds files: the old one steps aside first and is removed last.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    old = beside.with_name(f"{beside.name}.old")
+    try:
+        yield beside
+        _sync(beside)
+        beside.chmod(0o777 & ~_umask())
+        if path.exists():
+            path.rename(old)
+        beside.rename(path)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        if old.exists() and not path.exists():
+            old.rename(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _umask() -> int:
+    """The process's file mode mask; the system tells it only to those who set it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync(folder: Path) -> None:
+    """Push every file of a folder to the disk, so that the rename cannot overtake the contents."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())

@@ -1,0 +1,106 @@
+"""Characters and bytes: the smallest vocabularies, the longest sequences, every text back exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final, Literal
+
+from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
+from regard.text.tokenizer import Tokenizer, describe, without_surrogates
+from regard.text.vocabulary import Vocabulary
+from regard.text.words import VOCABULARY
+
+_SILENT = frozenset((PAD, START, END))
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+_FIRST_BYTE: Final = len(SPECIAL_TOKENS)
+
+
+@dataclass(frozen=True)
+class CharacterTokenizer(Tokenizer):
+    """One piece for each Unicode character that the corpus holds."""
+
+    vocabulary: Vocabulary
+    kind: Literal["character"] = field(default="character", init=False)
+
+    @classmethod
+    def learn(cls, lines: Iterable[str], *, size: int | None = None, minimum: int = 1) -> CharacterTokenizer:
+        """Count the characters of a stream of lines."""
+        return cls(Vocabulary.count(chain.from_iterable(lines), size=size, minimum=minimum))
+
+    @property
+    def size(self) -> int:
+        return len(self.vocabulary)
+
+    def pieces(self, text: str) -> list[str]:
+        return list(text)
+
+    def encode(self, text: str) -> list[int]:
+        return self.vocabulary.ids(text)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        heard = (number for number in ids if number not in _SILENT)
+        return "".join(_UNKNOWN if number == UNK else self.vocabulary.token(number) for number in heard)
+
+    def token(self, number: int) -> str:
+        return self.vocabulary.token(number)
+
+    def id(self, piece: str) -> int:
+        return self.vocabulary.id(piece)
+
+    def word_of(self, pieces: Sequence[str]) -> list[int]:
+        return _words_of_characters(pieces)
+
+    def files(self) -> dict[str, bytes]:
+        return describe(self.kind) | {VOCABULARY: self.vocabulary.to_bytes()}
+
+
+@dataclass(frozen=True)
+class ByteTokenizer(Tokenizer):
+    """The 256 bytes of UTF-8: nothing to learn, and nothing is ever unknown."""
+
+    kind: Literal["byte"] = field(default="byte", init=False)
+
+    @property
+    def size(self) -> int:
+        return _FIRST_BYTE + 256
+
+    def pieces(self, text: str) -> list[str]:
+        return [self.token(number) for number in self.encode(text)]
+
+    def encode(self, text: str) -> list[int]:
+        return [byte + _FIRST_BYTE for byte in without_surrogates(text).encode()]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        heard = (number for number in ids if number not in _SILENT)
+        data = b"".join(
+            bytes([number - _FIRST_BYTE]) if number != UNK else _UNKNOWN.encode() for number in heard
+        )
+        return data.decode("utf-8", "replace")
+
+    def token(self, number: int) -> str:
+        return f"<0x{number - _FIRST_BYTE:02X}>" if number >= _FIRST_BYTE else SPECIAL_TOKENS[number]
+
+    def id(self, piece: str) -> int:
+        return int(piece[3:-1], 16) + _FIRST_BYTE if piece.startswith("<0x") else SPECIAL_TOKENS.index(piece)
+
+    def word_of(self, pieces: Sequence[str]) -> list[int]:
+        data = bytes(self.id(piece) - _FIRST_BYTE for piece in pieces)
+        characters = data.decode("utf-8", "surrogateescape")  # a stray byte stays one character
+        words = _words_of_characters(characters)
+        widths = (len(character.encode("utf-8", "surrogateescape")) for character in characters)
+        return [word for word, width in zip(words, widths, strict=True) for _ in range(width)]
+
+    def files(self) -> dict[str, bytes]:
+        return describe(self.kind)
+
+
+def _words_of_characters(characters: Iterable[str]) -> list[int]:
+    """A space belongs to the word before it, and leading spaces to the first word."""
+    word, inside, words = -1, False, []
+    for character in characters:
+        word += not inside and not character.isspace()
+        inside = not character.isspace()
+        words.append(max(word, 0))
+    return words

@@ -1,0 +1,221 @@
+"""Subwords by sentencepiece: byte-pair encoding and the unigram model, with byte fallback and sampling.
+
+Sennrich et al. 2016 (BPE), Kudo 2018 (unigram, subword regularisation), Provilkov et al. 2020 (BPE-dropout).
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import islice, pairwise
+from random import Random
+from typing import Final, Literal
+
+import sentencepiece
+
+from regard.errors import DataError, ModelError, SettingsError
+from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
+from regard.text.tokenizer import Tokenizer, describe, without_surrogates
+
+SubwordKind = Literal["bpe", "unigram"]
+SPACE: Final = "▁"  # sentencepiece's mark: this piece had a space before it
+MODEL: Final = "sentencepiece.model"
+SAMPLING: Final[dict[SubwordKind, float]] = {"bpe": 0.1, "unigram": 0.2}
+
+_LONGEST_LINE = 1 << 16  # bytes; sentencepiece skips longer lines, and by default even a long sentence
+_THREADS = 4  # fixed: sums over threads are ordered sums, so another number could learn another model
+_SILENT = 5  # above sentencepiece's FATAL
+_CANDIDATES = 32  # ways to cut one word that unigram sampling chooses from
+
+
+@dataclass(frozen=True)
+class SubwordTokenizer(Tokenizer):
+    """A sentencepiece model. No text is unknown: a character it never saw is spelled in bytes.
+
+    Text is taken as it is (no Unicode normalisation), but runs of whitespace are one space, and so is the
+    mark "▁" itself. `sampling` is the strength of `sample`: for BPE the probability that a merge is left
+    out, for unigram the exponent α on the probabilities (small is wild).
+    """
+
+    kind: SubwordKind
+    model: bytes
+    sampling: float
+
+    @classmethod
+    def learn(
+        cls,
+        kind: SubwordKind,
+        lines: Iterable[str],
+        *,
+        size: int,
+        coverage: float = 0.9999,
+        sentences: int = 1_000_000,
+        seed: int = 0,
+    ) -> SubwordTokenizer:
+        """Learn from a stream of lines, of which at most `sentences`, drawn evenly, are kept in memory.
+
+        `coverage` is the share of the corpus's characters that get a piece of their own; the rest are bytes.
+        """
+        chosen = draw(lines, sentences, Random(seed))
+        model = _train(kind, (plain(line) for line in chosen), size, coverage)
+        return cls(kind, model, SAMPLING[kind])
+
+    @property
+    def size(self) -> int:
+        return self._processor.get_piece_size()
+
+    def pieces(self, text: str) -> list[str]:
+        return self._processor.encode(plain(text), out_type=str)
+
+    def encode(self, text: str) -> list[int]:
+        return self._processor.encode(plain(text))
+
+    def sample(self, text: str, random: Random) -> list[int]:
+        """Cut each word at random. Only `random` decides, so a training run can be repeated.
+
+        (sentencepiece can sample by itself, but from a generator that cannot be set back.)
+        """
+        cut = self._drop_merges if self.kind == "bpe" else self._choose
+        return [number for word in plain(text).split() for number in cut(SPACE + word, random)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return self._processor.decode([number for number in ids if number >= UNK])
+
+    def token(self, number: int) -> str:
+        return self._processor.id_to_piece(number)
+
+    def id(self, piece: str) -> int:
+        return self._processor.piece_to_id(piece)
+
+    def word_of(self, pieces: Sequence[str]) -> list[int]:
+        word, words = -1, []
+        for piece in pieces:
+            word += word < 0 or piece.startswith(SPACE)
+            words.append(word)
+        return words
+
+    def files(self) -> dict[str, bytes]:
+        return describe(self.kind, sampling=self.sampling) | {MODEL: self.model}
+
+    @cached_property
+    def _processor(self) -> sentencepiece.SentencePieceProcessor:
+        try:
+            return sentencepiece.SentencePieceProcessor(model_proto=self.model)
+        except RuntimeError as problem:
+            raise ModelError(
+                f"{MODEL} = {len(self.model)} bytes: not a sentencepiece model; is it damaged?"
+            ) from problem
+
+    @cached_property
+    def _scores(self) -> dict[str, float]:
+        """What the model thinks of each ordinary piece: a merge's rank, or a log-probability."""
+        processor = self._processor
+        ordinary = (n for n in range(self.size) if not (n <= UNK or processor.is_byte(n)))
+        return {processor.id_to_piece(n): processor.get_score(n) for n in ordinary}
+
+    def _spell(self, piece: str) -> list[int]:
+        """The id of a piece, or those of its bytes where it has none."""
+        if piece in self._scores:
+            return [self.id(piece)]
+        return [self.id(f"<0x{byte:02X}>") for byte in piece.encode()]
+
+    def _drop_merges(self, word: str, random: Random) -> list[int]:
+        """BPE-dropout: at every step each possible merge is overlooked with probability `sampling`."""
+        pieces, scores = list(word), self._scores
+        while True:
+            best, place = -math.inf, -1
+            for index, (left, right) in enumerate(pairwise(pieces)):
+                score = scores.get(left + right, -math.inf)
+                if score > best and random.random() >= self.sampling:
+                    best, place = score, index
+            if place < 0:
+                return [number for piece in pieces for number in self._spell(piece)]
+            pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
+
+    def _choose(self, word: str, random: Random) -> list[int]:
+        """Unigram sampling: a segmentation x of the word with probability proportional to P(x)^α.
+
+        The unigram model scores words independently, so choosing word by word is choosing sentences.
+        """
+        segmentations, weights = self._segmentations(word)
+        return random.choices(segmentations, weights)[0]
+
+    @cached_property
+    def _segmentations(self) -> Callable[[str], tuple[list[list[int]], list[float]]]:
+        """The best ways to cut a word with their weights, remembered for the words that come most often."""
+
+        def segment(word: str) -> tuple[list[list[int]], list[float]]:
+            ways = self._processor.nbest_encode(word.removeprefix(SPACE), nbest_size=_CANDIDATES)
+            scores = [sum(self._processor.get_score(number) for number in way) for way in ways]
+            return ways, [math.exp(self.sampling * (score - max(scores))) for score in scores]
+
+        return lru_cache(maxsize=1 << 16)(segment)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Only the fields travel to another process; what is derived from them is derived there."""
+        return {"kind": self.kind, "model": self.model, "sampling": self.sampling}
+
+
+def plain(text: str) -> str:
+    """Text as sentencepiece is given it: single spaces, and characters that UTF-8 can hold."""
+    return " ".join(without_surrogates(text).replace(SPACE, " ").split())
+
+
+def draw(lines: Iterable[str], count: int, random: Random) -> list[str]:
+    """At most `count` lines of a stream, each with the same chance, in one pass (reservoir sampling)."""
+    stream = iter(lines)
+    kept = list(islice(stream, count))
+    for seen, line in enumerate(stream, start=count + 1):
+        place = int(random.random() * seen)
+        if place < count:
+            kept[place] = line
+    return kept
+
+
+def _train(kind: SubwordKind, lines: Iterator[str], size: int, coverage: float) -> bytes:
+    """Run sentencepiece's trainer, quietly, with our special ids; its complaints become one line."""
+    model = io.BytesIO()
+    pad, start, end, unknown = SPECIAL_TOKENS
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=lines,
+            model_writer=model,
+            model_type=kind,
+            vocab_size=size,
+            character_coverage=coverage,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            max_sentence_length=_LONGEST_LINE,
+            num_threads=_THREADS,
+            minloglevel=_SILENT,
+            pad_id=PAD,
+            bos_id=START,
+            eos_id=END,
+            unk_id=UNK,
+            pad_piece=pad,
+            bos_piece=start,
+            eos_piece=end,
+            unk_piece=unknown,
+        )
+    except RuntimeError as problem:
+        raise _explain(kind, size, str(problem)) from problem
+    return model.getvalue()
+
+
+def _explain(kind: SubwordKind, size: int, complaint: str) -> SettingsError | DataError:
+    """sentencepiece's complaint in our words, with the size that would work."""
+    if most := re.search(r"value <= (\d+)", complaint):
+        return SettingsError(
+            f"size = {size:,}: too large for this corpus; {kind} can have at most {int(most[1]):,} pieces"
+        )
+    if least := re.search(r"required_chars\. \d+ vs (\d+)", complaint):
+        return SettingsError(
+            f"size = {size:,}: too small for the bytes and characters; {kind} needs {int(least[1]):,} or more"
+        )
+    if "sentences_.empty()" in complaint:
+        return DataError(f"lines = 0: {kind} has nothing to learn from; give it text")
+    return DataError(f"{kind}: sentencepiece cannot learn from this text; it says: {complaint}")

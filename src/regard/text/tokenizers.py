@@ -1,0 +1,136 @@
+"""Where the names of tokenizers become tokenizers, and the two that a translator needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from regard.errors import ModelError, SettingsError, did_you_mean
+from regard.files import new_folder
+from regard.text.characters import ByteTokenizer, CharacterTokenizer
+from regard.text.subwords import MODEL, SubwordTokenizer
+from regard.text.tokenizer import DESCRIPTION, Kind, Tokenizer
+from regard.text.vocabulary import Vocabulary
+from regard.text.words import VOCABULARY, WordTokenizer
+
+KINDS = ("word", "character", "byte", "bpe", "unigram")
+PAIR = "tokenizers.json"
+
+
+def learn(
+    kind: Kind, lines: Iterable[str], *, size: int = 8000, minimum: int = 1, seed: int = 0
+) -> Tokenizer:
+    """Learn a tokenizer from a stream of lines, with at most `size` pieces seen `minimum` times.
+
+    Subwords have exactly `size` pieces, and no minimum: their pieces are frequent by construction.
+    """
+    match kind:
+        case "word":
+            return WordTokenizer.learn(lines, size=size, minimum=minimum)
+        case "character":
+            return CharacterTokenizer.learn(lines, size=size, minimum=minimum)
+        case "byte":
+            return ByteTokenizer()
+        case "bpe" | "unigram":
+            return SubwordTokenizer.learn(kind, lines, size=size, seed=seed)
+        case _:
+            raise SettingsError(f"kind = {kind!r}: no such tokenizer; {did_you_mean(str(kind), KINDS)}")
+
+
+def load(folder: str | Path) -> Tokenizer:
+    """Read a tokenizer that `save` wrote."""
+    folder = Path(folder)
+    description = _read_json(folder / DESCRIPTION)
+    match description.get("kind"):
+        case "word":
+            return WordTokenizer(_vocabulary(folder))
+        case "character":
+            return CharacterTokenizer(_vocabulary(folder))
+        case "byte":
+            return ByteTokenizer()
+        case ("bpe" | "unigram") as kind:
+            return SubwordTokenizer(kind, _read(folder / MODEL), float(description.get("sampling", 0)))
+        case other:
+            raise ModelError(
+                f"{folder / DESCRIPTION}: kind = {other!r}: no such tokenizer; known: {', '.join(KINDS)}"
+            )
+
+
+@dataclass(frozen=True)
+class Tokenizers:
+    """The tokenizer of each side. Joint means that both sides share one, and so can share embeddings."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def joint(self) -> bool:
+        return self.source is self.target
+
+    @classmethod
+    def learn(
+        cls,
+        kind: Kind,
+        source: Iterable[str],
+        target: Iterable[str],
+        *,
+        joint: bool,
+        size: int = 8000,
+        minimum: int = 1,
+        seed: int = 0,
+    ) -> Tokenizers:
+        """Learn one tokenizer from both sides together, or one from each side, of `size` pieces each."""
+        if joint:
+            both = learn(kind, chain(source, target), size=size, minimum=minimum, seed=seed)
+            return cls(both, both)
+        sides = [learn(kind, lines, size=size, minimum=minimum, seed=seed) for lines in (source, target)]
+        return cls(*sides)
+
+    def save(self, folder: str | Path) -> None:
+        """Write one folder for each tokenizer and a line that says how many there are."""
+        sides = {"joint": self.source} if self.joint else {"source": self.source, "target": self.target}
+        with new_folder(Path(folder)) as beside:
+            (beside / PAIR).write_text(json.dumps({"joint": self.joint}) + "\n", encoding="utf-8")
+            for name, tokenizer in sides.items():
+                tokenizer.save(beside / name)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Tokenizers:
+        """Read what `save` wrote."""
+        folder = Path(folder)
+        if _read_json(folder / PAIR).get("joint"):
+            both = load(folder / "joint")
+            return cls(both, both)
+        return cls(load(folder / "source"), load(folder / "target"))
+
+
+def _vocabulary(folder: Path) -> Vocabulary:
+    vocabulary = Vocabulary.from_bytes(_read(folder / VOCABULARY), str(folder / VOCABULARY))
+    if not vocabulary.has_special:
+        raise ModelError(
+            f"{folder / VOCABULARY}: does not begin with the special tokens; is the file damaged?"
+        )
+    return vocabulary
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise ModelError(
+            f"{path}: cannot be read ({problem.strerror}); a tokenizer's folder must hold it"
+        ) from problem
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(_read(path))
+    except ValueError as problem:
+        raise ModelError(f"{path}: not JSON ({problem}); is the file damaged?") from problem
+    if not isinstance(content, dict):
+        raise ModelError(f"{path} = {str(content)[:40]}: not a JSON object; is the file damaged?")
+    return content

@@ -1,0 +1,140 @@
+"""A vocabulary numbers the tokens it knows. It never changes once made."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from regard.errors import DataError, ModelError, SettingsError
+from regard.files import new_file
+from regard.text.special import SPECIAL_TOKENS, UNK
+
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_PLAIN = {escaped: plain for plain, escaped in _ESCAPES.items()}
+_ESCAPED = re.compile(r"\\[\\tnr]")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Tokens by id, with how often each was seen. `Vocabulary(("a", "b"))` numbers exactly those tokens.
+
+    With the special tokens in front, an unknown token is `<unk>`; without them it is an error, because
+    there is no honest id to give.
+    """
+
+    tokens: tuple[str, ...]
+    counts: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.counts:
+            object.__setattr__(self, "counts", (0,) * len(self.tokens))
+        if len(self.counts) != len(self.tokens):
+            raise DataError(
+                f"counts = {len(self.counts)} numbers: one is needed for each of {len(self)} tokens"
+            )
+        if len(self._ids) != len(self.tokens):
+            twice = next(token for token, times in Counter(self.tokens).items() if times > 1)
+            raise DataError(f"tokens = {twice!r}: appears twice; every token has one id")
+
+    @classmethod
+    def count(
+        cls, tokens: Iterable[str], *, minimum: int = 1, size: int | None = None, special: bool = True
+    ) -> Vocabulary:
+        """Count a stream of tokens; keep those seen `minimum` times, at most `size`, most frequent first.
+
+        Ties are broken by the token itself, so that the same corpus always gives the same ids.
+        """
+        first = SPECIAL_TOKENS if special else ()
+        if size is not None and size <= len(first):
+            raise SettingsError(
+                f"size = {size}: leaves no room for a token; at least {len(first) + 1} would do"
+            )
+        seen = Counter(tokens)
+        ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
+        kept = [(token, times) for token, times in ordered if times >= minimum and token not in first]
+        kept = kept if size is None else kept[: size - len(first)]
+        special_counts = tuple(seen[token] for token in first)
+        return cls(
+            first + tuple(token for token, _ in kept), special_counts + tuple(times for _, times in kept)
+        )
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {token: number for number, token in enumerate(self.tokens)}
+
+    @cached_property
+    def has_special(self) -> bool:
+        """Whether the special tokens hold their fixed ids here."""
+        return self.tokens[: len(SPECIAL_TOKENS)] == SPECIAL_TOKENS
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tokens)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._ids
+
+    def id(self, token: str) -> int:
+        """The id of a token; `<unk>` for one that is not here."""
+        number = self._ids.get(token)
+        if number is not None:
+            return number
+        if not self.has_special:
+            raise DataError(f"token = {token!r}: not in the vocabulary, and it has no <unk> to stand for it")
+        return UNK
+
+    def ids(self, tokens: Iterable[str]) -> list[int]:
+        """The ids of a sequence of tokens."""
+        if not self.has_special:
+            return [self.id(token) for token in tokens]
+        find = self._ids.get  # a corpus passes through here: no method call for each token
+        return [find(token, UNK) for token in tokens]
+
+    def token(self, number: int) -> str:
+        """The token of an id."""
+        return self.tokens[number]
+
+    def to_bytes(self) -> bytes:
+        """The vocabulary as UTF-8 text: one line per id, the token, a tab, its count."""
+        rows = zip(self.tokens, self.counts, strict=True)
+        return "".join(f"{_escape(token)}\t{count}\n" for token, count in rows).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> Vocabulary:
+        """Read what `to_bytes` wrote; `where` names the place in complaints."""
+        tokens, counts = [], []
+        for number, line in enumerate(data.decode("utf-8", "replace").split("\n")[:-1], start=1):
+            token, tab, count = line.partition("\t")
+            if not tab or not count.isdecimal():
+                raise ModelError(
+                    f"{where} line {number} = {line[:40]!r}: not 'token<TAB>count'; is the file damaged?"
+                )
+            tokens.append(_unescape(token))
+            counts.append(int(count))
+        return cls(tuple(tokens), tuple(counts))
+
+    def save(self, path: str | Path) -> None:
+        """Write the vocabulary as a small TSV file that people can read and `sort` can sort."""
+        with new_file(Path(path)) as file:
+            file.write(self.to_bytes())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Vocabulary:
+        """Read a vocabulary that `save` wrote."""
+        return cls.from_bytes(Path(path).read_bytes(), str(path))
+
+
+def _escape(token: str) -> str:
+    """A token without the characters that TSV itself uses."""
+    return "".join(_ESCAPES.get(character, character) for character in token)
+
+
+def _unescape(token: str) -> str:
+    """The token that `_escape` was given."""
+    return _ESCAPED.sub(lambda match: _PLAIN[match.group()], token)

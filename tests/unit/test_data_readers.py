@@ -1,0 +1,342 @@
+"""Readers: every format gives the same rows, and every complaint names the file and the line."""
+
+import csv
+import gzip
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pyarrow
+import pytest
+import zstandard
+from pyarrow import parquet
+
+from regard.data import Corpus, Labelled, Pair, Tagged, read_labelled, read_pairs, read_tagged, read_texts
+from regard.data.lines import Problem, ignore, read_lines
+from regard.data.readers import format_of
+from regard.errors import DataError, ResourceError, SettingsError
+
+ROWS = [
+    ("ein Bär", "a bear"),
+    ("Honig\u2028süß", "sweet honey"),
+    ("", "nothing"),
+    ("ja, „gut“", 'yes, "good"'),
+]
+PAIRS = [Pair(*row) for row in ROWS]
+
+
+def write(path: Path, text: str) -> str:
+    path.write_bytes(text.encode())
+    return str(path)
+
+
+def parallel(folder: Path, rows: list[tuple[str, str]] = ROWS) -> tuple[str, str]:
+    source = write(folder / "train.de", "".join(f"{source}\n" for source, _ in rows))
+    return source, write(folder / "train.en", "".join(f"{target}\n" for _, target in rows))
+
+
+def test_parallel_files_pair_line_by_line(tmp_path) -> None:
+    assert list(read_pairs(Corpus(parallel(tmp_path)))) == PAIRS
+
+
+def test_lines_end_at_newline_alone(tmp_path) -> None:
+    path = write(tmp_path / "a.txt", "\ufeffone\r\ntwo\x0b\x0c\x1c\x85\u2028\u2029still two\rand on\nlast")
+    assert list(read_lines(path)) == ["one", "two\x0b\x0c\x1c\x85\u2028\u2029still two\rand on", "last"]
+    assert list(read_lines(write(tmp_path / "b.txt", "a\r\r\n\n"))) == ["a\r", ""]
+    assert list(read_lines(write(tmp_path / "c.txt", ""))) == []
+
+
+def test_packed_files_read_as_plain_ones(tmp_path) -> None:
+    text = "".join(f"{source}\t{target}\n" for source, target in ROWS).encode()
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(text))
+    (tmp_path / "a.tsv.zst").write_bytes(zstandard.compress(text))
+    for name in ("a.tsv.gz", "a.tsv.zst"):
+        assert list(read_pairs(Corpus((str(tmp_path / name),)))) == PAIRS
+
+
+def test_tsv_takes_the_first_columns_or_those_asked_for(tmp_path) -> None:
+    bare = write(tmp_path / "bare.tsv", "1\tx\ty\n2\tp\tq\n")
+    assert list(read_pairs(Corpus((bare,)))) == [Pair("1", "x"), Pair("2", "p")]
+    assert list(read_pairs(Corpus((bare,), ("3", "2")))) == [Pair("y", "x"), Pair("q", "p")]
+
+
+def test_a_header_is_used_where_it_names_what_is_wanted(tmp_path) -> None:
+    usual = write(tmp_path / "usual.tsv", "target\tsource\ny\tx\n")
+    other = write(tmp_path / "other.tsv", "de\ten\nx\ty\n")
+    assert list(read_pairs(Corpus((usual,)))) == [Pair("x", "y")]
+    assert list(read_pairs(Corpus((other,), ("en", "de")))) == [Pair("y", "x")]
+
+
+def test_csv_may_quote_and_span_lines(tmp_path) -> None:
+    path = tmp_path / "a.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([*ROWS, ("two\nlines", "a,b")])
+    assert list(read_pairs(Corpus((str(path),)))) == [*PAIRS, Pair("two\nlines", "a,b")]
+
+
+def test_jsonl_reads_names_numbers_and_nested_fields(tmp_path) -> None:
+    records = [
+        {"source": source, "target": target, "pair": {"de": source, "en": target}} for source, target in ROWS
+    ]
+    path = write(tmp_path / "a.jsonl", "\n".join(json.dumps(record) for record in records) + "\n\n")
+    for columns in ((), ("source", "target"), ("1", "2"), ("pair.de", "pair.en")):
+        assert list(read_pairs(Corpus((path,), columns))) == PAIRS
+    labelled = write(tmp_path / "b.jsonl", '{"text": "fine", "label": 1}')
+    assert list(read_labelled(Corpus((labelled,)))) == [Labelled("fine", "1")]
+
+
+def test_parquet_reads_flat_and_nested_columns(tmp_path) -> None:
+    path = tmp_path / "a.parquet"
+    sources, targets = zip(*ROWS, strict=True)
+    nested = [{"de": source, "en": target} for source, target in ROWS]
+    parquet.write_table(pyarrow.table({"source": sources, "target": targets, "translation": nested}), path)
+    assert list(read_pairs(Corpus((str(path),)))) == PAIRS
+    assert list(read_pairs(Corpus((str(path),), ("translation.de", "translation.en")))) == PAIRS
+
+
+TMX = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header srclang="en"/><body>
+<tu><tuv xml:lang="en-GB"><seg>Press <bpt i="1">&lt;b&gt;</bpt>here<ept i="1">&lt;/b&gt;</ept> &amp;
+  wait</seg></tuv><tuv xml:lang="fr"><seg>Appuyez <hi>ici</hi></seg></tuv></tu>
+<tu><tuv xml:lang="en-GB"><seg>lonely</seg></tuv></tu>
+<tu><tuv lang="FR"><seg>chat</seg></tuv><tuv lang="en"><seg>cat</seg></tuv></tu>
+</body></tmx>"""
+
+
+def test_tmx_gives_units_by_language_without_markup(tmp_path) -> None:
+    path = write(tmp_path / "a.tmx", TMX)
+    expected = [Pair("Appuyez ici", "Press here & wait"), Pair("chat", "cat")]
+    assert list(read_pairs(Corpus((path,), ("fr", "en")))) == expected
+    assert next(read_pairs(Corpus((path,)))) == Pair("Press here & wait", "Appuyez ici")
+    assert list(read_texts(Corpus((path,), ("fr",)))) == ["Appuyez ici", "chat"]
+
+
+def test_a_large_tmx_arrives_in_pieces(tmp_path) -> None:
+    unit = '<tu><tuv xml:lang="en"><seg>{0}</seg></tuv><tuv xml:lang="fr"><seg>{0} {0}</seg></tuv></tu>\n'
+    body = "".join(unit.format(number) for number in range(3000))
+    path = write(tmp_path / "a.tmx", f"<tmx><body>\n{body}</body></tmx>")
+    rows = list(Corpus((path,)).rows(("source", "target")))
+    assert [row[0] for _, row in rows] == [str(number) for number in range(3000)]
+    assert rows[10] == (12, ("10", "10 10"))
+
+
+def test_tmx_refuses_entities_and_broken_xml(tmp_path) -> None:
+    bomb = write(tmp_path / "bomb.tmx", '<!DOCTYPE tmx [\n<!ENTITY a "aaaa">]><tmx>&a;</tmx>')
+    with pytest.raises(DataError, match=r"bomb\.tmx line 2: entity = 'a': not read"):
+        list(read_pairs(Corpus((bomb,))))
+    broken = write(tmp_path / "broken.tmx", "<tmx>\n<body></tmx>")
+    with pytest.raises(DataError, match=r"broken\.tmx line 2: not XML \(mismatched tag"):
+        list(read_pairs(Corpus((broken,))))
+    assert list(read_pairs(Corpus((broken,)), ignore)) == []
+
+
+CONLLU = (
+    "# text = Don't go\n1-2\tDon't\t_\t_\n1\tDo\tdo\tAUX\n2\tn't\tnot\tPART\n2.1\tx\tx\tX\n"
+    "3\tgo\tgo\tVERB\n\n\n"
+    "1\t10 000\t_\tNUM\n2\tbears\tbear\tNOUN"
+)
+
+
+def test_conllu_gives_words_and_universal_tags(tmp_path) -> None:
+    path = write(tmp_path / "a.conllu", CONLLU)
+    expected = [
+        Tagged(("Do", "n't", "go"), ("AUX", "PART", "VERB")),
+        Tagged(("10_000", "bears"), ("NUM", "NOUN")),
+    ]
+    assert list(read_tagged(Corpus((path,)))) == expected
+    assert list(read_texts(Corpus((path,)))) == ["Do n't go", "10_000 bears"]
+    bad = write(tmp_path / "bad.conllu", "1\tx\n")
+    with pytest.raises(DataError, match=r"bad\.conllu line 1: 2 columns; CoNLL-U has ten"):
+        list(read_tagged(Corpus((bad,))))
+
+
+def test_tags_may_stand_in_a_parallel_file_but_must_match(tmp_path) -> None:
+    words, tags = write(tmp_path / "a.words", "a b\nc\n"), write(tmp_path / "a.tags", "X Y\nZ Z\n")
+    with pytest.raises(DataError, match=r"a\.tags line 2: 1 words but 2 tags; every word needs one tag"):
+        list(read_tagged(Corpus((words, tags))))
+    assert list(read_tagged(Corpus((words, tags)), ignore)) == [Tagged(("a", "b"), ("X", "Y"))]
+
+
+def test_texts_are_the_lines_of_a_plain_file(tmp_path) -> None:
+    assert list(read_texts(Corpus((write(tmp_path / "a.txt", "x\n\ny\n"),)))) == ["x", "", "y"]
+
+
+def test_bad_utf8_is_refused_with_file_and_line(tmp_path) -> None:
+    path = tmp_path / "bad.de"
+    path.write_bytes(b"gut\nsch\xf6n\nja\n")
+    with pytest.raises(DataError, match=r"bad\.de line 2: not UTF-8 \(byte 0xf6 at column 4\)"):
+        list(read_lines(path))
+    problems: list[Problem] = []
+    assert list(read_lines(path, problems.append)) == ["gut", "sch\ufffdn", "ja"]
+    assert [(problem.kind, problem.line) for problem in problems] == [("encoding", 2)]
+
+
+def test_mismatched_files_are_refused_with_the_place_where_they_slip(tmp_path) -> None:
+    lengths = [(7 * number**2) % 83 + 1 for number in range(400)]
+    source = write(tmp_path / "train.de", "".join("x" * n + "\n" for n in lengths[:150] + lengths[152:]))
+    target = write(tmp_path / "train.en", "".join("y" * n + "\n" for n in lengths))
+    expected = (
+        f"{source}: 398 lines but {target} has 400; the sides must pair line by line. "
+        "Lengths stop matching near line 151."
+    )
+    for paths in ((source, target), (target, source)):
+        with pytest.raises(DataError) as refused:
+            list(read_pairs(Corpus(paths)))
+        assert str(refused.value) == expected
+    assert len(list(read_pairs(Corpus((source, target)), ignore))) == 398
+
+
+def test_damaged_packed_files_are_refused_by_name(tmp_path) -> None:
+    for name, packed in (("a.gz", gzip.compress), ("a.zst", zstandard.compress)):
+        data = packed(b"".join(b"line %d %d\n" % (number, number**7) for number in range(5000)))
+        (tmp_path / name).write_bytes(data[:200])
+        if name == "a.gz":
+            with pytest.raises(DataError, match=rf"{name} line \d+: the file is cut short or damaged"):
+                list(read_lines(tmp_path / name))
+        (tmp_path / name).write_bytes(data[:20] + b"\x00\xff" * 40 + data[100:])
+        with pytest.raises(DataError, match=rf"{name} line \d+: the file is cut short or damaged"):
+            list(read_lines(tmp_path / name))
+    (tmp_path / "a.tmx.gz").write_bytes(gzip.compress(TMX.encode())[:100])
+    with pytest.raises(DataError, match=r"a\.tmx\.gz: the file is cut short or damaged"):
+        list(read_pairs(Corpus((str(tmp_path / "a.tmx.gz"),))))
+
+
+def test_a_missing_file_is_refused_by_name(tmp_path) -> None:
+    with pytest.raises(DataError, match=r"nowhere\.de: cannot be read \(No such file or directory\)"):
+        list(read_lines(tmp_path / "nowhere.de"))
+
+
+def test_rows_that_lack_columns_are_refused_or_passed_over(tmp_path) -> None:
+    table = write(tmp_path / "a.tsv", "a\tb\nc\nd\te\n")
+    with pytest.raises(DataError, match=r"a\.tsv line 2: 1 columns; 1 and 2 are needed, counted from 1"):
+        list(read_pairs(Corpus((table,))))
+    assert list(read_pairs(Corpus((table,)), ignore)) == [Pair("a", "b"), Pair("d", "e")]
+    with pytest.raises(DataError, match="0 and 2 are needed, counted from 1"):
+        list(read_pairs(Corpus((table,), ("0", "2"))))
+
+
+def test_a_column_that_is_not_there_is_refused_with_its_neighbour(tmp_path) -> None:
+    table = write(tmp_path / "a.csv", "german,english\nx,y\n")
+    with pytest.raises(DataError, match="column = englisch: not in the header; did you mean 'english'"):
+        list(read_pairs(Corpus((table,), ("german", "englisch"))))
+    records = write(tmp_path / "a.jsonl", '{"source": "x", "targt": "y"}\n[1]\n')
+    with pytest.raises(
+        DataError, match="line 1: column = target: no text under that name; did you mean 'targt'"
+    ):
+        list(read_pairs(Corpus((records,))))
+    problems: list[Problem] = []
+    assert list(read_pairs(Corpus((records,)), problems.append)) == []
+    assert [problem.line for problem in problems] == [1, 2]
+
+
+def test_broken_csv_and_json_are_refused_with_their_line(tmp_path) -> None:
+    table = write(tmp_path / "a.csv", 'a,b\n"x" y,z\n')
+    with pytest.raises(DataError, match=r"a\.csv line 2: not CSV"):
+        list(read_pairs(Corpus((table,))))
+    records = write(tmp_path / "a.jsonl", '{"source": "x", "target": "y"}\n{"source"\n')
+    with pytest.raises(DataError, match=r"a\.jsonl line 2: not JSON"):
+        list(read_pairs(Corpus((records,))))
+    deep = write(tmp_path / "b.jsonl", "[" * 100_000 + "\n")
+    with pytest.raises(DataError, match=r"b\.jsonl line 1: not JSON"):
+        list(read_pairs(Corpus((deep,))))
+
+
+def test_what_is_not_parquet_is_refused(tmp_path) -> None:
+    path = write(tmp_path / "a.parquet", "nonsense")
+    with pytest.raises(DataError, match=r"a\.parquet row 1: not readable as Parquet"):
+        list(read_pairs(Corpus((path,))))
+
+
+def test_an_empty_table_has_no_rows(tmp_path) -> None:
+    assert list(read_pairs(Corpus((write(tmp_path / "a.tsv", ""),)))) == []
+
+
+def test_files_and_columns_must_fit_the_task(tmp_path) -> None:
+    plain = write(tmp_path / "a.de", "x\n")
+    with pytest.raises(
+        SettingsError, match="plain text has one column; give a file each for source and target"
+    ):
+        read_pairs(Corpus((plain,)))
+    with pytest.raises(SettingsError, match="give one file, or one each for text"):
+        read_texts(Corpus((plain, plain)))
+    with pytest.raises(SettingsError, match=r"columns = a: 2 are needed, for source and target"):
+        read_pairs(Corpus((plain,), ("a",)))
+    with pytest.raises(SettingsError, match=r"a\.tsv: a tsv file holds all columns; give it alone"):
+        list(read_pairs(Corpus((plain, "a.tsv"))))
+
+
+def test_the_format_is_read_from_the_name() -> None:
+    names = {
+        "a.TSV.gz": "tsv",
+        "a.ndjson": "jsonl",
+        "a.csv.zst": "csv",
+        "a.de": "text",
+        "a": "text",
+        "hf://x": "hub",
+    }
+    assert {name: format_of(name) for name in names} == names
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """A stand-in for the package `datasets` that writes down how it is called."""
+    calls: list[tuple[object, ...]] = []
+
+    def load_dataset(name: str, config: str | None, *, split: str, streaming: bool) -> list[object]:
+        calls.append((name, config, split, streaming))
+        if name == "missing":
+            raise FileNotFoundError("no such dataset")
+        return [{"translation": {"de": source, "en": target}} for source, target in ROWS]
+
+    module = ModuleType("datasets")
+    monkeypatch.setattr(module, "load_dataset", load_dataset, raising=False)
+    monkeypatch.setitem(sys.modules, "datasets", module)
+    monkeypatch.delenv("REGARD_OFFLINE", raising=False)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("hf://wmt14", ("wmt14", None, "train", True)),
+        ("hf://wmt14:de-en/test", ("wmt14", "de-en", "test", True)),
+        ("hf://owner/corpus", ("owner/corpus", None, "train", True)),
+        ("hf://corpus/validation", ("corpus", None, "validation", True)),
+        ("hf://owner/corpus:a/train[:10%]", ("owner/corpus", "a", "train[:10%]", True)),
+        ("hf://owner/corpus/test", ("owner/corpus", None, "test", True)),
+    ],
+)
+def test_hub_names_are_taken_apart(
+    name: str, call: tuple[object, ...], hub: list[tuple[object, ...]]
+) -> None:
+    columns = ("translation.de", "translation.en")
+    assert list(read_pairs(Corpus((name,), columns))) == PAIRS
+    assert hub == [call]
+
+
+def test_the_hub_is_not_asked_when_it_must_not_be(hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ResourceError, match="hf://missing: cannot be loaded; the hub says: no such dataset"):
+        read_pairs(Corpus(("hf://missing",)))
+    with pytest.raises(
+        SettingsError, match="name = hf://: not understood; write hf://owner/name:config/split"
+    ):
+        read_pairs(Corpus(("hf://",)))
+    monkeypatch.setenv("REGARD_OFFLINE", "1")
+    hub.clear()
+    with pytest.raises(ResourceError, match="REGARD_OFFLINE=1 forbids downloads"):
+        read_pairs(Corpus(("hf://wmt14",)))
+    assert hub == []
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REGARD_OFFLINE", raising=False)
+    for module, name, extra in (
+        ("zstandard", str(tmp_path / "a.tsv.zst"), "zstd"),
+        ("pyarrow.parquet", str(tmp_path / "a.parquet"), "parquet"),
+        ("datasets", "hf://wmt14", "datasets"),
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(ResourceError, match=rf"needs the package \w+; pip install 'regard\[{extra}\]'"):
+            list(read_pairs(Corpus((name,))))
