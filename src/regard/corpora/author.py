@@ -70,7 +70,9 @@ CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
 BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
 
 
-def group_words(predicate: Verb | Adjective, tense: Tense, negation: Negation, *, question: bool = False) -> int:
+def group_words(
+    predicate: Verb | Adjective, tense: Tense, negation: Negation, *, question: bool = False
+) -> int:
     """How many English words the verb takes: ate, will eat, did not eat, looked for; was, will not be."""
     if isinstance(predicate, Adjective):
         return 1 + (tense == "future") + bool(negation)
@@ -139,9 +141,9 @@ class Author:
         """A clause, or two that hang together by a pronoun, or one with an ambiguous word."""
         kind = self.draw()
         special: Text | None = None
-        if kind < 0.4:
+        if kind < 0.4 and 9 <= size <= 15:
             special = self.reference(size, tense)
-        elif kind < 0.55:
+        elif 0.4 <= kind < 0.55:
             special = self.ambiguous(size, tense)
         return special or Text([self.clause(size, tense)])
 
@@ -212,14 +214,14 @@ class Author:
         return clause
 
     def other_quality(self, phrase: NounPhrase) -> Adjective:
-        """Something to say of what is described already: neither the same again nor a second colour or size."""
+        """What to say of something described already: not the same again, nor a second colour or size."""
         reasons = self.pools.qualities[phrase.noun].reasons
         while (adjective := self.pick(reasons)) in phrase.adjectives:
             pass
         return adjective
 
     def personal(self, size: int, tense: Tense, *, question: bool) -> Clause:
-        """A pronoun that needs no antecedent; *they* as such only acts, so that its gender never matters twice."""
+        """A pronoun without antecedent; such a *they* only acts: "they were …" is left to `reference`."""
         person = self.pick(PERSONS[tense])
         noun = None if person == "they" else self.pools.humans[0]
         clause = self.begin(self.pools.human_acts, noun, size - 1, tense, question=question)
@@ -266,7 +268,7 @@ class Author:
     def begin(
         self, acts: Acts, noun: Noun | None, room: int, tense: Tense, *, question: bool = False
     ) -> Clause:
-        """A predicate that fits into `room` words after its subject; without a noun, no adjective is predicated."""
+        """A predicate that fits into `room` words after its subject; an adjective only if it is said of a noun."""
         kind, chance = self.draw(), self.draw()
         negation: Negation = "not" if chance < 0.14 else "never" if chance < 0.17 and not question else ""
         if room < 5 + question:
@@ -277,7 +279,11 @@ class Author:
             predicate = self.pick(acts.giving)
         elif kind < 0.6 and acts.upon and room >= verbal + 3:
             predicate = self.pick(acts.upon)
-        elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
+        elif (
+            noun is not None
+            and (kind > 0.8 or not acts.alone)
+            and room >= 2 + (tense == "future") + bool(negation)
+        ):
             predicate = self.pick(self.pools.qualities[noun].all)
         else:
             predicate = self.pick(acts.alone)
@@ -319,19 +325,28 @@ class Author:
 
     def adverbials(self, clause: Clause, spare: int, determiners: Determiners) -> None:
         """Prepositional phrases of three words and more, and up to two adverbs, in exactly `spare` words."""
-        groups = self.adjunct_groups(clause)
-        count = min(len(groups), spare // 3)
-        if count > 1 and spare <= 8:
-            count -= self.up_to(count - 1)
-        single = self.up_to(min(2, spare - 3 * count)) if count else spare
+        if spare >= 3:
+            groups = self.adjunct_groups(clause)
+            count = min(len(groups), spare // 3)
+            if count > 1 and spare <= 8:
+                count -= self.up_to(count - 1)
+            single = self.up_to(min(2, spare - 3 * count))
+            sizes = self.sizes(spare - single, count)
+            chosen = sorted(self.sample(len(groups), count))
+            clause.adjuncts = tuple(
+                self.adjunct(self.pick(groups[index]), size, determiners)
+                for index, size in zip(chosen, sizes, strict=True)
+            )
+            spare = single
+        if spare:
+            self.adverbs(clause, spare)
+
+    def sizes(self, words: int, count: int) -> list[int]:
+        """The lengths of `count` prepositional phrases, at least three words each."""
         sizes = [3] * count
-        for _ in range(spare - single - 3 * count):
+        for _ in range(words - 3 * count):
             sizes[self.up_to(count - 1)] += 1
-        chosen = sorted(self.sample(len(groups), count))
-        clause.adjuncts = tuple(
-            self.adjunct(self.pick(groups[index]), size, determiners) for index, size in zip(chosen, sizes, strict=True)
-        )
-        self.adverbs(clause, single)
+        return sizes
 
     def sample(self, population: int, count: int) -> list[int]:
         """`count` different numbers below `population`."""
@@ -343,7 +358,7 @@ class Author:
         pools, verb = self.pools, clause.predicate
         if isinstance(verb, Adjective):
             return [pools.locations, pools.events]
-        company = pools.company
+        company: tuple[Place, ...] = pools.company
         if pools.tools[verb] and self.draw() < 0.6:
             company = ((pools.tool_preposition, pools.tools[verb]),)
         where = pools.directions if verb.motion and self.draw() < 0.5 else pools.locations
@@ -375,7 +390,7 @@ class Author:
     # ── Words that only their context explains ─────────────────────────────────────────────────────
 
     def reference(self, size: int, tense: Tense) -> Text | None:
-        """the bear ate the pear because it was delicious: one noun alone fits the adjective, and *it* is that one."""
+        """the bear ate the pear because it was delicious: only one noun fits the adjective, and *it* is that one."""
         people = self.draw() < 0.4
         subject = self.fresh(self.pools.humans if people else self.pools.animals)
         verb = self.pick(self.pools.acts[subject].upon)

@@ -23,8 +23,8 @@ from regard.errors import SettingsError, did_you_mean
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 SHORTEST, LONGEST = 5, 80
-TENTHS: dict[Split, int] = {"train": 8, "valid": 1, "test": 1}
-SPLIT_OF_TENTH: tuple[Split, ...] = tuple(split for split, tenths in TENTHS.items() for _ in range(tenths))
+TWENTIETHS: dict[Split, int] = {"train": 18, "valid": 1, "test": 1}
+SPLIT_OF: tuple[Split, ...] = tuple(split for split, share in TWENTIETHS.items() for _ in range(share))
 STREAMS = 1 << 40  # how many sentences a seed has room for
 
 
@@ -53,7 +53,7 @@ def stream(
     language: Language, split: Split, seed: int, numbers: range, lengths: tuple[int, int]
 ) -> Iterator[Sentence]:
     """Draw for each number until the English belongs to the split; only then translate."""
-    chance = Random()  # noqa: S311
+    chance = Random()
     author = Author(pools(), chance.random)
     shortest, span = lengths[0], lengths[1] - lengths[0] + 1
     for number in numbers:
@@ -68,7 +68,7 @@ def stream(
 
 def split_of(source: str) -> Split:
     """The only split this sentence can be in, the same on every machine."""
-    return SPLIT_OF_TENTH[int.from_bytes(blake2b(source.encode(), digest_size=8).digest(), "big") % 10]
+    return SPLIT_OF[int.from_bytes(blake2b(source.encode(), digest_size=8).digest(), "big") % len(SPLIT_OF)]
 
 
 @cache
@@ -104,7 +104,7 @@ def noun_phrases(noun: Noun, size: int) -> int:
     """How many ways there are to say the noun with `size - 2` adjectives."""
     qualities = pools().qualities[noun]
     adjectives = {2: 1, 3: len(qualities.all), 4: len(qualities.before) * len(qualities.after)}
-    determiners = (5 if noun.countable else 3) + 7 * noun.has_plural - (not noun.countable)
+    determiners = (5 if noun.countable else 3) + 7 * noun.has_plural
     return adjectives.get(size, 0) * determiners
 
 
@@ -124,7 +124,8 @@ def check_lengths(minimum_words: int, maximum_words: int) -> None:
     for name, value in (("minimum_words", minimum_words), ("maximum_words", maximum_words)):
         if not SHORTEST <= value <= LONGEST:
             raise SettingsError(
-                f"{name} = {value}: fable's sentences do not have this length; {SHORTEST} to {LONGEST} would be right"
+                f"{name} = {value}: fable has no sentences of this length; "
+                f"{SHORTEST} to {LONGEST} would be right"
             )
     if minimum_words > maximum_words:
         raise SettingsError(
@@ -136,9 +137,9 @@ def check_lengths(minimum_words: int, maximum_words: int) -> None:
 def check_count(count: int, split: Split, maximum_words: int) -> None:
     if count < 0:
         raise SettingsError(f"count = {count}: must not be negative; 0 or more would be right")
-    most = capacity(maximum_words) * TENTHS[split] // 10
+    most = capacity(maximum_words) * TWENTIETHS[split] // len(SPLIT_OF)
     if count > most:
         raise SettingsError(
-            f"count = {count:,}: more than the {most:,} different sentences of {maximum_words} words that fable "
-            f"is sure to have for {split}; fewer, or a larger maximum_words, would be right"
+            f"count = {count:,}: fable is sure of only {most:,} different sentences of {maximum_words} words "
+            f"in {split}; fewer, or a larger maximum_words, would be right"
         )

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from regard.corpora.fable import LONGEST, SHORTEST, Split, generate
+from regard.corpora.fable import SHORTEST, Split, generate
 from regard.corpora.sentence import Language, Links, Sentence
 from regard.errors import DataError
 

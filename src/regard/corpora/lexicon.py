@@ -1,4 +1,4 @@
-"""The words of fable: tables read once, every form worked out, every relation between words looked up in advance.
+"""The words of fable: tables read once, and every form of every word worked out.
 
 The tables hold what no rule can know (genders, irregular forms, which nouns a verb goes with); the rules
 are in `forms`. A full stop in a table means "by rule" or "none".
@@ -165,7 +165,7 @@ def load() -> Lexicon:
 
 
 def rows(table: str) -> Iterator[Row]:
-    """The lines of a table by column name, in Unicode's composed form so that equal words are equal strings."""
+    """The lines of a table by column name, normalised so that equal words are equal strings."""
     text = (files("regard.corpora") / "tables" / f"{table}.tsv").read_text(encoding="utf-8")
     lines = [line for line in unicodedata.normalize("NFC", text).splitlines() if not line.startswith("#")]
     return iter(csv.DictReader(lines, delimiter="\t"))
@@ -219,7 +219,7 @@ def read_adjective(row: Row) -> Adjective:
 def read_verb(row: Row) -> Verb:
     plain = row["english"].partition("#")[0]
     base, _, particle = plain.partition("+")
-    parts = None if row["forms"] == "." else cast(tuple[str, str, str, str], tuple(row["forms"].split(",")))
+    parts = None if row["forms"] == "." else cast("tuple[str, str, str, str]", tuple(row["forms"].split(",")))
     forms = french.verb(row["french"], parts)
     *prefix, root = row["hindi"].split()
     return Verb(

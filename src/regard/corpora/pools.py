@@ -21,7 +21,7 @@ class Acts:
 
 @dataclass(frozen=True, slots=True)
 class Qualities:
-    """The adjectives of a noun by their side in French, those that give a reason, and all of them by their English."""
+    """The adjectives of a noun: by their side in French, all, those that give a reason, and their English."""
 
     before: tuple[Adjective, ...]
     after: tuple[Adjective, ...]
@@ -56,14 +56,16 @@ class Pools:
         return tuple(noun for noun in self.nouns if not noun.classes.isdisjoint(classes))
 
     def read_prepositions(self) -> None:
-        """Company comes before location, and location before time, in all three languages' usual order or its mirror."""
+        """By what they tell: with whom, where, whither, when."""
         places: dict[str, Place] = {
             preposition.english: (preposition, self.of(*preposition.classes))
             for preposition in self.lexicon.prepositions
         }
         self.tool_preposition = places["with"][0]
         self.company = (places["with"], places["without"])
-        self.locations = tuple(places[name] for name in ("in", "in", "on", "under", "near", "behind", "beside"))
+        self.locations = tuple(
+            places[name] for name in ("in", "in", "on", "under", "near", "behind", "beside")
+        )
         self.directions = (places["toward"],)
         self.events = tuple(places[name] for name in ("during", "after", "before"))
 
@@ -75,7 +77,9 @@ class Pools:
         self.place_adverbs = tuple(kinds["place"])
         self.degrees = tuple(kinds["degree"])
         self.denied_degrees = tuple(adverb for adverb in self.degrees if adverb.english != "rather")
-        self.times: dict[Tense, tuple[Adverb, ...]] = {tense: in_tense(kinds["time"], tense) for tense in TENSES}
+        self.times: dict[Tense, tuple[Adverb, ...]] = {
+            tense: in_tense(kinds["time"], tense) for tense in TENSES
+        }
         self.frequencies: dict[Tense, tuple[Adverb, ...]] = {
             tense: in_tense(kinds["frequency"], tense) for tense in TENSES
         }
@@ -112,7 +116,7 @@ def qualities(adjectives: Iterable[Adjective], noun: Noun) -> Qualities:
 
 
 def owner_class(noun: Noun) -> str:
-    """Whose it is: the brother of the king, the king of the island, the roof of the house, the bear of the forest."""
+    """Whose it is: the brother of the king, the king of the island, the roof of the house."""
     kinds = noun.classes
     if "kin" in kinds:
         return "human"

@@ -28,7 +28,7 @@ class Sentence:
 
 
 def compose(text: Text, language: Language, page: english.Page | None = None) -> Sentence:
-    """Put a tree into English and into the language asked for; `page` is the English where it is there already."""
+    """Put a tree into English and the language asked for; `page` is the English if it is written already."""
     page = page or english.write(text)
     line = french.write(text) if language == "fr" else hindi.write(text)
     return Sentence(

@@ -57,7 +57,7 @@ def agreeing(masculine: str, feminine_form: str) -> tuple[str, str, str, str]:
 
 
 def verb(infinitive: str, parts: tuple[str, str, str, str] | None = None) -> VerbForms:
-    """All forms from the principal parts: *il* and *ils* in the present, the stem of the future, the participle."""
+    """All forms from the principal parts: *il* and *ils* in the present, future stem, participle."""
     singular, plural, future, participle = parts or regular_parts(infinitive)
     return VerbForms(
         present=(first_person(singular), singular, plural),

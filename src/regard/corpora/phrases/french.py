@@ -1,11 +1,22 @@
-"""French: agreement, the place of the adjective, compound past, negation on both sides of the verb, elision."""
+"""French: agreement, the place of the adjective, compound past, negation around the verb, elision."""
 
 from __future__ import annotations
 
 from regard.corpora.forms.french import BEFORE_VOWEL, CONTRACTED, ELIDING, begins_with_vowel, meet
 from regard.corpora.lexicon import Adjective, Adverb, Verb
 from regard.corpora.phrases.line import Line
-from regard.corpora.syntax import Clause, Conjunction, Determiner, NounPhrase, Pair, Pronoun, Relative, Subject, Text, person
+from regard.corpora.syntax import (
+    Clause,
+    Conjunction,
+    Determiner,
+    NounPhrase,
+    Pair,
+    Pronoun,
+    Relative,
+    Subject,
+    Text,
+    person,
+)
 
 # In the order of agreement: masculine, masculine plural, feminine, feminine plural.
 DETERMINERS: dict[Determiner, tuple[str, str, str, str]] = {
@@ -80,7 +91,9 @@ def put_subject(line: Line, subject: Subject) -> None:
     if isinstance(subject, NounPhrase):
         put_noun_phrase(line, subject)
     elif isinstance(subject, Pronoun):
-        line.put("je" if subject.word == "i" else ("il", "ils", "elle", "elles")[agreement(subject)], subject.at)
+        line.put(
+            "je" if subject.word == "i" else ("il", "ils", "elle", "elles")[agreement(subject)], subject.at
+        )
     else:
         put_noun_phrase(line, subject.first)
         line.put("et", subject.at)

@@ -1,7 +1,7 @@
 """Hindi: the verb comes last, postpositions govern the oblique, and the perfective agrees with the object.
 
-    काली बिल्ली ने चूहे को खाया       the black cat ate the mouse     (को: the verb agrees with nothing)
-    भालू ने नाशपाती खाई               the bear ate the pear           (no marker: the verb agrees with the pear)
+काली बिल्ली ने चूहे को खाया       the black cat ate the mouse     (को: the verb agrees with nothing)
+भालू ने नाशपाती खाई               the bear ate the pear           (no marker: the verb agrees with the pear)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DETERMINERS: dict[Determiner, str] = {
     "some": "कुछ",
     "several": "कई",
 }
-# [oblique][plural]
+# First direct, then oblique; in each, singular and plural.
 THIS = (("यह", "ये"), ("इस", "इन"))
 THAT = (("वह", "वे"), ("उस", "उन"))  # "the" before a relative clause: वह बिल्ली जो …
 CONJUNCTIONS: dict[Conjunction, str] = {
@@ -150,7 +150,7 @@ def marker(verb: Verb, phrase: NounPhrase) -> str:
 
 
 def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None) -> None:
-    """Subject, when, where, to whom, what, how, verb; a relative clause on the object comes after the verb."""
+    """Subject, when, where, to whom, what, how, verb; after it a relative clause on the object."""
     if clause.question:
         line.put("क्या", clause.at["tense"])
     if clause.time_first:
