@@ -1,0 +1,96 @@
+"""fable as plain files, one sentence a line: what every toolkit can read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from regard.corpora.fable import SHORTEST, Split, generate
+from regard.corpora.sentence import Language, Links, Sentence
+from regard.errors import DataError
+
+
+def write(
+    folder: str | Path,
+    language: Language,
+    *,
+    train: int = 20_000,
+    valid: int = 1_000,
+    test: int = 1_000,
+    seed: int = 1,
+    minimum_words: int = SHORTEST,
+    maximum_words: int = 20,
+) -> Path:
+    """Write `train.en`, `train.fr`, `train.align`, `train.tags` … for all three splits, or nothing at all.
+
+    Everything is written into a folder beside and then renamed: a folder of this name is always whole.
+    """
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DataError(f"folder = {folder}: is there already and not empty; a new name would be right")
+    counts: dict[Split, int] = {"train": train, "valid": valid, "test": test}
+    sentences = {
+        split: generate(
+            language,
+            count=count,
+            split=split,
+            seed=seed,
+            minimum_words=minimum_words,
+            maximum_words=maximum_words,
+        )
+        for split, count in counts.items()
+    }
+    with beside(folder) as temporary:
+        for split, stream in sentences.items():
+            write_split(temporary, split, language, stream)
+    return folder
+
+
+@contextmanager
+def beside(folder: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `folder` if all goes well and vanishes if not."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        temporary.replace(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_split(folder: Path, split: str, language: Language, sentences: Iterator[Sentence]) -> None:
+    """One pass over the stream, all files side by side, so that memory does not grow with the corpus."""
+    with ExitStack() as open_files:
+        handles: dict[str, TextIO] = {}
+        for suffix in ("en", language, "align", "tags", "sentiment", "referents"):
+            path = folder / f"{split}.{suffix}"
+            handles[suffix] = open_files.enter_context(path.open("w", encoding="utf-8", newline="\n"))
+        for sentence in sentences:
+            for suffix, line in lines(sentence, language).items():
+                handles[suffix].write(line + "\n")
+        for handle in handles.values():
+            handle.flush()
+            os.fsync(handle.fileno())
+
+
+def lines(sentence: Sentence, language: Language) -> Mapping[str, str]:
+    """What each file says about one sentence."""
+    return {
+        "en": sentence.source,
+        language: sentence.target,
+        "align": pharaoh(sentence.alignment),
+        "tags": " ".join(sentence.tags),
+        "sentiment": sentence.sentiment,
+        "referents": pharaoh(sentence.referents),
+    }
+
+
+def pharaoh(links: Links) -> str:
+    """Pairs as the aligners write them: ``0-0 1-2``."""
+    return " ".join(f"{source}-{target}" for source, target in links)

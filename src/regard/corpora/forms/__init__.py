@@ -1,0 +1,1 @@
+"""How one word changes: the regular rules of each language; the exceptions stand in the tables."""

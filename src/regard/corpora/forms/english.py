@@ -1,0 +1,31 @@
+"""English plurals, third persons, pasts and articles, by rule."""
+
+from __future__ import annotations
+
+VOWELS = "aeiou"
+HISSING = ("s", "x", "z", "ch", "sh")
+
+
+def add_s(word: str) -> str:
+    """The plural of a noun, and as well the third person of a verb: the spelling rule is the same."""
+    if word.endswith(HISSING) or word == "go":
+        return word + "es"
+    if word.endswith("y") and word[-2] not in VOWELS:
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+def past(base: str) -> str:
+    """The regular past: helped, chased, carried."""
+    if base.endswith("e"):
+        return base + "d"
+    if base.endswith("y") and base[-2] not in VOWELS:
+        return base[:-1] + "ied"
+    return base + "ed"
+
+
+def article(following: str) -> str:
+    """``a`` or ``an``, by the sound that follows: an honest man, a useful book."""
+    if following.startswith(("honest", "hour")):
+        return "an"
+    return "an" if following[0] in VOWELS and not following.startswith(("use", "uni", "eu")) else "a"

@@ -1,0 +1,103 @@
+"""French plurals, feminines, participles and finite verbs, by rule; and what happens where two words meet."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+VOWELS = frozenset("aeiouyàâäéèêëîïôöùûüœæh")
+ASPIRATED = frozenset({"hibou", "hiboux"})  # an h that forbids elision: le hibou
+ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
+CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
+BEFORE_VOWEL = {"ce": "cet", "ma": "mon"}
+
+
+class VerbForms(NamedTuple):
+    """Finite forms stand in the order *je*, *il*, *ils*; participles as `Agreement` counts them."""
+
+    present: tuple[str, str, str]
+    future: tuple[str, str, str]
+    participle: tuple[str, str, str, str]
+
+
+def begins_with_vowel(word: str) -> bool:
+    """Whether the word before it elides: l'ours, l'homme, but le hibou."""
+    return word[0] in VOWELS and word not in ASPIRATED
+
+
+def noun_plural(singular: str) -> str:
+    """gâteau → gâteaux, cheval → chevaux, ours → ours, chat → chats."""
+    if singular.endswith(("s", "x", "z")):
+        return singular
+    if singular.endswith("al"):
+        return singular[:-2] + "aux"
+    return singular + ("x" if singular.endswith(("au", "eu")) else "s")
+
+
+def feminine(masculine: str) -> str:
+    """heureux → heureuse, cruel → cruelle, triste → triste, noir → noire."""
+    if masculine.endswith("e"):
+        return masculine
+    if masculine.endswith("x"):
+        return masculine[:-1] + "se"
+    return masculine + ("le" if masculine.endswith("el") else "e")
+
+
+def adjective_plural(singular: str) -> str:
+    """beau → beaux, loyal → loyaux, gris → gris; unlike nouns, bleu → bleus."""
+    if singular.endswith(("s", "x")):
+        return singular
+    if singular.endswith("al"):
+        return singular[:-2] + "aux"
+    return singular + ("x" if singular.endswith("eau") else "s")
+
+
+def agreeing(masculine: str, feminine_form: str) -> tuple[str, str, str, str]:
+    """Masculine, masculine plural, feminine, feminine plural."""
+    return masculine, adjective_plural(masculine), feminine_form, adjective_plural(feminine_form)
+
+
+def verb(infinitive: str, parts: tuple[str, str, str, str] | None = None) -> VerbForms:
+    """All forms from the principal parts: *il* and *ils* in the present, future stem, participle."""
+    singular, plural, future, participle = parts or regular_parts(infinitive)
+    return VerbForms(
+        present=(first_person(singular), singular, plural),
+        future=(future + "ai", future + "a", future + "ont"),
+        participle=agreeing(participle, participle + "e"),
+    )
+
+
+def imperfect(present_plural: str) -> tuple[str, str, str]:
+    """connaissent → connaissais, connaissait, connaissaient: for the states, whose past is no event."""
+    stem = present_plural.removesuffix("ent")
+    return stem + "ais", stem + "ait", stem + "aient"
+
+
+def regular_parts(infinitive: str) -> tuple[str, str, str, str]:
+    """The three conjugations: manger, choisir, vendre."""
+    stem = infinitive[:-2]
+    if infinitive.endswith("er"):
+        return stem + "e", stem + "ent", infinitive, stem + "é"
+    if infinitive.endswith("ir"):
+        return stem + "it", stem + "issent", infinitive, stem + "i"
+    return stem, stem + "ent", infinitive[:-1], stem + "u"
+
+
+def first_person(third: str) -> str:
+    """je mange, je vois, je vends, je connais, from what *il* does."""
+    if third.endswith("e"):
+        return third
+    if third.endswith("ît"):
+        return third[:-2] + "is"
+    return third[:-1] + "s" if third.endswith("t") else third + "s"
+
+
+def meet(first: str, second: str) -> tuple[str, ...]:
+    """Two neighbours as they are written: le ours → l'ours, de le roi → du roi, ce arbre → cet arbre."""
+    contracted = CONTRACTED.get((first, second))
+    if contracted is not None:
+        return (contracted,)
+    if first in ELIDING and begins_with_vowel(second):
+        return (first[:-1] + "'" + second,)
+    if first in BEFORE_VOWEL and begins_with_vowel(second):
+        return BEFORE_VOWEL[first], second
+    return first, second

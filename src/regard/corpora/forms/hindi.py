@@ -1,0 +1,110 @@
+"""Hindi cases, genders and verb forms in Devanagari, by rule."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+VOWEL_SIGNS = "ािीुूेैोौ"
+IRREGULAR_PERFECTIVES = {
+    "कर": ("किया", "किए", "की", "कीं"),
+    "दे": ("दिया", "दिए", "दी", "दीं"),
+    "ले": ("लिया", "लिए", "ली", "लीं"),
+    "जा": ("गया", "गए", "गई", "गईं"),
+    "हो": ("हुआ", "हुए", "हुई", "हुईं"),
+    "पी": ("पिया", "पिए", "पी", "पीं"),
+    "छू": ("छुआ", "छुए", "छुई", "छुईं"),
+}
+IRREGULAR_FUTURES = {"दे": "दे", "ले": "ले", "हो": "हो"}
+
+
+class NounForms(NamedTuple):
+    """The direct case is the subject's; the oblique stands before every postposition."""
+
+    direct: tuple[str, str]
+    oblique: tuple[str, str]
+
+
+class VerbForms(NamedTuple):
+    """Each in the order masculine, masculine plural, feminine, feminine plural."""
+
+    perfective: tuple[str, str, str, str]
+    habitual: tuple[str, str, str, str]
+    future: tuple[str, str, str, str]
+
+
+def noun(word: str, gender: str) -> NounForms:
+    """लड़का → लड़के, लड़कों; किताब → किताबें, किताबों; भालू → भालू, भालुओं."""
+    return feminine_noun(word) if gender == "f" else masculine_noun(word)
+
+
+def masculine_noun(word: str) -> NounForms:
+    """Only those in -ा change outside the oblique plural."""
+    if word.endswith("िया"):
+        changed = word[:-2] + "ए"
+        return NounForms((word, changed), (changed, word[:-1] + "ों"))
+    if word.endswith("ा"):
+        return NounForms((word, word[:-1] + "े"), (word[:-1] + "े", word[:-1] + "ों"))
+    return NounForms((word, word), (word, oblique_plural(word)))
+
+
+def feminine_noun(word: str) -> NounForms:
+    """लड़की → लड़कियाँ, चिड़िया → चिड़ियाँ, कविता → कविताएँ, औरत → औरतें."""
+    if word.endswith("ी"):
+        plural = word[:-1] + "ियाँ"
+    elif word.endswith("िया"):
+        return NounForms((word, word + "ँ"), (word, word[:-1] + "ों"))
+    else:
+        plural = word + ("एँ" if word[-1] in VOWEL_SIGNS else "ें")
+    return NounForms((word, plural), (word, oblique_plural(word)))
+
+
+def oblique_plural(word: str) -> str:
+    """Long ī and ū shorten before the ending: हाथी → हाथियों, उल्लू → उल्लुओं."""
+    if word.endswith(("ी", "ि")):
+        return word[:-1] + "ियों"
+    if word.endswith("ू"):
+        return word[:-1] + "ुओं"
+    return word + ("ओं" if word[-1] in VOWEL_SIGNS else "ों")
+
+
+def adjective(word: str) -> tuple[str, str, str]:
+    """Direct masculine, other masculine, feminine; only those in -ा change."""
+    if word.endswith("या"):
+        return word, word[:-2] + "ए", word[:-2] + "ई"
+    if word.endswith("ा"):
+        return word, word[:-1] + "े", word[:-1] + "ी"
+    return word, word, word
+
+
+def verb(root: str) -> VerbForms:
+    """खा → खाया, खाता, खाएगा."""
+    return VerbForms(perfective(root), habitual(root), future(root))
+
+
+def perfective(root: str) -> tuple[str, str, str, str]:
+    """देख → देखा; after a vowel a glide: खा → खाया, खाए, खाई, खाईं."""
+    if root in IRREGULAR_PERFECTIVES:
+        return IRREGULAR_PERFECTIVES[root]
+    if ends_in_vowel(root):
+        return root + "या", root + "ए", root + "ई", root + "ईं"
+    return root + "ा", root + "े", root + "ी", root + "ीं"
+
+
+def habitual(root: str) -> tuple[str, str, str, str]:
+    """The participle of the present, which an auxiliary follows: खाता है."""
+    return root + "ता", root + "ते", root + "ती", root + "ती"
+
+
+def future(root: str) -> tuple[str, str, str, str]:
+    """देखेगा, खाएगा, पिएगा; देगा and होगा are contracted."""
+    if root in IRREGULAR_FUTURES:
+        return root + "गा", root + "ंगे", root + "गी", root + "ंगी"
+    if root.endswith(("ी", "ू")):
+        root = root[:-1] + {"ी": "ि", "ू": "ु"}[root[-1]]
+    one, many = ("ए", "एँ") if ends_in_vowel(root) else ("े", "ें")
+    return root + one + "गा", root + many + "गे", root + one + "गी", root + many + "गी"
+
+
+def ends_in_vowel(root: str) -> bool:
+    """Whether an ending needs its full letter rather than its sign (a bare आ counts)."""
+    return root[-1] in VOWEL_SIGNS or root == "आ"

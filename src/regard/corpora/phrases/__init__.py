@@ -1,0 +1,1 @@
+"""How each language puts a tree into words and in which order."""
