@@ -7,13 +7,14 @@ reason, before anything is built.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from regard.checks import common_width, even_width, head_width
@@ -217,12 +218,158 @@ class TransformerModel(ModelBase):
 ModelSettings = Annotated[RecurrentModel | TransformerModel, Field(discriminator="kind")]
 
 
+class TextSettings(Frozen):
+    """How text becomes numbers."""
+
+    tokenizer: Literal["word", "character", "byte", "bpe", "unigram"] = "bpe"
+    """What a piece is: a word, a character, a byte, or a subword learned by either method."""
+    size: Annotated[int, Field(ge=5)] = 8000
+    """Pieces in the vocabulary, special tokens included."""
+    minimum: Count = 1
+    """How often a word or character must have been seen to get an id."""
+    joint: bool = True
+    """One tokenizer for both languages, or one each."""
+    sampling: bool = False
+    """Subword sampling: training sees each text cut another way every time (BPE dropout, unigram sampling)."""
+
+
+class DataSettings(Frozen):
+    """Where examples come from: two parallel files, one file with columns, or the built-in corpus."""
+
+    corpus: str = ""
+    """`fable:fr` or `fable:hi`, or a file that holds all columns (tsv, csv, jsonl, parquet, tmx, conllu)."""
+    source: str = ""
+    target: str = ""
+    valid_corpus: str = ""
+    valid_source: str = ""
+    valid_target: str = ""
+    columns: str = ""
+    """Which columns of a table to read, by name or number, with commas: `2,1`."""
+    longest: Count = 200
+    """Pieces; longer examples are left out of training, and counted."""
+    pairs: Count = 100_000
+    """How many sentences of the built-in corpus."""
+    words: Count = 20
+    """How long the sentences of the built-in corpus get."""
+
+
+class NoAverage(Frozen):
+    kind: Literal["none"] = "none"
+
+
+class MovingAverage(Frozen):
+    kind: Literal["moving"]
+    decay: Share = 0.999
+    """Exponential moving average of the weights: how much of the old average stays at each step."""
+
+
+class LastAverage(Frozen):
+    kind: Literal["last"]
+    count: Count = 5
+    """Average of the weights at the last so many checkpoints."""
+
+
+AverageSettings = Annotated[NoAverage | MovingAverage | LastAverage, Field(discriminator="kind")]
+
+
+class ReinforceSettings(Frozen):
+    """How hard attention learns where to look."""
+
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    """Of the REINFORCE term beside the cross-entropy."""
+    discount: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """How much a choice is credited for later words: 0 its own word only, 1 all that follow."""
+    entropy: Annotated[float, Field(ge=0)] = 0.01
+    """Reward for staying undecided, against giving up all but one position too early."""
+
+
+class TrainSettings(Frozen):
+    """How a model learns."""
+
+    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    rate: Annotated[float, Field(gt=0)] = 1e-3
+    """The highest learning rate; with `noam`, the factor before width^-0.5."""
+    schedule: Literal["constant", "noam", "inverse_square_root", "cosine", "linear"] = "inverse_square_root"
+    """How the rate goes on after warming up. Cosine and linear end at zero."""
+    warmup: Annotated[int, Field(ge=0)] = 400
+    """Steps over which the rate rises from zero."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    momentum: Share = 0.9
+    """Of SGD."""
+    second_moment: Share = 0.98
+    """Adam's β₂."""
+    clip: Annotated[float, Field(ge=0)] = 1.0
+    """Largest norm of the gradient; 0 does not clip."""
+    smoothing: Share = 0.1
+    """Label smoothing."""
+    word_dropout: Share = 0.0
+    """Share of input tokens replaced by <unk>."""
+    scheduled_sampling: Share = 0.0
+    """Share of the decoder's inputs that are its own predictions, reached linearly over training (recurrent only)."""
+    reinforce: ReinforceSettings = ReinforceSettings()
+    batch: Count = 4096
+    """Padded tokens a side in a batch."""
+    accumulate: Count = 1
+    """Batches that make one step."""
+    steps: Count = 10_000
+    """Updates at the most."""
+    time: str = ""
+    """Time at the most, such as 90s, 10m or 2h; empty for no limit."""
+    validate_every: Count = 500
+    """Steps between validations; a checkpoint is written at each."""
+    patience: Annotated[int, Field(ge=0)] = 0
+    """Validations without improvement before stopping; 0 never stops early."""
+    metric: Literal["loss", "score"] = "loss"
+    """What decides which checkpoint is best: validation loss, or the task's score (BLEU, accuracy)."""
+    keep: Count = 3
+    """Checkpoints kept besides the best."""
+    average: AverageSettings = NoAverage()
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of the arithmetic; weights are float32. Auto is bfloat16 on a GPU that has it."""
+    step: Literal["auto", "eager", "compiled", "graph"] = "auto"
+    """How a step is run; auto is one CUDA graph per batch shape on a GPU, eager elsewhere."""
+    shapes: Count = 24
+    """How many batch shapes a GPU run has."""
+    skip_nonfinite: bool = False
+    """Leave out a batch whose loss is not finite instead of stopping."""
+    seed: Annotated[int, Field(ge=0)] = 1
+
+    @property
+    def seconds(self) -> float | None:
+        """The time limit in seconds."""
+        return parse_time(self.time) if self.time else None
+
+    @model_validator(mode="after")
+    def _time_is_readable(self) -> Self:
+        if self.time:
+            parse_time(self.time)
+        return self
+
+
+def parse_time(text: str) -> float:
+    """``90s``, ``10m`` or ``2h`` in seconds."""
+    number, unit = text[:-1], text[-1:]
+    if unit in _UNITS and number.replace(".", "", 1).isdecimal() and float(number) > 0:
+        return float(number) * _UNITS[unit]
+    raise SettingsError(f"train.time = {text}: not a time; write it as 90s, 10m or 2h")
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
 class Settings(Frozen):
     """Everything that makes a run what it is."""
 
     about: str = ""
     """One line for people."""
+    task: Literal["translate", "language", "tag", "classify"] = "translate"
+    """What is learned: a translation, the next piece, a label a token, a label a text."""
+    pool: Literal["mean", "max", "final", "attention"] = "attention"
+    """How a classifier sums up a text."""
     model: ModelSettings
+    text: TextSettings = TextSettings()
+    data: DataSettings = DataSettings()
+    train: TrainSettings = TrainSettings()
 
     def to_toml(self) -> str:
         """All values, defaults too: a file from which the same settings come back."""
@@ -345,3 +492,34 @@ def _tag(variant: type[Frozen]) -> str:
 def _classes(annotation: Any) -> tuple[type[Frozen], ...]:
     candidates = (annotation, *get_args(annotation))
     return tuple(item for item in candidates if isinstance(item, type) and issubclass(item, Frozen))
+
+
+def explain(name: str) -> list[str]:
+    """What a dotted setting means, what it takes and what it is by default; one entry for each variant that has it."""
+    lines: list[str] = []
+    known: list[str] = []
+    for path, field in _all_fields(Settings, ""):
+        known.append(path)
+        if path == name:
+            default = "required" if field.is_required() else f"default {field.default!r}"
+            lines.append(
+                f"{path}: {field.description or 'no further explanation'} ({_takes(field.annotation)}; {default})"
+            )
+    if not lines:
+        raise SettingsError(f"{name}: no such setting; {did_you_mean(name, sorted(set(known)))}")
+    return list(dict.fromkeys(lines))
+
+
+def _all_fields(model: type[Frozen], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        yield prefix + name, field
+        for inside in _classes(field.annotation):
+            yield from _all_fields(inside, f"{prefix}{name}.")
+
+
+def _takes(annotation: Any) -> str:
+    if get_origin(annotation) is Literal:
+        return ", ".join(map(str, get_args(annotation)))
+    if _classes(annotation):
+        return "a table"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[annotation]

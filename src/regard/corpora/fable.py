@@ -49,9 +49,7 @@ def generate(
     return stream(language, split, seed, range(start, start + count), (minimum_words, maximum_words))
 
 
-def stream(
-    language: Language, split: Split, seed: int, numbers: range, lengths: tuple[int, int]
-) -> Iterator[Sentence]:
+def stream(language: Language, split: Split, seed: int, numbers: range, lengths: tuple[int, int]) -> Iterator[Sentence]:
     """Draw for each number until the English belongs to the split; only then translate."""
     chance = Random()
     author = Author(pools(), chance.random)
@@ -124,8 +122,7 @@ def check_lengths(minimum_words: int, maximum_words: int) -> None:
     for name, value in (("minimum_words", minimum_words), ("maximum_words", maximum_words)):
         if not SHORTEST <= value <= LONGEST:
             raise SettingsError(
-                f"{name} = {value}: fable has no sentences of this length; "
-                f"{SHORTEST} to {LONGEST} would be right"
+                f"{name} = {value}: fable has no sentences of this length; {SHORTEST} to {LONGEST} would be right"
             )
     if minimum_words > maximum_words:
         raise SettingsError(

@@ -98,9 +98,7 @@ class _Findings:
         self.add(problem.kind, Example(problem.line, problem.message))
 
     def all(self) -> tuple[Finding, ...]:
-        return tuple(
-            Finding(kind, count, tuple(self._examples[kind])) for kind, count in self._counts.items()
-        )
+        return tuple(Finding(kind, count, tuple(self._examples[kind])) for kind, count in self._counts.items())
 
 
 def check(
@@ -121,9 +119,7 @@ def check(
     sides = [_Side(name, tokenizer) for name, tokenizer in _named(tokenizers)]
     pairs = 0
     for block in in_blocks(corpus.rows(SIDES, found.complain)):
-        for (line, (source, target)), faults in zip(
-            block, judge.faults([row for _, row in block]), strict=True
-        ):
+        for (line, (source, target)), faults in zip(block, judge.faults([row for _, row in block]), strict=True):
             for kind, note in faults:
                 found.add(kind, Example(line, note, source, target))
         for place, side in enumerate(sides):

@@ -70,9 +70,7 @@ def clean(
         left.write(b"line\treason\tsource\ttarget\n")
         for block in in_blocks(reading):
             mended = [(mend(first), mend(second)) for _, (first, second), _ in block]
-            for (line, row, damage), pair, faults in zip(
-                block, mended, judge.faults(list(mended)), strict=True
-            ):
+            for (line, row, damage), pair, faults in zip(block, mended, judge.faults(list(mended)), strict=True):
                 reasons = damage + [kind for kind, _ in faults if kind not in keep]
                 if reasons:
                     _write_dropped(left, line, reasons[0], row)

@@ -7,7 +7,8 @@ Every task's numbers go into the same few columns, so that shards and batches ar
     labels   one label for each piece           tagging; stored plus one, because 0 is "no label"
     label    one label for the row              classification; likewise
 
-Sentences are bare: `<start>` and `<end>` are added when a batch is made.
+A source to be translated ends with `<end>`, so that even an empty one is something to read. Targets are bare:
+`<start>` and `<end>` are added when a batch is made.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import DataError, did_you_mean
+from regard.text.special import END
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import Vocabulary
@@ -50,7 +52,7 @@ class PairEncoder:
     """Translation: a source and a target sentence."""
 
     tokenizers: Tokenizers
-    names: ClassVar = ("source", "target")
+    names: ClassVar[tuple[str, ...]] = ("source", "target")
 
     @property
     def sizes(self) -> dict[Column, int]:
@@ -58,7 +60,7 @@ class PairEncoder:
 
     def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
         source, target = row
-        return self.tokenizers.source.encode(source), self.tokenizers.target.encode(target)
+        return [*self.tokenizers.source.encode(source), END], self.tokenizers.target.encode(target)
 
     def fingerprint(self) -> str:
         return _digest("pair", self.tokenizers.source.fingerprint(), self.tokenizers.target.fingerprint())
@@ -69,7 +71,7 @@ class TextEncoder:
     """Language modelling: a text that is its own target."""
 
     tokenizer: Tokenizer
-    names: ClassVar = ("text",)
+    names: ClassVar[tuple[str, ...]] = ("text",)
 
     @property
     def sizes(self) -> dict[Column, int]:
@@ -88,7 +90,7 @@ class LabelEncoder:
 
     tokenizer: Tokenizer
     labels: Vocabulary
-    names: ClassVar = ("text", "label")
+    names: ClassVar[tuple[str, ...]] = ("text", "label")
 
     @property
     def sizes(self) -> dict[Column, int]:
@@ -108,7 +110,7 @@ class TagEncoder:
 
     tokenizer: Tokenizer
     tags: Vocabulary
-    names: ClassVar = ("words", "tags")
+    names: ClassVar[tuple[str, ...]] = ("words", "tags")
 
     @property
     def sizes(self) -> dict[Column, int]:
@@ -119,9 +121,7 @@ class TagEncoder:
         if len(words) != len(tags):
             raise DataError(f"{len(words)} words but {len(tags)} tags; every word needs one tag")
         pieces = [self.tokenizer.encode(word) for word in words]
-        labels = (
-            [_label(self.tags, tag), *[0] * (len(ids) - 1)] for ids, tag in zip(pieces, tags, strict=True)
-        )
+        labels = ([_label(self.tags, tag), *[0] * (len(ids) - 1)] for ids, tag in zip(pieces, tags, strict=True))
         return list(chain.from_iterable(pieces)), list(chain.from_iterable(labels))
 
     def fingerprint(self) -> str:

@@ -35,9 +35,7 @@ class Ragged:
         spans = zip(begins.tolist(), (begins + lengths).tolist(), strict=True)
         matrix = np.full((len(rows), width), fill, dtype=np.int64)
         if len(rows):
-            matrix[np.arange(width) < lengths[:, None]] = np.concatenate(
-                [self.numbers[a:b] for a, b in spans]
-            )
+            matrix[np.arange(width) < lengths[:, None]] = np.concatenate([self.numbers[a:b] for a, b in spans])
         return matrix
 
 

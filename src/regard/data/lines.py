@@ -73,9 +73,7 @@ def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:
             for number, data in enumerate(file, start=1):
                 yield _decode(data.removesuffix(b"\n").removesuffix(b"\r"), path, number, complain)
         except damage(path) as problem:
-            raise DataError(
-                f"{path} line {number + 1}: the file is cut short or damaged ({problem})"
-            ) from problem
+            raise DataError(f"{path} line {number + 1}: the file is cut short or damaged ({problem})") from problem
 
 
 def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> str:
@@ -85,9 +83,7 @@ def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> s
         return data.decode()
     except UnicodeDecodeError as problem:
         byte = f"byte 0x{data[problem.start]:02x} at column {problem.start + 1}"
-        message = (
-            f"{path} line {number}: not UTF-8 ({byte}); convert the file, or drop such lines with data clean"
-        )
+        message = f"{path} line {number}: not UTF-8 ({byte}); convert the file, or drop such lines with data clean"
         complain(Problem("encoding", str(path), number, message))
         return data.decode(errors="replace")
 

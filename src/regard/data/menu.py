@@ -38,28 +38,20 @@ def choose_menu(
     where cost(i, j, k) is that of the rows between lengths i and j with the best k target lengths.
     """
     if size < 1 or len(source) == 0:
-        raise SettingsError(
-            f"menu = {size} shapes for {len(source)} rows: nothing to choose; both must be above 0"
-        )
+        raise SettingsError(f"menu = {size} shapes for {len(source)} rows: nothing to choose; both must be above 0")
     longest = int(max(source.max(), target.max()))
     if longest > budget:
-        raise SettingsError(
-            f"budget = {budget}: a row has {longest} tokens; raise the budget or limit the length"
-        )
+        raise SettingsError(f"budget = {budget}: a row has {longest} tokens; raise the budget or limit the length")
     sources, targets = _candidates(source), _candidates(target)
     places = np.searchsorted(sources, source) * len(targets) + np.searchsorted(targets, target)
     table = np.bincount(places, minlength=len(sources) * len(targets)).reshape(len(sources), len(targets))
     cuts = _best_cuts(table, sources, targets, size)
-    return tuple(
-        Shape(max(1, budget // max(s, t, 1)), s, t) for s, t in sorted(cuts, key=lambda cut: (sum(cut), cut))
-    )
+    return tuple(Shape(max(1, budget // max(s, t, 1)), s, t) for s, t in sorted(cuts, key=lambda cut: (sum(cut), cut)))
 
 
 def _candidates(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     """Lengths worth cutting at: evenly many rows between them, with more of them in the long tail."""
-    shares = np.concatenate(
-        [np.linspace(0, 0.95, _CANDIDATES - 9)[1:], 1 - 0.05 * 0.5 ** np.arange(1, 9), [1.0]]
-    )
+    shares = np.concatenate([np.linspace(0, 0.95, _CANDIDATES - 9)[1:], 1 - 0.05 * 0.5 ** np.arange(1, 9), [1.0]])
     return np.unique(np.quantile(lengths, shares, method="higher")).astype(np.int64)
 
 
@@ -81,9 +73,7 @@ def _best_cuts(
     for m in range(1, size + 1):
         for j in range(1, ends + 1):
             taken = np.arange(1, min(most, m) + 1)
-            totals = (
-                best[m - taken][:, :j] + cost[:j, j, taken].T
-            )  # (shapes taken, where the interval begins)
+            totals = best[m - taken][:, :j] + cost[:j, j, taken].T  # (shapes taken, where the interval begins)
             place = int(totals.argmin())
             best[m, j] = totals.flat[place]
             steps[m, j] = place // j + 1, place % j
@@ -102,9 +92,7 @@ def _cut_targets(
     """For k = 1..most target lengths: the cost of padding these rows to them, and the lengths."""
     used = int(np.flatnonzero(counts)[-1]) + 1 if counts.any() else 1
     below = np.concatenate([[0], np.cumsum(counts[:used])])
-    pad = (below[None, 1:] - below[:-1, None]) * targets[None, :used].astype(
-        float
-    )  # rows from i to j, at length j
+    pad = (below[None, 1:] - below[:-1, None]) * targets[None, :used].astype(float)  # rows from i to j, at length j
     pad[np.tril_indices(used, -1)] = np.inf
     best, steps = pad[0], [np.zeros(used, np.int64)]
     costs, lengths = [best[-1]], [[int(targets[used - 1])]]

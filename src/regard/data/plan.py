@@ -76,9 +76,7 @@ def plan(
         sources, targets = np.minimum(sources, limit), np.minimum(targets, limit)
     long = np.maximum(sources, targets) > limit
     if menu:
-        long |= ~np.logical_or.reduce(
-            [(sources <= shape.source) & (targets <= shape.target) for shape in menu]
-        )
+        long |= ~np.logical_or.reduce([(sources <= shape.source) & (targets <= shape.target) for shape in menu])
     empty = (sources == 0) & ~long if source is not None else np.zeros_like(long)
     kept = np.flatnonzero(~(long | empty))
     random = np.random.default_rng((seed, epoch))
@@ -105,9 +103,7 @@ def both_sides(source: Lengths | None, target: Lengths | None) -> tuple[Lengths,
 Cut = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-def _cut_by_length(
-    rows: NDArray[np.int64], source: Lengths, target: Lengths, budget: int, first: float
-) -> Cut:
+def _cut_by_length(rows: NDArray[np.int64], source: Lengths, target: Lengths, budget: int, first: float) -> Cut:
     """Sort by length and cut, in the way that pads least.
 
     A large corpus has many rows of each source length, and sorting them by target length makes both sides
@@ -162,9 +158,7 @@ def _cut_by_menu(rows: NDArray[np.int64], source: Lengths, target: Lengths, menu
             waiting[parent] = np.concatenate([waiting[number][full:], waiting[parent]])
             waiting[number] = waiting[number][:full]
         order.append(waiting[number])
-        parts = [
-            min(shape.rows, len(waiting[number]) - i) for i in range(0, len(waiting[number]), shape.rows)
-        ]
+        parts = [min(shape.rows, len(waiting[number]) - i) for i in range(0, len(waiting[number]), shape.rows)]
         counts += parts
         which += [number] * len(parts)
     edges = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -164,9 +164,7 @@ def read_parallel(paths: Sequence[str], complain: Complain = refuse) -> Iterator
     """Line i of every file together. The files must have as many lines as each other."""
     for path in paths:
         if (kind := format_of(path)) != "text":
-            raise SettingsError(
-                f"file = {path}: a {kind} file holds all columns; give it alone, not with another"
-            )
+            raise SettingsError(f"file = {path}: a {kind} file holds all columns; give it alone, not with another")
     readers = [read_lines(path, complain) for path in paths]
     for number, row in enumerate(zip_longest(*readers), start=1):
         if None in row:

@@ -232,13 +232,9 @@ def _read_manifest(path: Path) -> Manifest:
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror}); prepare the corpus first") from problem
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
-        raise DataError(
-            f"{path}: not the manifest of a prepared corpus ({problem}); prepare it again"
-        ) from problem
+        raise DataError(f"{path}: not the manifest of a prepared corpus ({problem}); prepare it again") from problem
     if manifest.version != VERSION:
-        raise DataError(
-            f"{path}: version = {manifest.version}: this Regard reads {VERSION}; prepare it again"
-        )
+        raise DataError(f"{path}: version = {manifest.version}: this Regard reads {VERSION}; prepare it again")
     return manifest
 
 
@@ -251,9 +247,7 @@ def _check(path: Path, size: int, checksum: int | None) -> None:
         for block in _blocks(path):
             value = zlib.crc32(block, value)
         if value != checksum:
-            raise DataError(
-                f"{path}: contents differ from the manifest; the file is damaged, prepare it again"
-            )
+            raise DataError(f"{path}: contents differ from the manifest; the file is damaged, prepare it again")
 
 
 def _map(path: Path, kind: np.dtype[Any]) -> tuple[NDArray[Any], list[mmap.mmap]]:

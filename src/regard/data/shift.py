@@ -40,9 +40,7 @@ def find_shift(source: NDArray[np.integer], target: NDArray[np.integer]) -> int 
     return int(left[-1]) + 1
 
 
-def _sums(
-    short: NDArray[np.float32], long: NDArray[np.float32], offset: int, centre: float
-) -> NDArray[np.float64]:
+def _sums(short: NDArray[np.float32], long: NDArray[np.float32], offset: int, centre: float) -> NDArray[np.float64]:
     """Running sums of the cost of pairing line i with line i + offset, from 0 lines on."""
     cost = np.minimum(np.abs(short - long[offset : offset + len(short)] - centre), 1.5)
     return np.concatenate(([0.0], np.cumsum(cost, dtype=np.float64)))

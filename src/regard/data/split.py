@@ -41,9 +41,7 @@ def split(corpus: Corpus, folder: str | Path, *, valid: int, test: int, seed: in
     together: the sets share no source, and may be larger than asked for by a few repetitions. The order of
     lines is kept, and the corpus is read twice rather than held in memory.
     """
-    hashes = np.sort(
-        np.frombuffer(array("Q", (_hash(row[0], seed) for _, row in corpus.rows(SIDES))), np.uint64)
-    )
+    hashes = np.sort(np.frombuffer(array("Q", (_hash(row[0], seed) for _, row in corpus.rows(SIDES))), np.uint64))
     if min(valid, test) < 0 or valid + test >= len(hashes):
         raise SettingsError(f"valid, test = {valid:,}, {test:,}: leave no training pair of {len(hashes):,}")
     first = _edge(hashes, test)
@@ -76,7 +74,5 @@ def _edge(hashes: np.ndarray[Any, np.dtype[np.uint64]], count: int) -> int:
 
 
 def _hash(text: str, seed: int) -> int:
-    digest = hashlib.blake2b(
-        " ".join(text.split()).encode("utf-8", "replace"), digest_size=8, key=str(seed).encode()
-    )
+    digest = hashlib.blake2b(" ".join(text.split()).encode("utf-8", "replace"), digest_size=8, key=str(seed).encode())
     return int.from_bytes(digest.digest(), "little")

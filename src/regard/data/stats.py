@@ -70,9 +70,7 @@ class _Side:
 
     def report(self) -> SideStats:
         tokens = _spread(self._tokens) if self._tokenizer is not None else None
-        return SideStats(
-            self._name, _spread(self._characters), _spread(self._words), len(self._different), tokens
-        )
+        return SideStats(self._name, _spread(self._characters), _spread(self._words), len(self._different), tokens)
 
 
 def stats(corpus: Corpus, tokenizers: Tokenizers | None = None) -> StatsReport:

@@ -58,9 +58,7 @@ class _Units:
     def _entity(self, name: str, *rest: object) -> None:
         """Entities can unfold to gigabytes or to other files; a translation memory has no use for them."""
         del rest
-        raise DataError(
-            f"{self.path} line {self.parser.CurrentLineNumber}: entity = {name!r}: not read; remove it"
-        )
+        raise DataError(f"{self.path} line {self.parser.CurrentLineNumber}: entity = {name!r}: not read; remove it")
 
 
 def read_tmx(

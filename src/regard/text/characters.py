@@ -74,9 +74,7 @@ class ByteTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         heard = (number for number in ids if number not in _SILENT)
-        data = b"".join(
-            bytes([number - _FIRST_BYTE]) if number != UNK else _UNKNOWN.encode() for number in heard
-        )
+        data = b"".join(bytes([number - _FIRST_BYTE]) if number != UNK else _UNKNOWN.encode() for number in heard)
         return data.decode("utf-8", "replace")
 
     def token(self, number: int) -> str:

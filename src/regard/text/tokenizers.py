@@ -21,9 +21,7 @@ KINDS = ("word", "character", "byte", "bpe", "unigram")
 PAIR = "tokenizers.json"
 
 
-def learn(
-    kind: Kind, lines: Iterable[str], *, size: int = 8000, minimum: int = 1, seed: int = 0
-) -> Tokenizer:
+def learn(kind: Kind, lines: Iterable[str], *, size: int = 8000, minimum: int = 1, seed: int = 0) -> Tokenizer:
     """Learn a tokenizer from a stream of lines, with at most `size` pieces seen `minimum` times.
 
     Subwords have exactly `size` pieces, and no minimum: their pieces are frequent by construction.
@@ -55,9 +53,7 @@ def load(folder: str | Path) -> Tokenizer:
         case ("bpe" | "unigram") as kind:
             return SubwordTokenizer(kind, _read(folder / MODEL), float(description.get("sampling", 0)))
         case other:
-            raise ModelError(
-                f"{folder / DESCRIPTION}: kind = {other!r}: no such tokenizer; known: {', '.join(KINDS)}"
-            )
+            raise ModelError(f"{folder / DESCRIPTION}: kind = {other!r}: no such tokenizer; known: {', '.join(KINDS)}")
 
 
 @dataclass(frozen=True)
@@ -111,9 +107,7 @@ class Tokenizers:
 def _vocabulary(folder: Path) -> Vocabulary:
     vocabulary = Vocabulary.from_bytes(_read(folder / VOCABULARY), str(folder / VOCABULARY))
     if not vocabulary.has_special:
-        raise ModelError(
-            f"{folder / VOCABULARY}: does not begin with the special tokens; is the file damaged?"
-        )
+        raise ModelError(f"{folder / VOCABULARY}: does not begin with the special tokens; is the file damaged?")
     return vocabulary
 
 
@@ -121,9 +115,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as problem:
-        raise ModelError(
-            f"{path}: cannot be read ({problem.strerror}); a tokenizer's folder must hold it"
-        ) from problem
+        raise ModelError(f"{path}: cannot be read ({problem.strerror}); a tokenizer's folder must hold it") from problem
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -33,9 +33,7 @@ class Vocabulary:
         if not self.counts:
             object.__setattr__(self, "counts", (0,) * len(self.tokens))
         if len(self.counts) != len(self.tokens):
-            raise DataError(
-                f"counts = {len(self.counts)} numbers: one is needed for each of {len(self)} tokens"
-            )
+            raise DataError(f"counts = {len(self.counts)} numbers: one is needed for each of {len(self)} tokens")
         if len(self._ids) != len(self.tokens):
             twice = next(token for token, times in Counter(self.tokens).items() if times > 1)
             raise DataError(f"tokens = {twice!r}: appears twice; every token has one id")
@@ -50,17 +48,13 @@ class Vocabulary:
         """
         first = SPECIAL_TOKENS if special else ()
         if size is not None and size <= len(first):
-            raise SettingsError(
-                f"size = {size}: leaves no room for a token; at least {len(first) + 1} would do"
-            )
+            raise SettingsError(f"size = {size}: leaves no room for a token; at least {len(first) + 1} would do")
         seen = Counter(tokens)
         ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
         kept = [(token, times) for token, times in ordered if times >= minimum and token not in first]
         kept = kept if size is None else kept[: size - len(first)]
         special_counts = tuple(seen[token] for token in first)
-        return cls(
-            first + tuple(token for token, _ in kept), special_counts + tuple(times for _, times in kept)
-        )
+        return cls(first + tuple(token for token, _ in kept), special_counts + tuple(times for _, times in kept))
 
     @cached_property
     def _ids(self) -> dict[str, int]:
@@ -112,9 +106,7 @@ class Vocabulary:
         for number, line in enumerate(data.decode("utf-8", "replace").split("\n")[:-1], start=1):
             token, tab, count = line.partition("\t")
             if not tab or not count.isdecimal():
-                raise ModelError(
-                    f"{where} line {number} = {line[:40]!r}: not 'token<TAB>count'; is the file damaged?"
-                )
+                raise ModelError(f"{where} line {number} = {line[:40]!r}: not 'token<TAB>count'; is the file damaged?")
             tokens.append(_unescape(token))
             counts.append(int(count))
         return cls(tuple(tokens), tuple(counts))

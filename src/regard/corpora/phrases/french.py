@@ -91,9 +91,7 @@ def put_subject(line: Line, subject: Subject) -> None:
     if isinstance(subject, NounPhrase):
         put_noun_phrase(line, subject)
     elif isinstance(subject, Pronoun):
-        line.put(
-            "je" if subject.word == "i" else ("il", "ils", "elle", "elles")[agreement(subject)], subject.at
-        )
+        line.put("je" if subject.word == "i" else ("il", "ils", "elle", "elles")[agreement(subject)], subject.at)
     else:
         put_noun_phrase(line, subject.first)
         line.put("et", subject.at)

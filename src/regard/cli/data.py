@@ -1,0 +1,214 @@
+"""``regard data``: make, check, clean, stats, split."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from regard.data.check import CheckReport
+    from regard.data.readers import Corpus
+    from regard.text.tokenizers import Tokenizers
+
+app = typer.Typer(help="Make, check, clean, count and split corpora.", no_args_is_help=True, rich_markup_mode=None)
+
+Files = Annotated[list[Path], typer.Argument(help="Two parallel files, or one file with columns.")]
+Columns = Annotated[str, typer.Option(help="Columns of a table, by name or number: 2,1.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON on stdout.")]
+Run = Annotated[Path | None, typer.Option("--run", help="Use the tokenizers of this run.")]
+HeldOut = Annotated[
+    list[Path] | None,
+    typer.Option("--held-out", help="A test set whose sources must not be in the corpus; give twice."),
+]
+
+
+@app.command()
+def make(
+    name: Annotated[str, typer.Argument(help="The corpus; there is one: fable.")],
+    out: Annotated[Path, typer.Argument(help="The folder to make.")],
+    target: Annotated[str, typer.Option(help="fr or hi.")] = "fr",
+    pairs: Annotated[int, typer.Option(help="Training pairs.")] = 20_000,
+    held_out: Annotated[int, typer.Option(help="Pairs for validation, and as many for the test.")] = 1000,
+    min_words: Annotated[int, typer.Option(help="Shortest English sentence.")] = 5,
+    max_words: Annotated[int, typer.Option(help="Longest English sentence.")] = 20,
+    seed: Annotated[int, typer.Option(help="Another seed, other sentences.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Write the built-in corpus as plain files, with gold alignments, tags and sentiment."""
+    from regard.corpora.fable import check_language
+    from regard.corpora.files import write
+
+    if name != "fable":
+        raise SettingsError(f"corpus = {name}: no such built-in corpus; did you mean 'fable'?")
+    check_language(target)
+    folder = write(
+        out,
+        target,  # type: ignore[arg-type]
+        train=pairs,
+        valid=held_out,
+        test=held_out,
+        seed=seed,
+        minimum_words=min_words,
+        maximum_words=max_words,
+    )
+    files = sorted(path.name for path in folder.iterdir())
+    if as_json:
+        print(json.dumps({"folder": str(folder), "files": files}))
+    else:
+        print(
+            f"{folder}: {pairs:,} training pairs and twice {held_out:,} held out: {', '.join(files)}", file=sys.stderr
+        )
+
+
+@app.command()
+def check(
+    files: Files,
+    columns: Columns = "",
+    held_out: HeldOut = None,
+    run: Run = None,
+    ratio: Annotated[float, typer.Option(help="How unusual a ratio of lengths must be to be reported.")] = 4.0,
+    find_shift: Annotated[
+        bool, typer.Option("--find-shift", help="Only say where two files fall out of step.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Report what is wrong with a corpus. The exit code is 3 when something is."""
+    from regard.data.check import check as examine
+
+    if find_shift:
+        return _find_shift(files)
+    report = examine(
+        _corpus(files, columns),
+        held_out=_corpus(held_out, columns) if held_out else None,
+        tokenizers=_tokenizers(run),
+        ratio=ratio,
+        progress=_progress,
+    )
+    if as_json:
+        print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
+    else:
+        _show_check(report)
+    return 0 if report.clean else DataError.exit_code
+
+
+def _show_check(report: CheckReport) -> None:
+    print(f"{', '.join(report.files)}: {report.pairs:,} pairs, source/target length {report.typical_ratio:.2f}")
+    for side in report.sides:
+        outside = " ".join(f"{character!r}×{count}" for character, count in list(side.outside.items())[:8])
+        print(f"  {side.side}: {100 * side.unknown_share:.2f} % <unk>" + (f"; outside: {outside}" if outside else ""))
+    for finding in report.findings:
+        print(f"\n{finding.kind}: {finding.count:,}")
+        for example in finding.examples:
+            text = f"  {example.source[:60]} | {example.target[:60]}" if example.source or example.target else ""
+            print(f"  line {example.line:,}: {example.note}{text}")
+    if report.clean:
+        print("nothing wrong")
+    else:
+        print("\nregard data clean mends or drops these, and says which", file=sys.stderr)
+
+
+def _find_shift(files: list[Path]) -> int:
+    from regard.data.readers import line_lengths
+    from regard.data.shift import find_shift as locate
+
+    if len(files) != 2:
+        raise SettingsError("--find-shift: compares two parallel files; give both")
+    first, second = (line_lengths(str(path)) for path in files)
+    where = locate(first, second)
+    counts = f"{files[0]} has {len(first):,} lines, {files[1]} {len(second):,}"
+    print(f"{counts}; lengths stop matching near line {where:,}" if where else f"{counts}; lengths match throughout")
+    return DataError.exit_code if where or len(first) != len(second) else 0
+
+
+@app.command()
+def clean(
+    files: Files,
+    out: Annotated[Path, typer.Option(help="The folder for the clean files and dropped.tsv.")],
+    columns: Columns = "",
+    held_out: HeldOut = None,
+    ratio: Annotated[float, typer.Option(help="How unusual a ratio of lengths must be to be dropped.")] = 4.0,
+    as_json: Json = False,
+) -> None:
+    """Write a clean copy, and what was dropped and why."""
+    from regard.data.clean import clean as tidy
+    from regard.data.split import suffixes
+
+    corpus = _corpus(files, columns)
+    first, second = suffixes(corpus)
+    report = tidy(
+        corpus,
+        out / f"clean.{first}",
+        out / f"clean.{second}",
+        out / "dropped.tsv",
+        held_out=_corpus(held_out, columns) if held_out else None,
+        ratio=ratio,
+        progress=_progress,
+    )
+    if as_json:
+        print(json.dumps(report.to_dict(), indent=2))
+        return
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
+    print(f"{report.kept:,} of {report.read:,} pairs kept, {report.mended:,} of them mended; dropped: {reasons}")
+    print(f"written: {', '.join(report.files)}", file=sys.stderr)
+
+
+@app.command()
+def stats(files: Files, columns: Columns = "", run: Run = None, as_json: Json = False) -> None:
+    """Count lines, words and pieces."""
+    from regard.data.stats import stats as count
+
+    report = count(_corpus(files, columns), _tokenizers(run))
+    if as_json:
+        print(json.dumps(report.to_dict(), indent=2))
+        return
+    print(f"{', '.join(report.files)}: {report.pairs:,} pairs")
+    print(f"{'':20}{'total':>14}{'mean':>8}{'median':>8}{'95 %':>8}{'longest':>9}")
+    for side in report.sides:
+        for name, spread in (("characters", side.characters), ("words", side.words), ("pieces", side.tokens)):
+            if spread is not None:
+                numbers = f"{spread.median:>8,}{spread.ninety_five:>8,}{spread.longest:>9,}"
+                print(f"{side.side + ' ' + name:20}{spread.total:>14,}{spread.mean:>8.1f}{numbers}")
+        print(f"{side.side + ' different words':27}{side.different_words:,}")
+
+
+@app.command()
+def split(
+    files: Files,
+    out: Annotated[Path, typer.Option(help="The folder for train, valid and test.")],
+    valid: Annotated[int, typer.Option(help="Pairs for validation.")] = 1000,
+    test: Annotated[int, typer.Option(help="Pairs for the test.")] = 1000,
+    columns: Columns = "",
+    seed: Annotated[int, typer.Option(help="Another seed, another split.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Divide a corpus so that no source is in two parts."""
+    from regard.data.split import split as divide
+
+    report = divide(_corpus(files, columns), out, valid=valid, test=test, seed=seed)
+    if as_json:
+        print(json.dumps(report.to_dict(), indent=2))
+    else:
+        print(f"{report.train:,} train, {report.valid:,} valid, {report.test:,} test in {out}", file=sys.stderr)
+
+
+def _corpus(files: list[Path], columns: str) -> Corpus:
+    from regard.data.readers import Corpus
+
+    return Corpus(tuple(map(str, files)), tuple(columns.split(",")) if columns else ())
+
+
+def _tokenizers(run: Path | None) -> Tokenizers | None:
+    from regard.text.tokenizers import Tokenizers
+
+    return None if run is None else Tokenizers.load(run / "tokenizer")
+
+
+def _progress(done: int, total: Any) -> None:  # noqa: ARG001
+    if sys.stderr.isatty():
+        print(f"\r{done:,} pairs read", end="", file=sys.stderr, flush=True)

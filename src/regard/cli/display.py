@@ -1,0 +1,115 @@
+"""A training as a person sees it: a bar in a terminal, a plain line now and then in a log. All on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from regard.errors import ResourceError
+from regard.train.log import Listener, Moment, Validation
+
+EVERY = 10.0  # seconds between two lines of a log
+
+
+@contextmanager
+def display() -> Iterator[Listener]:
+    """Whatever suits where stderr goes."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield Lines()
+        return
+    columns = (
+        TextColumn("step {task.fields[step]:,}"),
+        BarColumn(bar_width=24),
+        TextColumn("loss {task.fields[loss]:.3f}  {task.fields[speed]:,.0f} tokens/s  {task.fields[memory]:,.0f} MiB"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield Bar(bar)
+
+
+class Bar:
+    """The terminal."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("", total=1.0, visible=False, step=0, loss=0.0, speed=0.0, memory=0.0)
+
+    def moment(self, moment: Moment) -> None:
+        self._bar.update(
+            self._task,
+            completed=moment.progress,
+            visible=True,
+            step=moment.step,
+            loss=moment.loss,
+            speed=moment.tokens_per_second,
+            memory=moment.memory / 2**20,
+        )
+
+    def validation(self, validation: Validation) -> None:
+        self._bar.console.print(validation_line(validation))
+
+    def tell(self, line: str) -> None:
+        self._bar.console.print(line, markup=False)
+
+
+class Lines:
+    """A log or a pipe."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def moment(self, moment: Moment) -> None:
+        if time.monotonic() - self._last >= EVERY:
+            self._last = time.monotonic()
+            self.tell(
+                f"step {moment.step:,}  loss {moment.loss:.3f}  {moment.tokens_per_second:,.0f} tokens/s  "
+                f"{moment.memory / 2**20:,.0f} MiB  {100 * moment.progress:.0f} %"
+            )
+
+    def validation(self, validation: Validation) -> None:
+        self.tell(validation_line(validation))
+
+    def tell(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+
+def validation_line(validation: Validation) -> str:
+    best = "  best so far" if validation.best else ""
+    return (
+        f"step {validation.step:,}  validation loss {validation.loss:.3f}  "
+        f"{validation.name} {validation.score:.1f}{best}"
+    )
+
+
+class Events:
+    """TensorBoard's event files, in the run's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ResourceError("--tensorboard: the package is missing; pip install 'regard[tensorboard]'") from None
+        self._writer = SummaryWriter(str(folder / "tensorboard"))
+
+    def moment(self, moment: Moment) -> None:
+        for name in ("loss", "norm", "rate", "tokens_per_second"):
+            self._writer.add_scalar(f"train/{name}", getattr(moment, name), moment.step)
+
+    def validation(self, validation: Validation) -> None:
+        self._writer.add_scalar("valid/loss", validation.loss, validation.step)
+        self._writer.add_scalar(f"valid/{validation.name}", validation.score, validation.step)
+        self._writer.flush()
+
+    def tell(self, line: str) -> None: ...
+
+
+def events(folder: Path) -> Listener:
+    return Events(folder)

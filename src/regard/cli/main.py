@@ -1,0 +1,84 @@
+"""``regard``: the verbs, and what happens when something is wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Annotated
+
+import click
+import typer
+
+from regard import __version__
+from regard.cli import data, demo, doctor, settings, train, translate
+from regard.errors import RegardError
+
+WELCOME = """\
+Regard {version}: sequence-to-sequence models that you can look into.
+
+  regard demo                      train a small English-French translator here, in about two minutes
+  regard train transformer-small --source train.de --target train.en \\
+      --valid-source val.de --valid-target val.en
+                                   train one on your own parallel text
+  regard translate RUN "a text"    translate with what was trained
+
+Architectures: {presets}.
+regard --help lists the verbs; regard VERB --help says what each takes."""
+
+app = typer.Typer(
+    name="regard",
+    help="Sequence-to-sequence models that you can look into.",
+    add_completion=False,
+    no_args_is_help=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("translate")(translate.translate)
+app.add_typer(data.app, name="data")
+app.add_typer(settings.app, name="settings")
+app.command("doctor")(doctor.doctor)
+
+
+@app.callback(invoke_without_command=True)
+def welcome(
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    if version:
+        print(__version__)
+    elif context.invoked_subcommand is None:
+        from regard.settings import preset_names
+
+        print(WELCOME.format(version=__version__, presets=", ".join(preset_names())))
+
+
+def main() -> None:
+    """Run a verb; one line and the right exit code for what goes wrong."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin starve each other on a shared machine
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:  # noqa: PLR0911
+    try:
+        result = app(arguments, standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except RegardError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        print(error.format_message(), file=sys.stderr)
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has had enough
+        return 0
+    except Exception:
+        traceback.print_exc()
+        print("this is a bug of Regard's, not yours; the lines above say where", file=sys.stderr)
+        return 1

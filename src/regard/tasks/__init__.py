@@ -1,0 +1,1 @@
+"""What is learned: translation, language modelling, tagging, classification, each behind one protocol."""

@@ -1,0 +1,87 @@
+"""Losses over predictions, summed; and what training does to its inputs."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.models.generator import Generator
+from regard.nn.observe import UNOBSERVED, Unobserved
+from regard.settings import ReinforceSettings
+from regard.text.special import PAD, UNK
+
+
+def token_loss(
+    model: Generator, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, static: bool = False
+) -> Tensor:
+    """Cross-entropy of the next token, summed over the real ones.
+
+    The output layer is most of the work of a small model, so only features that have a target go through it;
+    ``static`` sends all of them, because a captured graph cannot have shapes that depend on the data.
+    """
+    if static:
+        logits = model.project(features).flatten(0, 1).float()
+        return F.cross_entropy(logits, targets.flatten(), ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
+    real = targets != PAD
+    logits = model.project(features[real]).float()
+    return F.cross_entropy(logits, targets[real], reduction="sum", label_smoothing=smoothing)
+
+
+def drop_words(ids: Tensor, rate: float) -> Tensor:
+    """Replace a share of the ordinary tokens by ``<unk>``, so that the model learns to do without any one."""
+    if rate == 0.0:
+        return ids
+    chosen = (torch.rand(ids.shape, device=ids.device) < rate) & (ids > UNK)
+    return ids.masked_fill(chosen, UNK)
+
+
+class Choices:
+    """Listens to what a recurrent decoder's hard attention chose, and from which state; all else stays fused."""
+
+    active = True
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[Tensor]] = {"log_probability": [], "odds": [], "queries": []}
+
+    def at(self, place: str | int) -> Choices | Unobserved:
+        return self if place in ("decoder", "cross") else UNOBSERVED
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        if name in self._seen:
+            self._seen[name].append(value)
+        return value
+
+    def __getitem__(self, name: str) -> Tensor:
+        return torch.cat(self._seen[name], 2)  # (B, H, T, …)
+
+
+def reinforce(
+    choices: Choices, reward: Tensor, mask: Tensor, baseline: nn.Linear, settings: ReinforceSettings
+) -> Tensor:
+    """The loss whose gradient is REINFORCE's, for the choices of hard attention (Williams, 1992; Xu et al., 2015).
+
+    ``−(R_t − b_t) · log α_t``, with ``R_t`` the discounted log-probabilities of the words from t on and ``b_t`` a
+    learned guess of it from the state before the choice. Plus the guess's own squared error, and a reward
+    for entropy.
+    """
+    chosen = choices["log_probability"].sum((1, 3))  # (B, T)
+    states = choices["queries"].transpose(1, 2).flatten(2).detach()  # (B, T, D)
+    returns = _discounted(reward.detach() * mask, settings.discount)
+    guess = baseline(states).squeeze(-1)
+    odds = choices["odds"]  # (B, H, T, S)
+    entropy = -(odds * odds.clamp_min(1e-9).log()).sum((1, 3))  # (B, T)
+    advantage = (returns - guess).detach()
+    each = -advantage * chosen - settings.entropy * entropy + (returns - guess).square()
+    return settings.weight * (each * mask).sum()
+
+
+def _discounted(reward: Tensor, discount: float) -> Tensor:
+    """``R_t = r_t + discount · R_{t+1}``"""
+    if discount == 0.0:
+        return reward
+    returns, total = [], torch.zeros_like(reward[:, 0])
+    for time in range(reward.shape[1] - 1, -1, -1):
+        total = reward[:, time] + discount * total
+        returns.append(total)
+    return torch.stack(returns[::-1], 1)

@@ -1,0 +1,100 @@
+"""What the trainer sees of a task: examples, a loss, a validation. Nothing of what it is about."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.data.batches import Batch, Batches
+from regard.data.examples import Examples
+
+VALID_BUDGET = 4096  # tokens a batch when validating; it changes no number
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """A batch on the device. A column that the task does not have is (B, 0)."""
+
+    source: Tensor  # (B, S)
+    target_in: Tensor  # (B, T), begins with <start>
+    target_out: Tensor  # (B, T), ends with <end>
+    labels: Tensor  # (B, S) or (B, 1)
+
+    @staticmethod
+    def of(batch: Batch, device: torch.device) -> Tensors:
+        """A batch of numbers, sent to the device without waiting for it."""
+        columns = (batch.source, batch.target_in, batch.target_out, batch.labels)
+        ready = [torch.from_numpy(column) for column in columns]
+        if device.type == "cuda":
+            ready = [column.pin_memory() for column in ready]
+        return Tensors(*(column.to(device, non_blocking=True) for column in ready))
+
+    def columns(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.source, self.target_in, self.target_out, self.labels
+
+    def halves(self) -> tuple[Tensors, Tensors]:
+        """Two batches of half the rows, for when the whole does not fit into memory."""
+        middle = (len(self) + 1) // 2
+        first, second = ([column[part] for column in self.columns()] for part in (slice(middle), slice(middle, None)))
+        return Tensors(*first), Tensors(*second)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What validation found."""
+
+    loss: float  # per prediction, without smoothing
+    score: float  # the task's own measure
+    name: str  # of that measure
+    higher_is_better: bool = True
+
+
+class Task(nn.Module, ABC):
+    """A model in training. Calling it gives the loss, *summed* over the batch's predictions.
+
+    The trainer divides by the predictions of the whole step, however many batches or processes it is made of,
+    so that none of that changes the result. ``static`` asks for shapes that depend on the batch's shape alone.
+    """
+
+    model: nn.Module
+
+    def __init__(self, model: nn.Module, train: Examples, valid: Examples) -> None:
+        super().__init__()
+        self.model = model
+        self.train_examples = train
+        self.valid_examples = valid
+        self.progress = 0.0  # share of the training that lies behind; the trainer keeps it up to date
+
+    def prepare(self, batch: Batch, epoch: int) -> Batch:  # noqa: ARG002
+        """The batch as training sees it in this epoch; subword sampling happens here."""
+        return batch
+
+    @abstractmethod
+    def forward(self, batch: Tensors, *, static: bool = False) -> Tensor: ...
+
+    @abstractmethod
+    def score(self, device: torch.device) -> tuple[float, str]:
+        """The task's own measure of the model as it is now, and its name."""
+
+    @torch.no_grad()
+    def validate(self, device: torch.device) -> Scores:
+        """Loss and score on the validation examples."""
+        training = self.training
+        self.eval()
+        total, count = 0.0, 0
+        for batch in self.valid_batches():
+            total += float(self(Tensors.of(batch, device)))
+            count += batch.tokens
+        value, name = self.score(device)
+        self.train(training)
+        return Scores(total / max(1, count), value, name)
+
+    def valid_batches(self) -> Iterator[Batch]:
+        return Batches(self.valid_examples, VALID_BUDGET, truncate=True).epoch(0)

@@ -1,0 +1,153 @@
+"""Translation: N → M, source and target of independent lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.data.batches import FILLER, Batch, batch_lengths, collate
+from regard.data.encoding import PairEncoder
+from regard.data.examples import Examples, encode_examples
+from regard.data.menu import Shape
+from regard.decode.translator import Translator
+from regard.errors import SettingsError
+from regard.measure.translation import bleu
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.recurrent import BahdanauDecoder, LuongDecoder
+from regard.models.transformer import TransformerDecoder
+from regard.nn import masks
+from regard.nn.attention import Attention
+from regard.nn.observe import UNOBSERVED, Observer
+from regard.settings import ReinforceSettings
+from regard.tasks.losses import Choices, drop_words, reinforce, token_loss
+from regard.tasks.task import Task, Tensors
+from regard.text.special import END, PAD
+from regard.text.tokenizers import Tokenizers
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What training does besides predicting the next token."""
+
+    smoothing: float = 0.0
+    word_dropout: float = 0.0
+    subword_sampling: bool = False
+    scheduled_sampling: float = 0.0
+    reinforce: ReinforceSettings = field(default_factory=ReinforceSettings)
+    seed: int = 0
+
+
+class Translate(Task):
+    """A translator in training."""
+
+    model: EncoderDecoder
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        tokenizers: Tokenizers,
+        train: Examples,
+        valid: Examples,
+        *,
+        habits: Habits,
+        held_out: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """``held_out`` sentences are translated at each validation and compared with their references."""
+        super().__init__(model, train, valid)
+        self.tokenizers = tokenizers
+        self.habits = habits
+        self.held_out = held_out
+        if habits.scheduled_sampling and isinstance(model.decoder, TransformerDecoder):
+            raise SettingsError(
+                "train.scheduled_sampling: feeds a decoder its own words one by one, and a Transformer trains on all "
+                "at once; use a recurrent model, or 0"
+            )
+        self.baseline = _baseline(model)
+
+    def prepare(self, batch: Batch, epoch: int) -> Batch:
+        """With subword sampling, the same sentences cut another way, which depends on epoch and row alone."""
+        if not self.habits.subword_sampling:
+            return batch
+        real = batch.rows[batch.rows != FILLER]
+        columns = self.train_examples.columns
+        source, target = self.tokenizers.source, self.tokenizers.target
+        rows = [
+            (source.decode(columns["source"][row]), target.decode(columns["target"][row]), f"{epoch} {row}")
+            for row in real.tolist()
+        ]
+        examples = encode_examples(rows, _SamplingEncoder(self.tokenizers, self.habits.seed))
+        lengths = [0 if side is None else int(side.max()) for side in batch_lengths(examples)]
+        sampled = collate(examples, np.arange(len(real)), Shape(len(real), *lengths))
+        return replace(sampled, rows=real)
+
+    def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:
+        source = drop_words(batch.source, self._when_training(self.habits.word_dropout))
+        share = self._when_training(self.habits.scheduled_sampling) * self.progress
+        target = self._own_words(source, batch, share) if share else batch.target_in
+        target = drop_words(target, self._when_training(self.habits.word_dropout))
+        choices = Choices() if self.baseline is not None and self.training else None
+        observer: Observer = UNOBSERVED if choices is None else choices
+        _, state = self.model.start(source, observer=observer)
+        features, _ = self.model.advance(target, state, masks.padding(target), observer)
+        smoothing = self._when_training(self.habits.smoothing)
+        total = token_loss(self.model, features, batch.target_out, smoothing=smoothing, static=static)
+        return total if choices is None else total + self._reinforce(choices, features, batch.target_out)
+
+    def _when_training(self, share: float) -> float:
+        return share if self.training else 0.0
+
+    def _reinforce(self, choices: Choices, features: Tensor, targets: Tensor) -> Tensor:
+        assert self.baseline is not None
+        with torch.no_grad():
+            odds = self.model.project(features).log_softmax(-1)
+            reward = odds.gather(-1, targets[:, :, None]).squeeze(-1)  # (B, T)
+        return reinforce(choices, reward, targets != PAD, self.baseline, self.habits.reinforce)
+
+    @torch.no_grad()
+    def _own_words(self, source: Tensor, batch: Tensors, share: float) -> Tensor:
+        """Scheduled sampling (Bengio et al., 2015): at each step the true word or, by chance, the model's own."""
+        token, state = self.model.start(source)
+        written = [token]
+        for time in range(1, batch.target_in.shape[1]):
+            logits, state = self.model.step(token, state)
+            true = batch.target_in[:, time]
+            own = (torch.rand(true.shape, device=true.device) < share) & (true != PAD)
+            token = torch.where(own, logits.argmax(-1), true)
+            written.append(token)
+        return torch.stack(written, 1)
+
+    def score(self, device: torch.device) -> tuple[float, str]:
+        """BLEU of greedy translations of the held-out sentences."""
+        if not self.held_out:
+            return 0.0, "BLEU"
+        sources, references = zip(*self.held_out, strict=True)
+        outputs = Translator(self.model, self.tokenizers, device).translate(sources, beam=1)
+        return bleu(outputs, references).score, "BLEU"
+
+
+@dataclass(frozen=True)
+class _SamplingEncoder(PairEncoder):
+    """Cuts sentences in a way that the third text of a row decides."""
+
+    seed: int
+
+    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
+        source, target, moment = row
+        chance = Random(f"{self.seed} {moment}")
+        return [*self.tokenizers.source.sample(source, chance), END], self.tokenizers.target.sample(target, chance)
+
+
+def _baseline(model: EncoderDecoder) -> nn.Linear | None:
+    """For hard attention, a guess of the reward, learned beside the model and of no use after training."""
+    if not any(isinstance(module, Attention) and module.hard for module in model.modules()):
+        return None
+    if not isinstance(model.decoder, BahdanauDecoder | LuongDecoder):
+        raise SettingsError(
+            "attention.selection = hard: is trained with REINFORCE, here for recurrent decoders alone; use 'soft'"
+        )
+    return nn.Linear(model.decoder.stack.width, 1)

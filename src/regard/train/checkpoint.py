@@ -1,0 +1,174 @@
+"""Checkpoints: everything a run needs to go on as if it had never stopped, written so that none is ever half there.
+
+A checkpoint is a folder ``checkpoints/step-N`` with tensors in safetensors files, the rest as JSON, and a
+manifest with the hash of every file. It is written beside its place, flushed, and renamed; reading checks
+the hashes, so that a damaged checkpoint is refused by name and the one before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from regard.errors import ModelError
+from regard.files import new_file, new_folder
+
+MANIFEST = "manifest.json"
+_NAME = re.compile(r"step-(\d+)")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands. Plain numbers."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best: float | None = None  # the best value of the metric so far, higher is better
+    best_step: int = 0
+    stale: int = 0  # validations since the best
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All of a training at one moment."""
+
+    progress: Progress
+    weights: Mapping[str, Tensor]
+    average: Mapping[str, Tensor]  # empty without averaging
+    optimizer: Mapping[str, Tensor]
+    random: Mapping[str, Tensor]
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name, a shared one once."""
+    persistent = model.state_dict(keep_vars=True)
+    first: dict[int, str] = {}
+    for name, tensor in persistent.items():
+        first.setdefault(id(tensor), name)
+    return {name: persistent[name].detach() for name in first.values()}
+
+
+def load_model(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Put tensors into a model that must have exactly these."""
+    own = model_tensors(model)
+    for name in own.keys() ^ tensors.keys():
+        side = "not in the checkpoint" if name in own else "not in the model"
+        raise ModelError(f"{where}: {name} is {side}; the settings do not belong to these weights")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            if tensor.shape != tensors[name].shape:
+                raise ModelError(
+                    f"{where}: {name} = {tuple(tensors[name].shape)}: the model has {tuple(tensor.shape)}; "
+                    "the settings do not belong to these weights"
+                )
+            tensor.copy_(tensors[name])
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state as named tensors: ``3.exp_avg`` is of its fourth parameter."""
+    return {
+        f"{number}.{name}": value if isinstance(value, Tensor) else torch.tensor(value)
+        for number, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        number, _, part = name.partition(".")
+        state.setdefault(int(number), {})[part] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def save(checkpoint: Checkpoint, folder: Path) -> Path:
+    """Write ``folder/step-N``; after this returns it is on the disk, whole."""
+    path = folder / f"step-{checkpoint.progress.step}"
+    with new_folder(path) as beside:
+        parts = {
+            "weights": checkpoint.weights,
+            "average": checkpoint.average,
+            "optimizer": checkpoint.optimizer,
+            "random": checkpoint.random,
+        }
+        for name, tensors in parts.items():
+            ready = {key: tensor.detach().contiguous().cpu() for key, tensor in tensors.items()}
+            save_file(ready, beside / f"{name}.safetensors")
+        (beside / "progress.json").write_text(json.dumps(asdict(checkpoint.progress), indent=2) + "\n")
+        hashes = {file.name: _hash(file) for file in sorted(beside.iterdir())}
+        (beside / MANIFEST).write_text(json.dumps(hashes, indent=2) + "\n")
+    return path
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint whose every byte is as it was written, or say which file is not."""
+    verify(path)
+    parts = {name: _tensors(path / f"{name}.safetensors") for name in ("weights", "average", "optimizer", "random")}
+    return Checkpoint(progress=load_progress(path), **parts)
+
+
+def load_progress(path: Path) -> Progress:
+    return Progress(**json.loads((path / "progress.json").read_text()))
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """The weights to use: the averaged ones where there are any."""
+    verify(path)
+    return _tensors(path / "average.safetensors") or _tensors(path / "weights.safetensors")
+
+
+def verify(path: Path) -> None:
+    try:
+        hashes = json.loads((path / MANIFEST).read_text())
+    except (OSError, ValueError):
+        raise ModelError(f"{path / MANIFEST}: missing or damaged; the checkpoint cannot be trusted") from None
+    for name, expected in hashes.items():
+        file = path / name
+        if not file.is_file() or _hash(file) != expected:
+            raise ModelError(f"{file}: is not what was written; the checkpoint is damaged")
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path}: cannot be read; {error}") from None
+
+
+def steps(folder: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first. What a crash left half-written has another name."""
+    found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+
+
+def prune(folder: Path, keep: int, best: int) -> None:
+    """Remove all but the last ``keep`` checkpoints and the best."""
+    for path in steps(folder)[:-keep]:
+        if path.name != f"step-{best}":
+            shutil.rmtree(path)
+    for leftover in folder.glob(".step-*"):  # of a write that was cut off
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def point_to_best(folder: Path, step: int) -> None:
+    """Write which checkpoint is the best one into ``best``."""
+    with new_file(folder / "best") as file:
+        file.write(f"step-{step}\n".encode())

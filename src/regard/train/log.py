@@ -1,0 +1,93 @@
+"""The record of a training, ``log.jsonl``: one JSON object a line, made to be read while it is being written."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How the training goes, over the steps since the last moment."""
+
+    step: int
+    epoch: int
+    loss: float  # per prediction, as trained
+    norm: float  # of the gradient
+    rate: float
+    tokens: int  # predictions since the beginning
+    tokens_per_second: float
+    seconds: float  # of training since the beginning
+    progress: float  # share of the whole
+    memory: int  # bytes
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How good the model is."""
+
+    step: int
+    epoch: int
+    seconds: float
+    loss: float
+    score: float
+    name: str
+    best: bool
+
+
+class Listener(Protocol):
+    """Somebody who follows a training: a terminal, a log, TensorBoard, a page."""
+
+    def moment(self, moment: Moment) -> None: ...
+
+    def validation(self, validation: Validation) -> None: ...
+
+    def tell(self, line: str) -> None:
+        """A sentence for people."""
+
+
+class Log:
+    """Appends to ``log.jsonl`` and passes everything on."""
+
+    def __init__(self, path: Path, *others: Listener) -> None:
+        self._path = path
+        self._others = others
+
+    def moment(self, moment: Moment) -> None:
+        self._write("step", asdict(moment))
+        self._pass_on(lambda other: other.moment(moment))
+
+    def validation(self, validation: Validation) -> None:
+        self._write("validation", asdict(validation))
+        self._pass_on(lambda other: other.validation(validation))
+
+    def tell(self, line: str) -> None:
+        self._write("note", {"text": line})
+        self._pass_on(lambda other: other.tell(line))
+
+    def _write(self, event: str, values: dict[str, Any]) -> None:
+        record = {"event": event, "time": round(time.time(), 3), **values}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+    def _pass_on(self, call: Callable[[Listener], None]) -> None:
+        for other in self._others:
+            call(other)
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The events of a training in order. What a resumed run did again counts once, as it was done last."""
+    events: list[dict[str, Any]] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue  # the last line of a run that was killed while writing it
+        if "step" in event:
+            events = [old for old in events if old.get("step", 0) < event["step"] or old["event"] != event["event"]]
+        events.append(event)
+    return events

@@ -1,0 +1,103 @@
+"""Before step one: what the training will need, so that surprises come early."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from regard.data.shards import Shards
+from regard.settings import TrainSettings
+from regard.tasks.task import Task
+from regard.train.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """An estimate. The time is from the machine's matrix rate and is right within a factor of two or so."""
+
+    parameters: int
+    examples: int
+    too_long: int
+    batches_per_epoch: int
+    padding: tuple[float, float]  # share of the batches that holds no token, source and target
+    unknown: float  # share of <unk> among the pieces
+    longest: int  # pieces
+    memory: int  # bytes
+    seconds: float
+    steps: int
+
+    def __str__(self) -> str:
+        lines = (
+            f"parameters      {self.parameters:,}",
+            f"examples        {self.examples:,}, longest {self.longest} pieces, {self.too_long:,} too long, left out",
+            f"batches         {self.batches_per_epoch:,} an epoch, {100 * max(self.padding):.1f} % padding",
+            f"unknown pieces  {100 * self.unknown:.2f} %",
+            f"memory          about {self.memory / 2**20:,.0f} MiB",
+            f"time            about {self.seconds / 60:,.0f} min for at most {self.steps:,} steps",
+        )
+        return "\n".join(lines)
+
+
+def preflight(trainer: Trainer, settings: TrainSettings, *, depth: int, width: int, size: int) -> Preflight:
+    """From the model, the first epoch's plan and a quick measurement of the machine."""
+    task, plan = trainer.task, trainer.batches.plan(0)
+    parameters = sum(parameter.numel() for parameter in task.parameters())
+    tokens = _mean_tokens(task, len(plan))
+    working = parameters - _embedding_parameters(task)
+    work = 6 * tokens * settings.accumulate * working  # forward and backward, two operations a parameter each
+    estimate = settings.steps * work / (_matrix_rate(trainer.device) * 0.4)
+    limit = settings.seconds
+    return Preflight(
+        parameters=parameters,
+        examples=len(task.train_examples),
+        too_long=plan.too_long,
+        batches_per_epoch=len(plan),
+        padding=plan.padding,
+        unknown=_unknown(task),
+        longest=_longest(task),
+        memory=_memory(parameters, settings, depth=depth, width=width, size=size),
+        seconds=min(estimate, limit) if limit is not None else estimate,
+        steps=settings.steps,
+    )
+
+
+def _memory(parameters: int, settings: TrainSettings, *, depth: int, width: int, size: int) -> int:
+    """Weights, gradients and two moments; what the backward pass keeps of each layer and of the logits."""
+    states = 4 * (1 + 1 + (1 if settings.optimizer == "sgd" else 2) + (settings.average.kind == "moving"))
+    return parameters * states + settings.batch * (16 * width * depth + 3 * size) * 4
+
+
+def _mean_tokens(task: Task, batches: int) -> float:
+    return sum(len(column.numbers) for column in task.train_examples.columns.values()) / max(1, batches)
+
+
+def _embedding_parameters(task: Task) -> int:
+    """Look-ups cost nothing; the output layer, tied or not, costs as much as it has weights."""
+    embeddings = [module.weight for name, module in task.named_modules() if name.endswith("encoder.embedding")]
+    return sum(weight.numel() for weight in embeddings if isinstance(weight, torch.Tensor))
+
+
+def _unknown(task: Task) -> float:
+    if not isinstance(task.train_examples, Shards):
+        return 0.0
+    summaries = task.train_examples.manifest.columns.values()
+    return sum(summary.unknown for summary in summaries) / max(1, sum(summary.numbers for summary in summaries))
+
+
+def _longest(task: Task) -> int:
+    return max(int(column.lengths().max()) for column in task.train_examples.columns.values())
+
+
+def _matrix_rate(device: torch.device) -> float:
+    """Operations a second of a matrix product, in float32 on a CPU and in bfloat16 on a GPU."""
+    kind = torch.bfloat16 if device.type == "cuda" else torch.float32
+    matrix = torch.randn(1024, 1024, device=device, dtype=kind)
+    best = float("inf")
+    for _ in range(5):
+        began = time.perf_counter()
+        product = matrix @ matrix
+        float(product[0, 0])  # waits for the device
+        best = min(best, time.perf_counter() - began)
+    return 2 * 1024**3 / best

@@ -1,0 +1,393 @@
+"""The trainer: one loop for every task, every architecture and every kind of step."""
+
+from __future__ import annotations
+
+import queue
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from regard.data.batches import Batch, Batches, Position, menu_for
+from regard.data.menu import Shape
+from regard.errors import SettingsError
+from regard.settings import LastAverage, MovingAverage, TrainSettings
+from regard.tasks.task import Scores, Task, Tensors
+from regard.train import averaging, checkpoint
+from regard.train.checkpoint import Checkpoint, Progress
+from regard.train.log import Listener, Moment, Validation
+from regard.train.optimizer import make_optimizer
+from regard.train.schedule import Schedule
+from regard.train.signals import interruptible
+from regard.train.steps import EagerStep, GraphStep, Recipe, Step, Taken, refuse_nonfinite
+from regard.train.workers import ALONE, Workers
+
+LOG_EVERY = 1.0  # seconds
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a training ended."""
+
+    progress: Progress
+    reason: str  # "steps", "time", "patience" or "interrupted"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The batches of one step, and where to go on after it."""
+
+    batches: list[Batch]
+    first: Position  # of the first batch
+    after: Position
+
+
+class Trainer:
+    """Trains a task in a run folder, from the beginning or from a checkpoint."""
+
+    def __init__(
+        self,
+        task: Task,
+        settings: TrainSettings,
+        folder: Path,
+        listener: Listener,
+        *,
+        width: int,
+        longest: int,
+        device: torch.device,
+        workers: Workers = ALONE,
+    ) -> None:
+        self.task = task.to(device)
+        self.settings = settings
+        self.folder = folder
+        self.listener = listener
+        self.device = device
+        self.workers = workers
+        self.progress = Progress()
+        self.schedule = Schedule(settings.schedule, settings.rate, settings.warmup, width)
+        self.weights = checkpoint.model_tensors(task)
+        self.kind = step_kind(settings, device, workers)
+        self.batches = self._batches(longest)
+        self.optimizer = make_optimizer(
+            settings.optimizer,
+            task,
+            weight_decay=settings.weight_decay,
+            momentum=settings.momentum,
+            second_moment=settings.second_moment,
+            capturable=self.kind == "graph",
+        )
+        self.average = None
+        if isinstance(settings.average, MovingAverage):
+            self.average = averaging.MovingAverage(self.weights, settings.average.decay)
+        torch.manual_seed(settings.seed + workers.rank)
+
+    # The loop
+
+    def run(self) -> Outcome:
+        """Train until something says that it is enough. Whatever that is, a checkpoint is written."""
+        self.task.train()
+        step = self._step()
+        with interruptible(self.listener.tell) as interruption:
+            pace = _Pace(self.progress)
+            for group in self._groups():
+                self._take(step, group, pace)
+                if pace.due():
+                    self.listener.moment(pace.moment(self._rate(), self._share_done(), self.device))
+                reason = self._agree(self._reason(asked=interruption.asked))
+                if reason == "interrupted":
+                    self._save()
+                    return Outcome(self.progress, reason)
+                if reason or self.progress.step % self.settings.validate_every == 0:
+                    self._validate(pace)
+                    self._save()
+                    reason = reason or self._agree("patience" if self._has_lost_patience() else "")
+                if reason:
+                    return Outcome(self.progress, reason)
+        raise AssertionError("batches do not end")
+
+    def _take(self, step: Step, group: _Group, pace: _Pace) -> None:
+        """One update, and what it changes in the progress."""
+        here = float(sum(batch.tokens for batch in group.batches))
+        (count,) = self.workers.sum(here)
+        self.task.progress = self._share_done()
+        number = self.progress.step + 1
+        ready = [Tensors.of(batch, self.device) for batch in group.batches]
+        taken = step(ready, count, self.schedule(number, self._share_done()), number)
+        if taken.skipped:
+            self._complain(taken, group)
+        self.progress = replace(
+            self.progress,
+            step=number,
+            epoch=group.after.epoch,
+            batch=group.after.batch,
+            tokens=self.progress.tokens + int(count),
+            seconds=pace.seconds(),
+        )
+        pace.add(taken, here, self.progress)
+
+    def _complain(self, taken: Taken, group: _Group) -> None:
+        where = f"epoch {group.first.epoch}, batch {group.first.batch} (rows {_some(group.batches[0])})"
+        if not self.settings.skip_nonfinite:
+            refuse_nonfinite(float(taken.loss), where)
+        self.listener.tell(f"loss = {float(taken.loss)}: not finite in {where}; left out")
+
+    def _reason(self, *, asked: bool) -> str:
+        if asked:
+            return "interrupted"
+        if self.progress.step >= self.settings.steps:
+            return "steps"
+        limit = self.settings.seconds
+        return "time" if limit is not None and self.progress.seconds >= limit else ""
+
+    def _agree(self, reason: str) -> str:
+        """What one process wants, all do: they must not part ways."""
+        reasons = ("", "interrupted", "steps", "time", "patience")
+        votes = self.workers.sum(*(float(reason == name) for name in reasons))
+        return next((name for name, count in zip(reasons[1:], votes[1:], strict=True) if count), "")
+
+    def _share_done(self) -> float:
+        limit = self.settings.seconds
+        spent = 0.0 if limit is None else self.progress.seconds / limit
+        return min(1.0, max(self.progress.step / self.settings.steps, spent))
+
+    def _rate(self) -> float:
+        return self.schedule(max(1, self.progress.step), self._share_done())
+
+    # Data
+
+    def _batches(self, longest: int) -> Batches:
+        settings, examples = self.settings, self.task.train_examples
+        menu: tuple[Shape, ...] = ()
+        if self.kind == "graph":
+            menu = menu_for(examples, budget=settings.batch, size=settings.shapes, longest=longest)
+        workers = self.workers
+        return Batches(
+            examples,
+            settings.batch,
+            seed=settings.seed,
+            longest=longest,
+            menu=menu,
+            rank=workers.rank,
+            world=workers.world,
+        )
+
+    def _groups(self) -> Iterator[_Group]:
+        """The batches of one step after another, from where the training stands."""
+        position = Position(self.progress.epoch, self.progress.batch)
+        waiting: list[Batch] = []
+        first = position
+        for batch, after in (
+            _ahead(self._prepared(position)) if self.device.type == "cuda" else self._prepared(position)
+        ):
+            waiting.append(batch)
+            if len(waiting) == self.settings.accumulate:
+                yield _Group(waiting, first, after)
+                waiting, first = [], after
+
+    def _prepared(self, position: Position) -> Iterator[tuple[Batch, Position]]:
+        for batch, after in self.batches.read(position):
+            yield self.task.prepare(batch, after.epoch), after
+
+    # Steps
+
+    def _step(self) -> Step:
+        settings = self.settings
+        recipe = Recipe(
+            self.task,
+            self.optimizer,
+            self.average,
+            settings.clip,
+            uses_bfloat16(settings, self.device),
+            self.device,
+            self.workers,
+        )
+        if self.kind == "graph":
+            return GraphStep(recipe)
+        return EagerStep(recipe, compiled=self.kind == "compiled", tell=self.listener.tell)
+
+    # Validation and checkpoints
+
+    def _validate(self, pace: _Pace) -> None:
+        pace.pause()
+        if self.workers.leads:
+            average = self._averaged()
+            with averaging.swapped(self.weights, average):
+                scores = self.task.validate(self.device)
+            value = _metric(scores, self.settings.metric)
+            best = self.progress.best is None or value > self.progress.best
+            stale = 0 if best else self.progress.stale + 1
+            self.progress = replace(self.progress, stale=stale)
+            if best:
+                self.progress = replace(self.progress, best=value, best_step=self.progress.step)
+            self.listener.validation(
+                Validation(
+                    self.progress.step,
+                    self.progress.epoch,
+                    self.progress.seconds,
+                    scores.loss,
+                    scores.score,
+                    scores.name,
+                    best,
+                )
+            )
+        self.workers.wait()
+        pace.resume()
+
+    def _has_lost_patience(self) -> bool:
+        return self.workers.leads and 0 < self.settings.patience <= self.progress.stale
+
+    def _averaged(self) -> averaging.Weights:
+        """The weights to judge and to keep besides the trained ones; none without averaging."""
+        if self.average is not None:
+            return self.average.weights()
+        if isinstance(self.settings.average, LastAverage):
+            before = checkpoint.steps(self.folder / "checkpoints")[1 - self.settings.average.count :]
+            before = before if self.settings.average.count > 1 else []
+            snapshots = [checkpoint.load(path).weights for path in before]
+            return averaging.mean([*snapshots, {name: tensor.cpu() for name, tensor in self.weights.items()}])
+        return {}
+
+    def _save(self) -> None:
+        if self.workers.leads:
+            checkpoint.save(self._checkpoint(), self.folder / "checkpoints")
+            if self.progress.best_step:
+                checkpoint.point_to_best(self.folder, self.progress.best_step)
+            kept = max(self.settings.keep, getattr(self.settings.average, "count", 0))
+            checkpoint.prune(self.folder / "checkpoints", kept, self.progress.best_step)
+        self.workers.wait()
+
+    def _checkpoint(self) -> Checkpoint:
+        random = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self.device)
+        optimizer = checkpoint.optimizer_tensors(self.optimizer)
+        return Checkpoint(self.progress, self.weights, self._averaged(), optimizer, random)
+
+    def resume(self, saved: Checkpoint) -> None:
+        """Stand where a checkpoint was written."""
+        self.progress = saved.progress
+        checkpoint.load_model(self.task, saved.weights, "checkpoint")
+        checkpoint.load_optimizer(self.optimizer, saved.optimizer)
+        if self.average is not None:
+            self.average.load(saved.average)
+        if self.workers.leads:
+            torch.set_rng_state(saved.random["cpu"])
+            if self.device.type == "cuda" and "cuda" in saved.random:
+                torch.cuda.set_rng_state(saved.random["cuda"], self.device)
+        else:
+            torch.manual_seed(self.settings.seed + self.workers.rank + 1_000_003 * saved.progress.step)
+
+
+class _Pace:
+    """Keeps the time of training alone, validation not counted, and what happened since the last moment."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._before = progress.seconds
+        self._began = self._last = time.monotonic()
+        self._paused = 0.0
+        self._pending: list[Taken] = []
+        self._tokens = 0.0
+        self._progress = progress
+
+    def seconds(self) -> float:
+        return self._before + time.monotonic() - self._began - self._paused
+
+    def pause(self) -> None:
+        self._stopped = time.monotonic()
+
+    def resume(self) -> None:
+        self._paused += time.monotonic() - self._stopped
+        self._last = time.monotonic()
+        self._pending, self._tokens = [], 0.0
+
+    def add(self, taken: Taken, tokens: float, progress: Progress) -> None:
+        self._pending.append(taken)
+        self._tokens += tokens
+        self._progress = progress
+
+    def due(self) -> bool:
+        return time.monotonic() - self._last >= LOG_EVERY
+
+    def moment(self, rate: float, share: float, device: torch.device) -> Moment:
+        """What happened since the last one; here alone the losses are waited for."""
+        losses = [float(taken.loss) for taken in self._pending if not taken.skipped]
+        norm = float(self._pending[-1].norm)
+        now = time.monotonic()
+        speed, progress = self._tokens / (now - self._last), self._progress
+        loss = sum(losses) / max(1.0, self._tokens)
+        self._last, self._pending, self._tokens = now, [], 0.0
+        return Moment(
+            progress.step,
+            progress.epoch,
+            loss,
+            norm,
+            rate,
+            progress.tokens,
+            speed,
+            progress.seconds,
+            share,
+            used_memory(device),
+        )
+
+
+def step_kind(settings: TrainSettings, device: torch.device, workers: Workers) -> str:
+    """Which kind of step, and why another cannot be had."""
+    can_capture = device.type == "cuda" and workers.world == 1 and settings.accumulate == 1
+    can_capture = can_capture and settings.scheduled_sampling == 0
+    if settings.step == "auto":
+        return "graph" if can_capture else "eager"
+    if settings.step == "graph" and not can_capture:
+        raise SettingsError(
+            "train.step = graph: needs one GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
+        )
+    return settings.step
+
+
+def uses_bfloat16(settings: TrainSettings, device: torch.device) -> bool:
+    if settings.precision == "auto":
+        return device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return settings.precision == "bfloat16"
+
+
+def used_memory(device: torch.device) -> int:
+    """Bytes at the highest: on the GPU, or of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_reserved(device)
+    scale = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+
+
+def _metric(scores: Scores, metric: str) -> float:
+    """One number, higher is better."""
+    if metric == "loss":
+        return -scores.loss
+    return scores.score if scores.higher_is_better else -scores.score
+
+
+def _some(batch: Batch) -> str:
+    rows = batch.rows.tolist()
+    return ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+
+
+def _ahead(batches: Iterator[tuple[Batch, Position]], count: int = 8) -> Iterator[tuple[Batch, Position]]:
+    """The same, made by a thread of its own a little ahead of use. An error comes out where it would have."""
+    ready: queue.Queue[tuple[Batch, Position] | BaseException] = queue.Queue(count)
+
+    def work() -> None:
+        try:
+            for item in batches:
+                ready.put(item)
+        except BaseException as error:
+            ready.put(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    while True:
+        item = ready.get()
+        if isinstance(item, BaseException):
+            raise item
+        yield item

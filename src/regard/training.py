@@ -1,0 +1,227 @@
+"""From settings to a trained run: what ``regard train`` does, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import assert_never
+
+import torch
+
+from regard import build
+from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder, TextEncoder
+from regard.errors import ModelError, SettingsError
+from regard.run import Run
+from regard.settings import Settings, TransformerModel
+from regard.tasks.label import Label
+from regard.tasks.language import Language
+from regard.tasks.material import COLUMNS, Material, materials
+from regard.tasks.task import Task
+from regard.tasks.translate import Habits, Translate
+from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import Vocabulary
+from regard.train import checkpoint
+from regard.train.checkpoint import Checkpoint
+from regard.train.log import Listener, Log
+from regard.train.preflight import Preflight
+from regard.train.preflight import preflight as estimate
+from regard.train.trainer import Outcome, Trainer
+from regard.train.workers import ALONE, Workers, workers
+
+HELD_OUT = 200  # sentences translated at each validation
+Tell = Callable[[str], None]
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """``auto`` is the GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise SettingsError(f"device = {name}: torch sees no GPU here; use cpu")
+    return device
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A run with everything that training needs."""
+
+    run: Run
+    task: Task
+    trainer: Trainer
+
+
+def start(folder: Path, settings: Settings, *listeners: Listener, device: str = "auto") -> Outcome:
+    """Train a new run."""
+    chosen = pick_device(device)
+    with workers(chosen) as together:
+        if together.leads:
+            Run.create(folder, settings)
+        together.wait()
+        return open_run(Run.open(folder), chosen, together, *listeners).trainer.run()
+
+
+def resume(folder: Path, *listeners: Listener, device: str = "auto") -> Outcome:
+    """Go on with a run from its last good checkpoint, as if it had never stopped."""
+    chosen = pick_device(device)
+    with workers(chosen) as together:
+        run = Run.open(folder)
+        opened = open_run(run, chosen, together, *listeners)
+        saved = last_good(run, opened.trainer.listener.tell)
+        if saved is not None:
+            opened.trainer.resume(saved)
+        if saved is not None and saved.progress.step >= run.settings.train.steps:
+            return Outcome(saved.progress, "steps")
+        return opened.trainer.run()
+
+
+def last_good(run: Run, tell: Tell) -> Checkpoint | None:
+    """The newest checkpoint that is whole. A damaged one is named and passed over."""
+    for path in reversed(checkpoint.steps(run.checkpoints)):
+        try:
+            return checkpoint.load(path)
+        except ModelError as error:
+            tell(f"{error}; the one before is used")
+    return None
+
+
+def open_run(run: Run, device: torch.device, together: Workers = ALONE, *listeners: Listener) -> Opened:
+    """Tokenizers, examples, model and trainer of a run. The first process makes what is missing."""
+    settings = run.settings
+    listener = Log(run.log, *listeners) if together.leads else _Silence()
+    torch.manual_seed(settings.train.seed)
+    if not together.leads:
+        together.wait()
+    task = open_task(run, listener.tell)
+    if together.leads:
+        together.wait()
+    trainer = Trainer(
+        task,
+        settings.train,
+        run.folder,
+        listener,
+        width=settings.model.width,
+        longest=settings.data.longest,
+        device=device,
+        workers=together,
+    )
+    return Opened(run, task, trainer)
+
+
+class _Silence:
+    """What the processes that do not lead tell."""
+
+    def moment(self, moment: object) -> None: ...
+
+    def validation(self, validation: object) -> None: ...
+
+    def tell(self, line: str) -> None: ...
+
+
+def open_task(run: Run, tell: Tell) -> Task:
+    """The task that a run's settings describe, with its examples encoded and a model not yet trained."""
+    settings = run.settings
+    train_rows, valid_rows = materials(settings)
+    tokenizers = _tokenizers(run, train_rows, tell)
+    encoder = _encoder(run, tokenizers, train_rows)
+    train, valid = (
+        rows.encode(encoder, run.data / name, _Telling(tell, name))
+        for name, rows in (("train", train_rows), ("valid", valid_rows))
+    )
+    learn, source, target = settings.train, tokenizers.source.size, tokenizers.target.size
+    match settings.task:
+        case "translate":
+            habits = Habits(
+                smoothing=learn.smoothing,
+                word_dropout=learn.word_dropout,
+                subword_sampling=settings.text.sampling,
+                scheduled_sampling=learn.scheduled_sampling,
+                reinforce=learn.reinforce,
+                seed=learn.seed,
+            )
+            held_out = [(row[0], row[1]) for _, row in islice(valid_rows.rows(COLUMNS["translate"]), HELD_OUT)]
+            model = build.encoder_decoder(settings.model, source, target)
+            return Translate(model, tokenizers, train, valid, habits=habits, held_out=held_out)
+        case "language":
+            writer = build.language_model(settings.model, target)
+            return Language(writer, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout)
+        case "tag" | "classify":
+            labels = len(Vocabulary.load(run.labels))
+            pool = settings.pool if settings.task == "classify" else None
+            labeller = build.labeller(settings.model, source, labels, pool)
+            return Label(labeller, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout)
+        case _:
+            assert_never(settings.task)
+
+
+class _Telling:
+    """Says now and then how far the encoding of a corpus has come."""
+
+    def __init__(self, tell: Tell, name: str) -> None:
+        self._tell, self._name, self._told = tell, name, 0
+
+    def __call__(self, done: int, total: int | None) -> None:
+        if done - self._told >= 100_000:
+            self._told = done
+            self._tell(f"encoding {self._name}: {done:,}{f' of {total:,}' if total else ''}")
+
+
+def _tokenizers(run: Run, rows: Material, tell: Tell) -> Tokenizers:
+    """The run's tokenizers, learned from its training text if there are none yet."""
+    if run.tokenizer.exists():
+        return Tokenizers.load(run.tokenizer)
+    settings, text = run.settings, run.settings.text
+    tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
+    names = COLUMNS[settings.task]
+    pair = settings.task == "translate"
+    tokenizers = Tokenizers.learn(
+        text.tokenizer,
+        _column(rows, names, 0),
+        _column(rows, names, 1) if pair else iter(()),
+        joint=text.joint or not pair,
+        size=text.size,
+        minimum=text.minimum,
+        seed=settings.train.seed,
+    )
+    tokenizers.save(run.tokenizer)
+    return tokenizers
+
+
+def _column(rows: Material, names: tuple[str, ...], place: int) -> Iterator[str]:
+    return (row[place] for _, row in rows.rows(names))
+
+
+def _encoder(run: Run, tokenizers: Tokenizers, rows: Material) -> Encoder:
+    match task := run.settings.task:
+        case "translate":
+            return PairEncoder(tokenizers)
+        case "language":
+            return TextEncoder(tokenizers.target)
+        case "classify" | "tag":
+            if not run.labels.exists():
+                found = (label for text in _column(rows, COLUMNS[task], 1) for label in _labels(task, text))
+                Vocabulary.count(found, special=False).save(run.labels)
+            labels = Vocabulary.load(run.labels)
+            return TagEncoder(tokenizers.source, labels) if task == "tag" else LabelEncoder(tokenizers.source, labels)
+        case _:
+            assert_never(task)
+
+
+def _labels(task: str, text: str) -> list[str]:
+    return text.split() if task == "tag" else [text]
+
+
+def preflight(folder: Path, settings: Settings | None, *listeners: Listener, device: str = "auto") -> Preflight:
+    """Prepare a run and estimate what its training needs, without training. What was prepared stays."""
+    run = Run.open(folder) if settings is None else Run.create(folder, settings)
+    opened = open_run(run, pick_device(device), ALONE, *listeners)
+    return _estimate(opened)
+
+
+def _estimate(opened: Opened) -> Preflight:
+    model = opened.run.settings.model
+    depth = model.encoder_depth + model.decoder_depth if isinstance(model, TransformerModel) else 2 * model.depth
+    size = Tokenizers.load(opened.run.tokenizer).target.size
+    return estimate(opened.trainer, opened.run.settings.train, depth=depth, width=model.width, size=size)
