@@ -42,9 +42,9 @@ def new_folder(path: Path) -> Iterator[Path]:
     beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     old = beside.with_name(f"{beside.name}.old")
     try:
+        beside.chmod(0o777 & ~_umask())
         yield beside
         _sync(beside)
-        beside.chmod(0o777 & ~_umask())
         if path.exists():
             path.rename(old)
         beside.rename(path)
