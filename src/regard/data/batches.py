@@ -128,11 +128,13 @@ def batch_lengths(examples: Examples) -> tuple[Lengths | None, Lengths | None]:
 
 
 def menu_for(
-    examples: Examples, *, budget: int, size: int = 24, longest: int | None = None
+    examples: Examples, *, budget: int, size: int = 24, longest: int | None = None, truncate: bool = False
 ) -> tuple[Shape, ...]:
-    """The shapes that pad these examples least; longer rows than the limit are expected to be left out."""
+    """The shapes that pad these examples least, if long rows are left out or cut off as `plan` does."""
     limit = min(longest or budget, budget)
     source, target = both_sides(*batch_lengths(examples))
+    if truncate:
+        source, target = np.minimum(source, limit), np.minimum(target, limit)
     kept = np.maximum(source, target) <= limit
     return choose_menu(source[kept], target[kept], budget=budget, size=size)
 
