@@ -27,6 +27,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         beside.chmod(0o666 & ~_umask())
         beside.replace(path)
+        _sync_names(path.parent)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
@@ -42,12 +43,13 @@ def new_folder(path: Path) -> Iterator[Path]:
     beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     old = beside.with_name(f"{beside.name}.old")
     try:
+        beside.chmod(0o777 & ~_umask())
         yield beside
         _sync(beside)
-        beside.chmod(0o777 & ~_umask())
         if path.exists():
             path.rename(old)
         beside.rename(path)
+        _sync_names(path.parent)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         if old.exists() and not path.exists():
@@ -66,6 +68,17 @@ def _umask() -> int:
 def _sync(folder: Path) -> None:
     """Push every file of a folder to the disk, so that the rename cannot overtake the contents."""
     for path in folder.rglob("*"):
-        if path.is_file():
+        if path.is_dir():
+            _sync_names(path)
+        else:
             with path.open("rb") as file:
                 os.fsync(file.fileno())
+    _sync_names(folder)
+
+
+def _sync_names(folder: Path) -> None:
+    """Push the names in a folder to the disk, where the system knows how to open a folder."""
+    if os.name == "posix" and folder.exists():
+        handle = os.open(folder, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)

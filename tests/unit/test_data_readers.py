@@ -238,6 +238,9 @@ def test_broken_csv_and_json_are_refused_with_their_line(tmp_path) -> None:
     records = write(tmp_path / "a.jsonl", '{"source": "x", "target": "y"}\n{"source"\n')
     with pytest.raises(DataError, match=r"a\.jsonl line 2: not JSON"):
         list(read_pairs(Corpus((records,))))
+    half = write(tmp_path / "c.jsonl", '{"source": "\\ud800", "target": "y"}')
+    with pytest.raises(DataError, match=r"c\.jsonl line 1: not JSON .*surrogates not allowed"):
+        list(read_pairs(Corpus((half,))))
     deep = write(tmp_path / "b.jsonl", "[" * 100_000 + "\n")
     with pytest.raises(DataError, match=r"b\.jsonl line 1: not JSON"):
         list(read_pairs(Corpus((deep,))))

@@ -170,6 +170,10 @@ def test_unigram_sampling_prefers_the_likely_cut() -> None:
     assert [tokenizer.sample(line, Random(0)) for line in LINES] == [tokenizer.encode(line) for line in LINES]
 
 
+def test_a_piece_that_is_not_one_is_unknown(tokenizer: Tokenizer) -> None:
+    assert tokenizer.id("<0x>") == UNK
+
+
 def test_sampling_is_encoding_where_there_is_one_way_to_cut() -> None:
     assert ByteTokenizer().sample("the bear", Random(0)) == ByteTokenizer().encode("the bear")
 

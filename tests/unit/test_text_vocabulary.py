@@ -35,6 +35,7 @@ def test_a_special_token_in_the_stream_keeps_its_own_id() -> None:
 
 def test_an_unknown_token_is_unk_or_refused_where_there_is_no_unk() -> None:
     assert Vocabulary.count(["a"]).ids(["a", "z"]) == [4, UNK]
+    assert Vocabulary.count(["a"]).id("z") == UNK
     with pytest.raises(DataError, match="'z': not in the vocabulary"):
         Vocabulary(("a",)).ids(["z"])
 
@@ -59,4 +60,7 @@ def test_a_damaged_file_is_refused_with_its_line(tmp_path) -> None:
     path = tmp_path / "v.tsv"
     path.write_text("a\t1\nb\tmany\n", encoding="utf-8")
     with pytest.raises(ModelError, match=r"v\.tsv line 2 = 'b\\tmany': not 'token<TAB>count'"):
+        Vocabulary.load(path)
+    path.write_bytes(b"a\xff\t1\n")
+    with pytest.raises(ModelError, match=r"v\.tsv: not UTF-8"):
         Vocabulary.load(path)

@@ -75,7 +75,9 @@ class Batches:
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.world:
-            raise SettingsError(f"rank = {self.rank}: must be from 0 to {self.world - 1} of {self.world} processes")
+            raise SettingsError(
+                f"rank = {self.rank}: must be from 0 to {self.world - 1} of {self.world} processes"
+            )
         if self.budget < 1:
             raise SettingsError(f"budget = {self.budget}: a batch needs tokens; a few thousand is usual")
 
@@ -125,10 +127,14 @@ def batch_lengths(examples: Examples) -> tuple[Lengths | None, Lengths | None]:
     return (None if source is None else source.lengths()), (None if target is None else target.lengths() + 1)
 
 
-def menu_for(examples: Examples, *, budget: int, size: int = 24, longest: int | None = None) -> tuple[Shape, ...]:
-    """The shapes that pad these examples least; longer rows than the limit are expected to be left out."""
+def menu_for(
+    examples: Examples, *, budget: int, size: int = 24, longest: int | None = None, truncate: bool = False
+) -> tuple[Shape, ...]:
+    """The shapes that pad these examples least, if long rows are left out or cut off as `plan` does."""
     limit = min(longest or budget, budget)
     source, target = both_sides(*batch_lengths(examples))
+    if truncate:
+        source, target = np.minimum(source, limit), np.minimum(target, limit)
     kept = np.maximum(source, target) <= limit
     return choose_menu(source[kept], target[kept], budget=budget, size=size)
 

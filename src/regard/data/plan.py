@@ -5,6 +5,7 @@ Nothing has to be saved to resume: the position (epoch, batch) says it all, for 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,7 +77,7 @@ def plan(
         sources, targets = np.minimum(sources, limit), np.minimum(targets, limit)
     long = np.maximum(sources, targets) > limit
     if menu:
-        long |= ~np.logical_or.reduce([(sources <= shape.source) & (targets <= shape.target) for shape in menu])
+        long |= _smallest_shape(sources, targets, menu) == len(menu)
     empty = (sources == 0) & ~long if source is not None else np.zeros_like(long)
     kept = np.flatnonzero(~(long | empty))
     random = np.random.default_rng((seed, epoch))
@@ -103,7 +104,9 @@ def both_sides(source: Lengths | None, target: Lengths | None) -> tuple[Lengths,
 Cut = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-def _cut_by_length(rows: NDArray[np.int64], source: Lengths, target: Lengths, budget: int, first: float) -> Cut:
+def _cut_by_length(
+    rows: NDArray[np.int64], source: Lengths, target: Lengths, budget: int, first: float
+) -> Cut:
     """Sort by length and cut, in the way that pads least.
 
     A large corpus has many rows of each source length, and sorting them by target length makes both sides
@@ -145,25 +148,31 @@ def _cut_in_bands(
 def _cut_by_menu(rows: NDArray[np.int64], source: Lengths, target: Lengths, menu: tuple[Shape, ...]) -> Cut:
     """Each row goes to the smallest shape that holds it; what does not fill a batch moves to a larger one."""
     shapes = sorted(menu, key=lambda shape: (shape.source + shape.target, shape))
-    choice = np.zeros(len(rows), np.uint8 if len(shapes) < 256 else np.uint16)
-    for number, shape in reversed(list(enumerate(shapes))):
-        choice[(source[rows] <= shape.source) & (target[rows] <= shape.target)] = number
+    choice = _smallest_shape(source[rows], target[rows], shapes)
     sorted_rows = rows[np.argsort(choice, kind="stable")]
     waiting = np.split(sorted_rows, np.cumsum(np.bincount(choice, minlength=len(shapes)))[:-1])
-    order, counts, which = [], [], []
+    counts, which = list[int](), list[int]()
     for number, shape in enumerate(shapes):
-        full = len(waiting[number]) // shape.rows * shape.rows
+        held = waiting[number]
         larger = (k for k in range(number + 1, len(shapes)) if _holds(shapes[k], shape))
         if (parent := next(larger, None)) is not None:
-            waiting[parent] = np.concatenate([waiting[number][full:], waiting[parent]])
-            waiting[number] = waiting[number][:full]
-        order.append(waiting[number])
-        parts = [min(shape.rows, len(waiting[number]) - i) for i in range(0, len(waiting[number]), shape.rows)]
+            full = len(held) // shape.rows * shape.rows
+            waiting[parent] = np.concatenate([held[full:], waiting[parent]])
+            waiting[number] = held = held[:full]
+        parts = [min(shape.rows, len(held) - begin) for begin in range(0, len(held), shape.rows)]
         counts += parts
         which += [number] * len(parts)
     edges = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     table = np.array(shapes, np.int64)
-    return np.concatenate(order), edges[:-1], edges[1:], table[np.array(which, np.int64)]
+    return np.concatenate(waiting), edges[:-1], edges[1:], table[np.array(which, np.int64)]
+
+
+def _smallest_shape(source: Lengths, target: Lengths, shapes: Sequence[Shape]) -> NDArray[np.uint16]:
+    """The number of the first shape that holds each row, or how many shapes there are if none does."""
+    choice = np.full(len(source), len(shapes), np.uint16)
+    for number, shape in reversed(list(enumerate(shapes))):
+        choice[(source <= shape.source) & (target <= shape.target)] = number
+    return choice
 
 
 def _holds(larger: Shape, smaller: Shape) -> bool:

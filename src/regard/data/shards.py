@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from regard.data.blocks import in_blocks
 from regard.data.encoding import Column, Encoded, Encoder, encode_rows, number_type
 from regard.data.examples import Examples, Ragged
-from regard.data.readers import Corpus
+from regard.data.readers import Corpus, format_of
 from regard.data.tables import Row
 from regard.errors import DataError
 from regard.files import new_folder
@@ -87,10 +87,10 @@ def fingerprint(corpus: Corpus, encoder: Encoder) -> str:
     """
     digest = hashlib.sha256(json.dumps([VERSION, encoder.fingerprint(), corpus.columns]).encode())
     for path in corpus.paths:
-        digest.update(f"\n{path if path.startswith('hf://') else 'file'}\n".encode())
-        if not path.startswith("hf://"):
-            for block in _blocks(Path(path)):
-                digest.update(block)
+        kind = format_of(path)
+        digest.update(f"\n{path if kind == 'hub' else kind}\n".encode())
+        for block in () if kind == "hub" else _blocks(Path(path)):
+            digest.update(block)
     return digest.hexdigest()
 
 

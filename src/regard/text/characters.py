@@ -15,6 +15,8 @@ from regard.text.words import VOCABULARY
 _SILENT = frozenset((PAD, START, END))
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 _FIRST_BYTE: Final = len(SPECIAL_TOKENS)
+_BYTE_TOKENS = (*SPECIAL_TOKENS, *(f"<0x{byte:02X}>" for byte in range(256)))
+_BYTE_IDS = {token: number for number, token in enumerate(_BYTE_TOKENS)}
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,10 @@ class ByteTokenizer(Tokenizer):
 
     @property
     def size(self) -> int:
-        return _FIRST_BYTE + 256
+        return len(_BYTE_TOKENS)
 
     def pieces(self, text: str) -> list[str]:
-        return [self.token(number) for number in self.encode(text)]
+        return [_BYTE_TOKENS[number] for number in self.encode(text)]
 
     def encode(self, text: str) -> list[int]:
         return [byte + _FIRST_BYTE for byte in without_surrogates(text).encode()]
@@ -78,10 +80,10 @@ class ByteTokenizer(Tokenizer):
         return data.decode("utf-8", "replace")
 
     def token(self, number: int) -> str:
-        return f"<0x{number - _FIRST_BYTE:02X}>" if number >= _FIRST_BYTE else SPECIAL_TOKENS[number]
+        return _BYTE_TOKENS[number]
 
     def id(self, piece: str) -> int:
-        return int(piece[3:-1], 16) + _FIRST_BYTE if piece.startswith("<0x") else SPECIAL_TOKENS.index(piece)
+        return _BYTE_IDS.get(piece, UNK)
 
     def word_of(self, pieces: Sequence[str]) -> list[int]:
         data = bytes(self.id(piece) - _FIRST_BYTE for piece in pieces)

@@ -9,7 +9,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 from random import Random
@@ -28,7 +28,7 @@ SAMPLING: Final[dict[SubwordKind, float]] = {"bpe": 0.1, "unigram": 0.2}
 
 _LONGEST_LINE = 1 << 16  # bytes; sentencepiece skips longer lines, and by default even a long sentence
 _THREADS = 4  # fixed: sums over threads are ordered sums, so another number could learn another model
-_SILENT = 5  # above sentencepiece's FATAL
+_QUIET = 5  # above sentencepiece's FATAL
 _CANDIDATES = 32  # ways to cut one word that unigram sampling chooses from
 
 
@@ -42,7 +42,7 @@ class SubwordTokenizer(Tokenizer):
     """
 
     kind: SubwordKind
-    model: bytes
+    model: bytes = field(repr=False)
     sampling: float
 
     @classmethod
@@ -191,7 +191,7 @@ def _train(kind: SubwordKind, lines: Iterator[str], size: int, coverage: float) 
             normalization_rule_name="identity",
             max_sentence_length=_LONGEST_LINE,
             num_threads=_THREADS,
-            minloglevel=_SILENT,
+            minloglevel=_QUIET,
             pad_id=PAD,
             bos_id=START,
             eos_id=END,

@@ -55,7 +55,7 @@ class Tokenizer(Protocol):
 
     @abstractmethod
     def word_of(self, pieces: Sequence[str]) -> list[int]:
-        """For each piece, the number of the whitespace word it belongs to: folds subwords into words."""
+        """For each piece of a text, the number of the whitespace word it is in: folds pieces into words."""
 
     @abstractmethod
     def files(self) -> dict[str, bytes]:

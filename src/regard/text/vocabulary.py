@@ -102,8 +102,12 @@ class Vocabulary:
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Vocabulary:
         """Read what `to_bytes` wrote; `where` names the place in complaints."""
+        try:
+            lines = data.decode().split("\n")[:-1]
+        except UnicodeDecodeError as problem:
+            raise ModelError(f"{where}: not UTF-8 ({problem.reason}); is the file damaged?") from problem
         tokens, counts = [], []
-        for number, line in enumerate(data.decode("utf-8", "replace").split("\n")[:-1], start=1):
+        for number, line in enumerate(lines, start=1):
             token, tab, count = line.partition("\t")
             if not tab or not count.isdecimal():
                 raise ModelError(f"{where} line {number} = {line[:40]!r}: not 'token<TAB>count'; is the file damaged?")
