@@ -119,6 +119,8 @@ class Author:
             if conjunction in {"and", "but"} and self.draw() < 0.15:
                 tense = self.pick(TENSES)
             unit = self.unit(words, tense)
+            if unit.conjunctions or conjunction in text.conjunctions[-1:]:  # one reason at a time is enough
+                conjunction = "and"
             text.conjunctions += [conjunction, *unit.conjunctions]
             text.clauses += unit.clauses
         return text
@@ -192,14 +194,16 @@ class Author:
         """Subject, predicate and the rest, in exactly `size` words."""
         kind = self.draw()
         if kind < 0.2:
-            return self.personal(size, tense, question=question)
-        if kind < 0.3 and size >= 8:
-            return self.paired(size, tense, question=question)
-        if kind < 0.4 and size >= 6:
-            noun = self.fresh(self.pools.things)
+            clause = self.personal(size, tense, question=question)
+        elif kind < 0.3 and size >= 8:
+            clause = self.paired(size, tense, question=question)
         else:
-            noun = self.fresh(self.pools.humans if self.draw() < 0.55 else self.pools.animals)
-        return self.nominal(noun, size, tense, question=question)
+            things = kind < 0.4 and size >= 6
+            actors = self.pools.humans if self.draw() < 0.55 else self.pools.animals
+            noun = self.fresh(self.pools.things if things else actors)
+            clause = self.nominal(noun, size, tense, question=question)
+        clause.time_first = clause.time is not None and not question and self.draw() < 0.3
+        return clause
 
     def nominal(self, noun: Noun, size: int, tense: Tense, *, question: bool) -> Clause:
         acts = self.pools.acts[noun]
@@ -268,7 +272,7 @@ class Author:
     def begin(
         self, acts: Acts, noun: Noun | None, room: int, tense: Tense, *, question: bool = False
     ) -> Clause:
-        """A predicate that fits into `room` words after its subject; an adjective only if it is said of a noun."""
+        """A predicate that fits into `room` words after its subject; an adjective only if said of a noun."""
         kind, chance = self.draw(), self.draw()
         negation: Negation = "not" if chance < 0.14 else "never" if chance < 0.17 and not question else ""
         if room < 5 + question:
@@ -385,12 +389,11 @@ class Author:
         for index in self.sample(len(slots), count):
             role, adverbs = slots[index]
             setattr(clause, role, self.pick(adverbs))
-        clause.time_first = clause.time is not None and not clause.question and self.draw() < 0.3
 
     # ── Words that only their context explains ─────────────────────────────────────────────────────
 
     def reference(self, size: int, tense: Tense) -> Text | None:
-        """the bear ate the pear because it was delicious: only one noun fits the adjective, and *it* is that one."""
+        """the bear ate the pear because it was delicious: only one fits the adjective, so *it* is that."""
         people = self.draw() < 0.4
         subject = self.fresh(self.pools.humans if people else self.pools.animals)
         verb = self.pick(self.pools.acts[subject].upon)
