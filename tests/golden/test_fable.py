@@ -9,7 +9,17 @@ import pytest
 
 from regard.corpora.lexicon import Tense, load
 from regard.corpora.sentence import LANGUAGES, Language, Sentence, compose
-from regard.corpora.syntax import Adjunct, Clause, Determiner, NounPhrase, Pair, Person, Pronoun, Relative, Text
+from regard.corpora.syntax import (
+    Adjunct,
+    Clause,
+    Determiner,
+    NounPhrase,
+    Pair,
+    Person,
+    Pronoun,
+    Relative,
+    Text,
+)
 
 LEXICON = load()
 Build = Callable[[], Text]
@@ -17,7 +27,10 @@ Build = Callable[[], Text]
 
 def np(noun: str, *adjectives: str, determiner: Determiner = "the", plural: bool = False) -> NounPhrase:
     return NounPhrase(
-        LEXICON.noun(noun), determiner, plural, tuple(LEXICON.adjective(adjective) for adjective in adjectives)
+        LEXICON.noun(noun),
+        determiner,
+        plural,
+        tuple(LEXICON.adjective(adjective) for adjective in adjectives),
     )
 
 
@@ -271,7 +284,9 @@ def hospital() -> tuple[Adjunct, ...]:
     return (Adjunct(LEXICON.preposition("in"), place),)
 
 
-@pytest.mark.parametrize(("build", "english", "french", "hindi"), SENTENCES, ids=[row[1] for row in SENTENCES])
+@pytest.mark.parametrize(
+    ("build", "english", "french", "hindi"), SENTENCES, ids=[row[1] for row in SENTENCES]
+)
 def test_a_sentence_comes_out_as_a_native_would_type_it(
     build: Build, english: str, french: str, hindi: str
 ) -> None:

@@ -14,20 +14,37 @@ LEXICON = load()
 
 @pytest.mark.parametrize(
     ("word", "expected"),
-    [("cat", "cats"), ("box", "boxes"), ("witch", "witches"), ("city", "cities"), ("toy", "toys"), ("cry", "cries")],
+    [
+        ("cat", "cats"),
+        ("box", "boxes"),
+        ("witch", "witches"),
+        ("city", "cities"),
+        ("toy", "toys"),
+        ("cry", "cries"),
+    ],
 )
 def test_an_english_word_takes_its_s(word: str, expected: str) -> None:
     assert english.add_s(word) == expected
 
 
-@pytest.mark.parametrize(("base", "past"), [("help", "helped"), ("chase", "chased"), ("cry", "cried"), ("stay", "stayed")])
+@pytest.mark.parametrize(
+    ("base", "past"), [("help", "helped"), ("chase", "chased"), ("cry", "cried"), ("stay", "stayed")]
+)
 def test_a_regular_english_past_ends_in_ed(base: str, past: str) -> None:
     assert english.past(base) == past
 
 
 @pytest.mark.parametrize(
     ("word", "article"),
-    [("cat", "a"), ("apple", "an"), ("honest", "an"), ("useful", "a"), ("useless", "a"), ("uncle", "an"), ("hungry", "a")],
+    [
+        ("cat", "a"),
+        ("apple", "an"),
+        ("honest", "an"),
+        ("useful", "a"),
+        ("useless", "a"),
+        ("uncle", "an"),
+        ("hungry", "a"),
+    ],
 )
 def test_the_article_follows_the_sound(word: str, article: str) -> None:
     assert english.article(word) == article
@@ -69,7 +86,9 @@ def test_irregular_english_plurals_come_from_the_table(noun: str, forms: tuple[s
         ("clock", "horloge", "horloges", True),
     ],
 )
-def test_french_nouns_have_their_gender_and_plural(noun: str, singular: str, plural: str, feminine: bool) -> None:
+def test_french_nouns_have_their_gender_and_plural(
+    noun: str, singular: str, plural: str, feminine: bool
+) -> None:
     entry = LEXICON.noun(noun)
     assert (entry.french, entry.feminine_french) == ((singular, plural), feminine)
 
@@ -130,7 +149,9 @@ def test_french_adjectives_agree(adjective: str, forms: tuple[str, str, str, str
         ("paint", ("peins", "peint", "peignent"), "peindra", "peint"),
     ],
 )
-def test_french_verbs_conjugate(verb: str, present: tuple[str, str, str], future: str, participle: str) -> None:
+def test_french_verbs_conjugate(
+    verb: str, present: tuple[str, str, str], future: str, participle: str
+) -> None:
     forms = LEXICON.verb(verb).french
     assert (forms.present, forms.future[1], forms.participle[0]) == (present, future, participle)
 

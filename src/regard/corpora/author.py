@@ -220,9 +220,7 @@ class Author:
     def other_quality(self, phrase: NounPhrase) -> Adjective:
         """What to say of something described already: not the same again, nor a second colour or size."""
         reasons = self.pools.qualities[phrase.noun].reasons
-        while (adjective := self.pick(reasons)) in phrase.adjectives:
-            pass
-        return adjective
+        return self.pick([adjective for adjective in reasons if adjective not in phrase.adjectives])
 
     def personal(self, size: int, tense: Tense, *, question: bool) -> Clause:
         """A pronoun without antecedent; such a *they* only acts: "they were …" is left to `reference`."""
@@ -361,7 +359,7 @@ class Author:
         """With whom or what, where, when: in this order, and each at most once."""
         pools, verb = self.pools, clause.predicate
         if isinstance(verb, Adjective):
-            return [pools.locations, pools.events]
+            return [pools.surroundings, pools.events]
         company: tuple[Place, ...] = pools.company
         if pools.tools[verb] and self.draw() < 0.6:
             company = ((pools.tool_preposition, pools.tools[verb]),)

@@ -66,6 +66,7 @@ class Pools:
         self.locations = tuple(
             places[name] for name in ("in", "in", "on", "under", "near", "behind", "beside")
         )
+        self.surroundings = tuple(places[name] for name in ("near", "behind", "beside"))
         self.directions = (places["toward"],)
         self.events = tuple(places[name] for name in ("during", "after", "before"))
 
