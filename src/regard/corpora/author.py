@@ -70,7 +70,9 @@ CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
 BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
 
 
-def group_words(predicate: Verb | Adjective, tense: Tense, negation: Negation, *, question: bool = False) -> int:
+def group_words(
+    predicate: Verb | Adjective, tense: Tense, negation: Negation, *, question: bool = False
+) -> int:
     """How many English words the verb takes: ate, will eat, did not eat, looked for; was, will not be."""
     if isinstance(predicate, Adjective):
         return 1 + (tense == "future") + bool(negation)
@@ -117,6 +119,8 @@ class Author:
             if conjunction in {"and", "but"} and self.draw() < 0.15:
                 tense = self.pick(TENSES)
             unit = self.unit(words, tense)
+            if unit.conjunctions or conjunction in text.conjunctions[-1:]:  # one reason at a time is enough
+                conjunction = "and"
             text.conjunctions += [conjunction, *unit.conjunctions]
             text.clauses += unit.clauses
         return text
@@ -190,14 +194,16 @@ class Author:
         """Subject, predicate and the rest, in exactly `size` words."""
         kind = self.draw()
         if kind < 0.2:
-            return self.personal(size, tense, question=question)
-        if kind < 0.3 and size >= 8:
-            return self.paired(size, tense, question=question)
-        if kind < 0.4 and size >= 6:
-            noun = self.fresh(self.pools.things)
+            clause = self.personal(size, tense, question=question)
+        elif kind < 0.3 and size >= 8:
+            clause = self.paired(size, tense, question=question)
         else:
-            noun = self.fresh(self.pools.humans if self.draw() < 0.55 else self.pools.animals)
-        return self.nominal(noun, size, tense, question=question)
+            things = kind < 0.4 and size >= 6
+            actors = self.pools.humans if self.draw() < 0.55 else self.pools.animals
+            noun = self.fresh(self.pools.things if things else actors)
+            clause = self.nominal(noun, size, tense, question=question)
+        clause.time_first = clause.time is not None and not question and self.draw() < 0.3
+        return clause
 
     def nominal(self, noun: Noun, size: int, tense: Tense, *, question: bool) -> Clause:
         acts = self.pools.acts[noun]
@@ -214,9 +220,7 @@ class Author:
     def other_quality(self, phrase: NounPhrase) -> Adjective:
         """What to say of something described already: not the same again, nor a second colour or size."""
         reasons = self.pools.qualities[phrase.noun].reasons
-        while (adjective := self.pick(reasons)) in phrase.adjectives:
-            pass
-        return adjective
+        return self.pick([adjective for adjective in reasons if adjective not in phrase.adjectives])
 
     def personal(self, size: int, tense: Tense, *, question: bool) -> Clause:
         """A pronoun without antecedent; such a *they* only acts: "they were …" is left to `reference`."""
@@ -263,8 +267,10 @@ class Author:
         self.adverbials(clause, spare - 2 - extra, FREE)
         return clause
 
-    def begin(self, acts: Acts, noun: Noun | None, room: int, tense: Tense, *, question: bool = False) -> Clause:
-        """A predicate that fits into `room` words after its subject; an adjective only if it is said of a noun."""
+    def begin(
+        self, acts: Acts, noun: Noun | None, room: int, tense: Tense, *, question: bool = False
+    ) -> Clause:
+        """A predicate that fits into `room` words after its subject; an adjective only if said of a noun."""
         kind, chance = self.draw(), self.draw()
         negation: Negation = "not" if chance < 0.14 else "never" if chance < 0.17 and not question else ""
         if room < 5 + question:
@@ -275,7 +281,11 @@ class Author:
             predicate = self.pick(acts.giving)
         elif kind < 0.6 and acts.upon and room >= verbal + 3:
             predicate = self.pick(acts.upon)
-        elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
+        elif (
+            noun is not None
+            and (kind > 0.8 or not acts.alone)
+            and room >= 2 + (tense == "future") + bool(negation)
+        ):
             predicate = self.pick(self.pools.qualities[noun].all)
         else:
             predicate = self.pick(acts.alone)
@@ -349,7 +359,7 @@ class Author:
         """With whom or what, where, when: in this order, and each at most once."""
         pools, verb = self.pools, clause.predicate
         if isinstance(verb, Adjective):
-            return [pools.locations, pools.events]
+            return [pools.surroundings, pools.events]
         company: tuple[Place, ...] = pools.company
         if pools.tools[verb] and self.draw() < 0.6:
             company = ((pools.tool_preposition, pools.tools[verb]),)
@@ -377,12 +387,11 @@ class Author:
         for index in self.sample(len(slots), count):
             role, adverbs = slots[index]
             setattr(clause, role, self.pick(adverbs))
-        clause.time_first = clause.time is not None and not clause.question and self.draw() < 0.3
 
     # ── Words that only their context explains ─────────────────────────────────────────────────────
 
     def reference(self, size: int, tense: Tense) -> Text | None:
-        """the bear ate the pear because it was delicious: only one noun fits the adjective, and *it* is that one."""
+        """the bear ate the pear because it was delicious: only one fits the adjective, so *it* is that."""
         people = self.draw() < 0.4
         subject = self.fresh(self.pools.humans if people else self.pools.animals)
         verb = self.pick(self.pools.acts[subject].upon)

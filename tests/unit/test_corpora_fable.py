@@ -1,0 +1,247 @@
+"""The stream: lengths, splits, seeds, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from hashlib import blake2b
+from itertools import islice
+from random import Random
+from typing import cast
+
+import pytest
+
+from regard.corpora import Language, Sentence, Split, capacity, generate, split_of
+from regard.corpora.author import Author
+from regard.corpora.fable import noun_phrases, pools
+from regard.corpora.lexicon import Lexicon, Noun, load
+from regard.corpora.phrases import english, french, hindi
+from regard.corpora.pools import Pools
+from regard.errors import RegardError, SettingsError
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[Sentence]:
+    return list(generate("fr", count=20_000, seed=5, minimum_words=5, maximum_words=20))
+
+
+def test_almost_no_sentence_comes_twice(sample: list[Sentence]) -> None:
+    distinct = len({sentence.source for sentence in sample})
+    assert 1 - distinct / len(sample) < 0.05
+
+
+def test_lengths_are_spread_evenly(sample: list[Sentence]) -> None:
+    lengths = Counter(len(sentence.source.split()) for sentence in sample)
+    assert sorted(lengths) == list(range(5, 21))
+    assert min(lengths.values()) > 0.8 * len(sample) / 16
+
+
+def test_the_vocabularies_stay_small(sample: list[Sentence]) -> None:
+    assert 800 < len({word for sentence in sample for word in sentence.source.split()}) < 1_000
+    assert len({word for sentence in sample for word in sentence.target.split()}) < 1_650
+    in_hindi = generate("hi", count=5_000, seed=5)
+    assert len({word for sentence in in_hindi for word in sentence.target.split()}) < 1_650
+
+
+def test_every_sentiment_is_common(sample: list[Sentence]) -> None:
+    counts = Counter(sentence.sentiment for sentence in sample)
+    assert min(counts["negative"], counts["neutral"], counts["positive"]) > 0.2 * len(sample)
+
+
+def test_what_it_stands_for_changes_its_gender(sample: list[Sentence]) -> None:
+    """Pronouns with an antecedent are common, and both genders are."""
+    pronouns: Counter[str] = Counter()
+    for sentence in sample:
+        words = sentence.target.split()
+        for pronoun, _ in sentence.referents:
+            assert sentence.source.split()[pronoun] in {"it", "they"}
+            (target,) = {there for here, there in sentence.alignment if here == pronoun}
+            pronouns[words[target]] += 1
+    assert pronouns["qu'il"] > 500
+    assert pronouns["qu'elle"] > 300
+    assert pronouns["qu'elles"] > 50
+
+
+def test_constructions_have_their_share(sample: list[Sentence]) -> None:
+    sources = [f" {sentence.source} " for sentence in sample]
+    for word, least in {
+        " that ": 2_000,
+        " not ": 1_500,
+        " will ": 2_500,
+        " bank ": 50,
+        " never ": 100,
+    }.items():
+        assert sum(word in source for source in sources) > least, word
+    assert sum(sentence.target.startswith("est-ce") for sentence in sample) > 400
+
+
+def test_millions_of_sentences_exist() -> None:
+    """Counted, not guessed: subjects times verbs times objects, all different in English."""
+    assert capacity(5) > 10_000_000
+    assert capacity(6) > 1_000_000_000
+    assert capacity(80) >= capacity(9) > capacity(6)
+
+
+def test_the_count_of_short_sentences_is_right_for_one_verb() -> None:
+    """`capacity` against sentences written out: all that *sing* can say in five words."""
+    sing = load().verb("sing")
+    small = [noun for noun in pools().doers[sing] if noun.name in {"king", "crow", "mother"}]
+    singular, plural = (
+        ("the", "a", "this", "my", "every"),
+        ("the", "these", "my", "two", "three", "some", "several"),
+    )
+    subjects = {
+        f"{determiner} {noun.english[number]}"
+        for noun in small
+        for number, determiners in enumerate((singular, plural))
+        for determiner in determiners
+        if noun.has_plural or not number
+    }
+    assert sum(noun_phrases(noun, 2) for noun in small) == len(subjects)
+
+
+def test_a_seed_gives_the_same_sentences_in_every_process() -> None:
+    program = (
+        "from regard.corpora import generate\n"
+        "from hashlib import blake2b\n"
+        "text = '|'.join(s.source + s.target for s in generate('hi', count=50, seed=3))\n"
+        "print(blake2b(text.encode(), digest_size=8).hexdigest())"
+    )
+    here = "|".join(sentence.source + sentence.target for sentence in generate("hi", count=50, seed=3))
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        ran = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+        assert ran.stdout.strip() == blake2b(here.encode(), digest_size=8).hexdigest()
+
+
+def test_sentence_number_n_does_not_depend_on_those_before_it() -> None:
+    whole = list(generate("fr", count=30, seed=2))
+    assert list(generate("fr", count=10, seed=2, start=20)) == whole[20:]
+
+
+def test_both_languages_translate_the_same_english() -> None:
+    into_french, into_hindi = (list(generate(language, count=50, split="test")) for language in ("fr", "hi"))
+    for one, other in zip(into_french, into_hindi, strict=True):
+        assert (one.source, one.tags, one.sentiment, one.referents) == (
+            other.source,
+            other.tags,
+            other.sentiment,
+            other.referents,
+        )
+
+
+def test_seeds_differ() -> None:
+    one, other = ({sentence.source for sentence in generate("fr", count=200, seed=seed)} for seed in (1, 2))
+    assert len(one & other) < 5
+
+
+def test_no_sentence_is_in_two_splits() -> None:
+    """Short sentences, other seeds: the same English can come up again, and then in the same split."""
+    for split in ("train", "valid", "test"):
+        for sentence in generate("fr", count=100, split=split, seed=9, maximum_words=6):
+            assert split_of(sentence.source) == split
+
+
+def test_the_split_of_a_sentence_is_fixed_for_ever() -> None:
+    assert split_of("the black cat ate the mouse") == "train"
+    assert split_of("the king slept") == "train"
+
+
+def test_the_stream_is_lazy() -> None:
+    endless = generate("fr", count=10_000_000)
+    assert len(list(islice(endless, 3))) == 3
+
+
+# ── One English sentence, one translation ───────────────────────────────────────────────────────────
+
+
+def few_words() -> Lexicon:
+    """So few words that the same English is drawn again and again by different ways."""
+    lexicon = load()
+    nouns = "man player friend owl bear mouse honey pear chair house bridge war village bat#animal bat#sport"
+    verbs = "eat eat#prey see push love sleep fall run give look+for help"
+    adjectives = "small good bad old#person old#thing black tired hungry sad delicious cold dirty"
+    adjectives += " strange boring beautiful wet"
+    adverbs = "slowly here today yesterday tomorrow often very rather"
+    bats = [context for context in lexicon.contexts if context.word.english[0] == "bat"]
+    return replace(
+        lexicon,
+        nouns=tuple(noun for noun in lexicon.nouns if noun.name in nouns.split()),
+        verbs=tuple(replace(verb, tools=()) for verb in lexicon.verbs if verb.name in verbs.split()),
+        adjectives=tuple(entry for entry in lexicon.adjectives if entry.name in adjectives.split()),
+        adverbs=tuple(adverb for adverb in lexicon.adverbs if adverb.english in adverbs.split()),
+        contexts=tuple(replace(bat, subjects=shared(bat.subjects, nouns)) for bat in bats),
+    )
+
+
+def shared(nouns: tuple[Noun, ...], names: str) -> tuple[Noun, ...]:
+    return tuple(noun for noun in nouns if noun.name in names.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "count", "longest", "repeated"),
+    [(load(), 100_000, 6, 1_000), (few_words(), 30_000, 7, 4_000)],
+    ids=["all words", "few words"],
+)
+def test_the_same_english_always_has_the_same_translation(
+    words: Lexicon, count: int, longest: int, repeated: int
+) -> None:
+    chance = Random(4)
+    author = Author(Pools(words), chance.random)
+    known: dict[str, tuple[str, str]] = {}
+    for _ in range(count):
+        text = author.text(5 + int(chance.random() * (longest - 4)))
+        source = " ".join(english.write(text).words)
+        targets = " ".join(french.write(text).words), " ".join(hindi.write(text).words)
+        assert known.setdefault(source, targets) == targets, source
+    assert count - len(known) > repeated  # the test has seen many sentences again
+
+
+# ── Refusals ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"language": "de"}, "language = 'de': fable has no such target language; known: fr, hi"),
+        ({"split": "training"}, "split = 'training': fable has no such split; did you mean 'train'?"),
+        ({"count": -1}, "count = -1: must not be negative; 0 or more would be right"),
+        ({"seed": -4}, "seed = -4: must not be negative; 0 or more would be right"),
+        ({"start": -4}, "start = -4: must not be negative; 0 or more would be right"),
+        (
+            {"minimum_words": 12, "maximum_words": 8},
+            "minimum_words = 12: is more than maximum_words = 8; at most 8 would be right",
+        ),
+        (
+            {"minimum_words": 2},
+            "minimum_words = 2: fable has no sentences of this length; 5 to 80 would be right",
+        ),
+        (
+            {"maximum_words": 99},
+            "maximum_words = 99: fable has no sentences of this length; 5 to 80 would be right",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(arguments: dict[str, object], message: str) -> None:
+    asked: dict[str, object] = {"language": "fr", "count": 1, **arguments}
+    with pytest.raises(SettingsError) as caught:
+        generate(**asked)  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+def test_more_sentences_than_there_are_is_refused() -> None:
+    most = capacity(5) // 20
+    generate("fr", count=most, split="valid", maximum_words=5)
+    with pytest.raises(
+        RegardError, match=r"^count = .* different sentences of 5 words in valid; fewer, or a larger"
+    ):
+        generate("fr", count=most + 1, split="valid", maximum_words=5)
+
+
+def test_asking_for_nothing_gives_nothing() -> None:
+    assert list(generate(cast("Language", "fr"), count=0, split=cast("Split", "test"))) == []

@@ -1,0 +1,101 @@
+"""What must hold of the tables for the grammar to be right."""
+
+from __future__ import annotations
+
+from unicodedata import is_normalized
+
+import pytest
+
+from regard.corpora.fable import pools
+from regard.corpora.forms.french import ASPIRATED
+from regard.corpora.lexicon import Context, load
+
+LEXICON = load()
+AMBIGUOUS = sorted({context.word.english[0] for context in LEXICON.contexts})
+
+
+def test_there_are_at_least_four_hundred_content_words() -> None:
+    assert len(LEXICON.content_words()) >= 400
+
+
+def test_names_are_unique() -> None:
+    for entries in (LEXICON.nouns, LEXICON.verbs, LEXICON.adjectives):
+        names = [entry.name for entry in entries]
+        assert len(names) == len(set(names))
+
+
+def test_every_class_that_is_asked_for_has_a_noun() -> None:
+    known = frozenset().union(*(noun.classes for noun in LEXICON.nouns))
+    asked = frozenset().union(
+        *(adjective.classes for adjective in LEXICON.adjectives),
+        *(preposition.classes for preposition in LEXICON.prepositions),
+        *(verb.subjects | verb.objects | verb.recipients for verb in LEXICON.verbs),
+    )
+    assert asked <= known
+
+
+def test_every_noun_takes_an_adjective_on_either_side_and_a_reason() -> None:
+    for noun in LEXICON.nouns:
+        qualities = pools().qualities[noun]
+        assert qualities.before, noun.name
+        assert qualities.after, noun.name
+        assert len(qualities.reasons) > 2, noun.name
+
+
+def test_no_english_form_hides_a_second_meaning() -> None:
+    """A past like its present or a plural like its singular would leave tense or number to guess."""
+    for verb in LEXICON.verbs:
+        assert verb.past not in {verb.english, verb.third}
+    for noun in LEXICON.nouns:
+        assert not noun.has_plural or noun.english[0] != noun.english[1]
+
+
+def test_no_adjective_has_two_senses_for_one_noun() -> None:
+    for noun in LEXICON.nouns:
+        qualities = pools().qualities[noun]
+        assert len(qualities.words) == len(qualities.all), noun.name
+
+
+def test_no_verb_has_two_senses_for_one_object() -> None:
+    for verb in LEXICON.verbs:
+        for other in LEXICON.verbs:
+            if verb is not other and verb.english == other.english and verb.particle == other.particle:
+                assert verb.objects.isdisjoint(other.objects)
+
+
+@pytest.mark.parametrize("word", AMBIGUOUS)
+def test_the_company_of_an_ambiguous_word_settles_its_sense(word: str) -> None:
+    company: dict[str, set[str]] = {}
+    for context in LEXICON.contexts:
+        if context.word.english[0] == word:
+            company.setdefault(context.word.name, set()).update(nouns_of(context))
+    first, second = company.values()
+    assert first.isdisjoint(second)
+
+
+def test_ambiguous_words_appear_only_in_their_contexts() -> None:
+    plain = {noun.english[0] for noun in pools().nouns}
+    assert plain.isdisjoint(AMBIGUOUS)
+    assert {"bank", "bat", "seal", "crane", "letter", "nail", "spring"} == set(AMBIGUOUS)
+
+
+def nouns_of(context: Context) -> set[str]:
+    return {noun.name for noun in (*context.subjects, *context.objects)}
+
+
+def test_all_words_are_normalised() -> None:
+    for noun in LEXICON.nouns:
+        for word in (*noun.french, *noun.hindi.direct, *noun.hindi.oblique):
+            assert is_normalized("NFC", word), word
+    for verb in LEXICON.verbs:
+        for word in (*verb.french.present, *verb.hindi.perfective, *verb.prefix):
+            assert is_normalized("NFC", word), word
+
+
+def test_every_french_h_is_decided() -> None:
+    """A new word in h must be put on one side or the other: l'homme, le hibou."""
+    silent = {"homme", "hommes", "histoire", "histoires", "horloge", "horloges", "hôpital", "hôpitaux"}
+    silent |= {"hôtel", "hôtels", "hiver", "hivers"}
+    words = {word for noun in LEXICON.nouns for word in noun.french}
+    words |= {word for adjective in LEXICON.adjectives for word in adjective.french if adjective.before}
+    assert {word for word in words if word.startswith("h")} == silent | ASPIRATED
