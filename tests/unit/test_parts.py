@@ -249,6 +249,18 @@ def test_a_second_continuation_moves_into_its_own_room() -> None:
     assert torch.equal(two.view()[0][:, :, 2:], pieces[3])
 
 
+@pytest.mark.parametrize("trained", [(True, False), (False, True)], ids=["keys", "values"])
+def test_a_cache_is_not_written_in_place_under_a_gradient(trained: tuple[bool, bool]) -> None:
+    """Neither when only the keys learn, nor when only the values do, nor when only the first step does."""
+    first = [torch.randn(1, 1, 1, 3, requires_grad=learns) for learns in trained]
+    cache, total = Cache().append(*first), torch.zeros(())
+    for _ in range(3):
+        cache = cache.append(torch.randn(1, 1, 1, 3), torch.randn(1, 1, 1, 3))
+        total = total + sum(part.square().sum() for part in cache.view())
+    (leaf,) = (part for part in first if part.requires_grad)
+    torch.testing.assert_close(torch.autograd.grad(total, leaf)[0], 6 * leaf.detach())
+
+
 # Observing
 
 
