@@ -121,7 +121,7 @@ def _pool(name: PoolName | None, width: int) -> Pool | None:
 # The attention family
 
 
-def _score(name: str, heads: int, query_width: int, key_width: int) -> Score:
+def _score(name: knobs.ScoreName, heads: int, query_width: int, key_width: int) -> Score:
     """Widths are those of one head."""
     match name:
         case "dot":
@@ -135,8 +135,10 @@ def _score(name: str, heads: int, query_width: int, key_width: int) -> Score:
             return AdditiveScore(heads, query_width, key_width, query_width)
         case "concat":
             return AdditiveScore(heads, query_width, key_width, query_width, bias=False)
-        case _:
+        case "cosine":
             return CosineScore(heads, common_width(name, query_width, key_width))
+        case _:
+            assert_never(name)
 
 
 def _normaliser(name: Literal["softmax", "relu"]) -> Normaliser:

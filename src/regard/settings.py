@@ -22,6 +22,7 @@ from regard.errors import SettingsError, did_you_mean
 
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+ScoreName = Literal["dot", "scaled_dot", "general", "additive", "concat", "cosine"]
 
 
 class Frozen(BaseModel):
@@ -52,7 +53,7 @@ WindowSettings = Annotated[NoWindow | MonotonicWindow | PredictedWindow, Field(d
 class AttentionSettings(Frozen):
     """One member of the attention family."""
 
-    score: Literal["dot", "scaled_dot", "general", "additive", "concat", "cosine"] = "scaled_dot"
+    score: ScoreName = "scaled_dot"
     """How well query and key fit: qᵀk, qᵀk/√K, qᵀWk, vᵀtanh(W[q;k]+b), the same without b, or β·cos(q,k)."""
     normaliser: Literal["softmax", "relu"] = "softmax"
     """How scores become weights."""

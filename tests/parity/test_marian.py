@@ -71,6 +71,11 @@ def test_unequal_halves_are_refused() -> None:
         from_marian(marian(decoder_ffn_dim=23))
 
 
+def test_an_output_layer_of_its_own_is_refused() -> None:
+    with pytest.raises(ModelError, match="tie_word_embeddings = False: the output layer has a matrix of its own"):
+        from_marian(marian(tie_word_embeddings=False))
+
+
 def test_an_unknown_activation_is_refused() -> None:
     with pytest.raises(ModelError, match="activation_function = tanh: not among those"):
         from_marian(marian(activation_function="tanh"))

@@ -17,7 +17,7 @@ from regard.nn.embeddings import Embedding, OneHotEmbedding, Output
 from regard.nn.observe import UNOBSERVED, Recorder
 from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced, sinusoid
 from regard.nn.recurrent import ELMAN, LSTM, Layer, Stack
-from regard.nn.scores import AdditiveScore, InnerScore
+from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
 from regard.nn.windows import MonotonicWindow, PredictedWindow
 
 # Embeddings
@@ -249,6 +249,18 @@ def test_a_second_continuation_moves_into_its_own_room() -> None:
     assert torch.equal(two.view()[0][:, :, 2:], pieces[3])
 
 
+@pytest.mark.parametrize("trained", [(True, False), (False, True)], ids=["keys", "values"])
+def test_a_cache_is_not_written_in_place_under_a_gradient(trained: tuple[bool, bool]) -> None:
+    """Neither when only the keys learn, nor when only the values do, nor when only the first step does."""
+    first = [torch.randn(1, 1, 1, 3, requires_grad=learns) for learns in trained]
+    cache, total = Cache().append(*first), torch.zeros(())
+    for _ in range(3):
+        cache = cache.append(torch.randn(1, 1, 1, 3), torch.randn(1, 1, 1, 3))
+        total = total + sum(part.square().sum() for part in cache.view())
+    (leaf,) = (part for part in first if part.requires_grad)
+    torch.testing.assert_close(torch.autograd.grad(total, leaf)[0], 6 * leaf.detach())
+
+
 # Observing
 
 
@@ -284,6 +296,34 @@ def test_additive_is_concat_with_a_bias() -> None:
         )
         expected = torch.tanh(joined + additive.bias[0, 0]) @ additive.combine[0]
         torch.testing.assert_close(additive(query, additive.prepare(keys))[0, 0, 1, 4], expected)
+
+
+def test_the_general_score_is_the_product_with_its_matrix() -> None:
+    general = GeneralScore(2, 3, 4)
+    query, keys = torch.randn(1, 2, 5, 3), torch.randn(1, 2, 6, 4)
+    expected = query[0, 1, 2] @ general.weight[1] @ keys[0, 1, 4]  # qᵀ W k
+    torch.testing.assert_close(general(query, general.prepare(keys))[0, 1, 2, 4], expected)
+
+
+def test_the_cosine_score_is_its_sharpness_times_the_cosine() -> None:
+    cosine = CosineScore(2, 3)
+    torch.testing.assert_close(cosine.sharpness, torch.full((2, 1, 1), math.sqrt(3)))
+    with torch.no_grad():
+        cosine.sharpness.copy_(torch.tensor([2.0, 5.0])[:, None, None])
+    query, keys = torch.randn(1, 2, 5, 3), torch.randn(1, 2, 6, 3)
+    expected = 5 * torch.cosine_similarity(query[0, 1, 2], keys[0, 1, 4], dim=0)
+    torch.testing.assert_close(cosine(query, cosine.prepare(keys))[0, 1, 2, 4], expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_key_of_zeros_has_no_direction_and_does_no_harm(dtype: torch.dtype, watched: bool) -> None:
+    """A recurrent encoder's states are zero on padding."""
+    attention, source = Attention(CosineScore(1, 4)).to(dtype), torch.randn(1, 3, 4, dtype=dtype)
+    source[0, 2] = 0
+    memory = attention.remember(source, torch.tensor([[True, True, False]]))
+    context = attention(torch.randn(1, 2, 4, dtype=dtype), memory, observer=Recorder() if watched else UNOBSERVED)
+    assert context.isfinite().all()
 
 
 # Reading the source

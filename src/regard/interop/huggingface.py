@@ -63,6 +63,11 @@ def _settings(marian: MarianMTModel) -> TransformerModel:
             f"activation_function = {config.activation_function}: not among those that are read; "
             f"known: {', '.join(_ACTIVATIONS)}"
         )
+    if not config.tie_word_embeddings:
+        raise ModelError(
+            "tie_word_embeddings = False: the output layer has a matrix of its own; "
+            "only models whose output is their target embedding are read"
+        )
     values = {
         "kind": "transformer",
         "width": config.d_model,

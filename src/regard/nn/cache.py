@@ -35,7 +35,8 @@ class Cache:
         """The cache with the keys and values (B, H, T, K) of the next T positions."""
         if self.room is None:  # a whole sequence at once (training): nothing to copy
             return Cache(keys.shape[2], _Room(keys, values, keys.shape[2]), self.least)
-        if keys.requires_grad:  # somebody differentiates through the steps: writing in place would spoil that
+        if any(part.requires_grad for part in (keys, values, *self.view())):
+            # Somebody differentiates through the steps: writing in place would spoil that.
             joined = (torch.cat((old, new), 2) for old, new in zip(self.view(), (keys, values), strict=True))
             return Cache(0, None, self.least).append(*joined)
         end = self.length + keys.shape[2]

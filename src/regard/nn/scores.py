@@ -58,10 +58,15 @@ class CosineScore(InnerScore):
         self.sharpness = nn.Parameter(torch.full((heads, 1, 1), width**0.5))
 
     def prepare(self, keys: Tensor) -> Tensor:
-        return F.normalize(keys, dim=-1)
+        return _unit(keys)
 
     def queries(self, query: Tensor) -> Tensor:
-        return self.sharpness * F.normalize(query, dim=-1)
+        return self.sharpness * _unit(query)
+
+
+def _unit(x: Tensor) -> Tensor:
+    """``x / |x|``. Zero stays zero, in float16 too: there torch's own 1e-12 rounds to nothing and 0 / 0 is NaN."""
+    return F.normalize(x, dim=-1, eps=max(1e-12, torch.finfo(x.dtype).tiny))
 
 
 class AdditiveScore(nn.Module):
