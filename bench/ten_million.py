@@ -47,9 +47,7 @@ def memory() -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10_000_000)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=1)
@@ -78,11 +76,7 @@ def main() -> None:
     lap("read")
     tokens = {name: column.numbers for name, column in shards.manifest.columns.items()}
     padding = [round(share, 4) for share in plan.padding]
-    print(
-        json.dumps(
-            {"rows": rows, "tokens": tokens, "padding": padding, "seconds": times, "MiB": memory()}, indent=2
-        )
-    )
+    print(json.dumps({"rows": rows, "tokens": tokens, "padding": padding, "seconds": times, "MiB": memory()}, indent=2))
 
 
 if __name__ == "__main__":

@@ -220,9 +220,7 @@ SENTENCES: list[tuple[Build, str, str, str]] = [
         "मैंने एक नया सफ़ेद घर ख़रीदा",
     ),
     (
-        lambda: told(
-            doing(np("merchant"), "give", np("ring", "beautiful", determiner="a")), recipient=np("princess")
-        ),
+        lambda: told(doing(np("merchant"), "give", np("ring", "beautiful", determiner="a")), recipient=np("princess")),
         "the merchant gave a beautiful ring to the princess",
         "le marchand a donné une belle bague à la princesse",
         "व्यापारी ने राजकुमारी को एक सुंदर अँगूठी दी",
@@ -244,9 +242,7 @@ SENTENCES: list[tuple[Build, str, str, str]] = [
         "बच्चे अक्सर यह चाबी ढूँढते हैं",
     ),
     (
-        lambda: told(
-            doing(Pair(np("girl"), np("queen")), "come"), time=LEXICON.adverb("yesterday"), time_first=True
-        ),
+        lambda: told(doing(Pair(np("girl"), np("queen")), "come"), time=LEXICON.adverb("yesterday"), time_first=True),
         "yesterday the girl and the queen came",
         "hier la fille et la reine sont venues",
         "कल लड़की और रानी आईं",
@@ -284,12 +280,8 @@ def hospital() -> tuple[Adjunct, ...]:
     return (Adjunct(LEXICON.preposition("in"), place),)
 
 
-@pytest.mark.parametrize(
-    ("build", "english", "french", "hindi"), SENTENCES, ids=[row[1] for row in SENTENCES]
-)
-def test_a_sentence_comes_out_as_a_native_would_type_it(
-    build: Build, english: str, french: str, hindi: str
-) -> None:
+@pytest.mark.parametrize(("build", "english", "french", "hindi"), SENTENCES, ids=[row[1] for row in SENTENCES])
+def test_a_sentence_comes_out_as_a_native_would_type_it(build: Build, english: str, french: str, hindi: str) -> None:
     assert say(build, "fr").source == english
     assert say(build, "fr").target == french
     assert say(build, "hi").target == normalize("NFC", hindi)

@@ -57,9 +57,7 @@ def test_no_french_elision_is_forgotten(sentence: Sentence) -> None:
         if word in {"le", "la", "de", "que", "je", "ne", "ce", "ma"}:
             assert following[0] not in "aeiouyàâéèêîôûœ"
         assert (word, following) not in {("de", "le"), ("de", "les"), ("à", "le"), ("à", "les")}
-    assert not any(
-        word.startswith(ELIDED) and word.partition("'")[2][0] in "bcdfgjklmnpqrstv" for word in words
-    )
+    assert not any(word.startswith(ELIDED) and word.partition("'")[2][0] in "bcdfgjklmnpqrstv" for word in words)
 
 
 @settings(max_examples=100, deadline=None)
@@ -88,9 +86,7 @@ def test_tags_and_text_are_what_they_claim(sentence: Sentence) -> None:
     st.sampled_from(LANGUAGES),
     st.integers(0, 2**20),
 )
-def test_length_and_split_are_as_asked(
-    size: int, more: int, split: Split, language: Language, seed: int
-) -> None:
+def test_length_and_split_are_as_asked(size: int, more: int, split: Split, language: Language, seed: int) -> None:
     longest = min(size + more, LONGEST)
     asked = generate(language, count=2, split=split, seed=seed, minimum_words=size, maximum_words=longest)
     for sentence in asked:

@@ -24,9 +24,7 @@ def ragged(lengths: np.ndarray) -> Ragged:
 
 @settings(deadline=None)
 @given(LENGTHS, st.integers(1, 60), st.integers(0, 5), st.integers(1, 8), st.booleans())
-def test_a_plan_has_every_row_that_fits_once(
-    rows, budget: int, seed: int, size: int, with_menu: bool
-) -> None:
+def test_a_plan_has_every_row_that_fits_once(rows, budget: int, seed: int, size: int, with_menu: bool) -> None:
     source, target = sides(rows)
     fits = (np.maximum(source, target) <= budget) & (source > 0)
     menu: tuple[Shape, ...] = ()
@@ -53,9 +51,7 @@ def test_processes_share_every_batch(rows, world: int, epoch: int) -> None:
     source, target = sides(rows)
     examples = Examples({"source": ragged(source + 1), "target": ragged(target)})
     alone = list(Batches(examples, budget=64).epoch(epoch))
-    shares = [
-        list(Batches(examples, budget=64, rank=rank, world=world).epoch(epoch)) for rank in range(world)
-    ]
+    shares = [list(Batches(examples, budget=64, rank=rank, world=world).epoch(epoch)) for rank in range(world)]
     for whole, *parts in zip(alone, *shares, strict=True):
         found = np.concatenate([part.rows for part in parts])
         assert sorted(found[found >= 0]) == sorted(whole.rows)
@@ -65,9 +61,7 @@ def test_processes_share_every_batch(rows, world: int, epoch: int) -> None:
             assert ((part.target_out == END).sum(axis=1) == real).all()
             assert (part.source[:, 0] != PAD).all()
             ends = part.target_out == END
-            assert np.array_equal(
-                np.where(ends, PAD, part.target_out)[real][:, :-1], part.target_in[real][:, 1:]
-            )
+            assert np.array_equal(np.where(ends, PAD, part.target_out)[real][:, :-1], part.target_in[real][:, 1:])
 
 
 @settings(deadline=None)

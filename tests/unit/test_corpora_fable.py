@@ -237,9 +237,7 @@ def test_what_cannot_be_meant_is_refused_in_one_line(arguments: dict[str, object
 def test_more_sentences_than_there_are_is_refused() -> None:
     most = capacity(5) // 20
     generate("fr", count=most, split="valid", maximum_words=5)
-    with pytest.raises(
-        RegardError, match=r"^count = .* different sentences of 5 words in valid; fewer, or a larger"
-    ):
+    with pytest.raises(RegardError, match=r"^count = .* different sentences of 5 words in valid; fewer, or a larger"):
         generate("fr", count=most + 1, split="valid", maximum_words=5)
 
 

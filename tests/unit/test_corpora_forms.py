@@ -86,9 +86,7 @@ def test_irregular_english_plurals_come_from_the_table(noun: str, forms: tuple[s
         ("clock", "horloge", "horloges", True),
     ],
 )
-def test_french_nouns_have_their_gender_and_plural(
-    noun: str, singular: str, plural: str, feminine: bool
-) -> None:
+def test_french_nouns_have_their_gender_and_plural(noun: str, singular: str, plural: str, feminine: bool) -> None:
     entry = LEXICON.noun(noun)
     assert (entry.french, entry.feminine_french) == ((singular, plural), feminine)
 
@@ -149,9 +147,7 @@ def test_french_adjectives_agree(adjective: str, forms: tuple[str, str, str, str
         ("paint", ("peins", "peint", "peignent"), "peindra", "peint"),
     ],
 )
-def test_french_verbs_conjugate(
-    verb: str, present: tuple[str, str, str], future: str, participle: str
-) -> None:
+def test_french_verbs_conjugate(verb: str, present: tuple[str, str, str], future: str, participle: str) -> None:
     forms = LEXICON.verb(verb).french
     assert (forms.present, forms.future[1], forms.participle[0]) == (present, future, participle)
 

@@ -133,14 +133,10 @@ def test_reading_begins_at_the_beginning(examples: Examples) -> None:
 
 @pytest.mark.parametrize("world", [2, 3, 5])
 @pytest.mark.parametrize("with_menu", [False, True])
-def test_the_shares_of_all_processes_make_the_same_batch(
-    examples: Examples, world: int, with_menu: bool
-) -> None:
+def test_the_shares_of_all_processes_make_the_same_batch(examples: Examples, world: int, with_menu: bool) -> None:
     menu = menu_for(examples, budget=128, size=5) if with_menu else ()
     alone = Batches(examples, budget=128, menu=menu).epoch(0)
-    shares = [
-        Batches(examples, budget=128, menu=menu, rank=rank, world=world).epoch(0) for rank in range(world)
-    ]
+    shares = [Batches(examples, budget=128, menu=menu, rank=rank, world=world).epoch(0) for rank in range(world)]
     for whole, *parts in zip(alone, *shares, strict=True):
         assert len({part.source.shape for part in parts}) == 1
         assert all(part.source.shape[1] == whole.source.shape[1] for part in parts)
@@ -189,10 +185,7 @@ def test_the_menu_is_the_best_there_is() -> None:
     menu = choose_menu(source, target, budget=64, size=2)
 
     def cost(cuts: list[tuple[int, int]]) -> float:
-        fits = [
-            [s + t if a <= s and b <= t else np.inf for s, t in cuts]
-            for a, b in zip(source, target, strict=True)
-        ]
+        fits = [[s + t if a <= s and b <= t else np.inf for s, t in cuts] for a, b in zip(source, target, strict=True)]
         return sum(min(row) for row in fits)
 
     top = (int(source.max()), int(target.max()))
@@ -237,9 +230,7 @@ def test_a_million_rows_are_planned_quickly_and_exactly_once() -> None:
 
 
 def test_nothing_to_read_is_refused(examples: Examples) -> None:
-    with pytest.raises(
-        DataError, match="corpus = 211 rows: none can be used; 211 too long, 0 with an empty source"
-    ):
+    with pytest.raises(DataError, match="corpus = 211 rows: none can be used; 211 too long, 0 with an empty source"):
         next(Batches(examples, budget=1).epoch(0))
 
 
@@ -252,7 +243,5 @@ def test_impossible_wishes_are_refused(examples: Examples) -> None:
         plan(None, None, budget=10)
     with pytest.raises(SettingsError, match="menu = 0 shapes for 1 rows: nothing to choose"):
         choose_menu(np.ones(1, int), np.ones(1, int), budget=9, size=0)
-    with pytest.raises(
-        SettingsError, match="budget = 9: a row has 10 tokens; raise the budget or limit the length"
-    ):
+    with pytest.raises(SettingsError, match="budget = 9: a row has 10 tokens; raise the budget or limit the length"):
         choose_menu(np.full(1, 10), np.ones(1, int), budget=9)

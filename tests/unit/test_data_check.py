@@ -78,9 +78,7 @@ def test_test_sentences_in_the_training_set_are_found(tmp_path) -> None:
 def test_files_of_different_length_are_reported_not_raised(tmp_path) -> None:
     corpus = write(tmp_path, GOOD)
     path = Path(corpus.paths[0])
-    path.write_text(
-        "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-2]), encoding="utf-8"
-    )
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-2]), encoding="utf-8")
     report = check(corpus)
     assert report.pairs == 38
     assert "38 lines but" in found(report)["mismatch"].examples[0].note
@@ -215,9 +213,7 @@ def test_a_split_is_whole_seeded_and_disjoint_by_source(tmp_path) -> None:
     def parts(seed: int) -> dict[str, list[Pair]]:
         folder = tmp_path / f"split{seed}"
         report = split(corpus, folder, valid=41, test=20, seed=seed)
-        sets = {
-            n: Corpus((str(folder / f"{n}.de"), str(folder / f"{n}.en"))) for n in ("test", "valid", "train")
-        }
+        sets = {n: Corpus((str(folder / f"{n}.de"), str(folder / f"{n}.en"))) for n in ("test", "valid", "train")}
         read = {name: list(read_pairs(part)) for name, part in sets.items()}
         assert {name: len(part) for name, part in read.items()} == {
             "test": report.test,

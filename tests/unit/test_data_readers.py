@@ -76,9 +76,7 @@ def test_csv_may_quote_and_span_lines(tmp_path) -> None:
 
 
 def test_jsonl_reads_names_numbers_and_nested_fields(tmp_path) -> None:
-    records = [
-        {"source": source, "target": target, "pair": {"de": source, "en": target}} for source, target in ROWS
-    ]
+    records = [{"source": source, "target": target, "pair": {"de": source, "en": target}} for source, target in ROWS]
     path = write(tmp_path / "a.jsonl", "\n".join(json.dumps(record) for record in records) + "\n\n")
     for columns in ((), ("source", "target"), ("1", "2"), ("pair.de", "pair.en")):
         assert list(read_pairs(Corpus((path,), columns))) == PAIRS
@@ -222,9 +220,7 @@ def test_a_column_that_is_not_there_is_refused_with_its_neighbour(tmp_path) -> N
     with pytest.raises(DataError, match="column = englisch: not in the header; did you mean 'english'"):
         list(read_pairs(Corpus((table,), ("german", "englisch"))))
     records = write(tmp_path / "a.jsonl", '{"source": "x", "targt": "y"}\n[1]\n')
-    with pytest.raises(
-        DataError, match="line 1: column = target: no text under that name; did you mean 'targt'"
-    ):
+    with pytest.raises(DataError, match="line 1: column = target: no text under that name; did you mean 'targt'"):
         list(read_pairs(Corpus((records,))))
     problems: list[Problem] = []
     assert list(read_pairs(Corpus((records,)), problems.append)) == []
@@ -258,9 +254,7 @@ def test_an_empty_table_has_no_rows(tmp_path) -> None:
 
 def test_files_and_columns_must_fit_the_task(tmp_path) -> None:
     plain = write(tmp_path / "a.de", "x\n")
-    with pytest.raises(
-        SettingsError, match="plain text has one column; give a file each for source and target"
-    ):
+    with pytest.raises(SettingsError, match="plain text has one column; give a file each for source and target"):
         read_pairs(Corpus((plain,)))
     with pytest.raises(SettingsError, match="give one file, or one each for text"):
         read_texts(Corpus((plain, plain)))
@@ -311,9 +305,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         ("hf://owner/corpus/test", ("owner/corpus", None, "test", True)),
     ],
 )
-def test_hub_names_are_taken_apart(
-    name: str, call: tuple[object, ...], hub: list[tuple[object, ...]]
-) -> None:
+def test_hub_names_are_taken_apart(name: str, call: tuple[object, ...], hub: list[tuple[object, ...]]) -> None:
     columns = ("translation.de", "translation.en")
     assert list(read_pairs(Corpus((name,), columns))) == PAIRS
     assert hub == [call]
@@ -322,9 +314,7 @@ def test_hub_names_are_taken_apart(
 def test_the_hub_is_not_asked_when_it_must_not_be(hub, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ResourceError, match="hf://missing: cannot be loaded; the hub says: no such dataset"):
         read_pairs(Corpus(("hf://missing",)))
-    with pytest.raises(
-        SettingsError, match="name = hf://: not understood; write hf://owner/name:config/split"
-    ):
+    with pytest.raises(SettingsError, match="name = hf://: not understood; write hf://owner/name:config/split"):
         read_pairs(Corpus(("hf://",)))
     monkeypatch.setenv("REGARD_OFFLINE", "1")
     hub.clear()

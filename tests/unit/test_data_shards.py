@@ -113,9 +113,7 @@ def test_an_empty_corpus_is_an_empty_folder_of_shards(pairs: PairEncoder, tmp_pa
     assert shards.manifest.columns["source"].unknown_share == 0
 
 
-def test_damage_is_refused_by_file_and_mended_by_preparing(
-    corpus: Corpus, pairs: PairEncoder, tmp_path
-) -> None:
+def test_damage_is_refused_by_file_and_mended_by_preparing(corpus: Corpus, pairs: PairEncoder, tmp_path) -> None:
     folder = tmp_path / "shards"
     prepare_corpus(corpus, pairs, folder)
     path = folder / "source.numbers"
@@ -158,9 +156,7 @@ def test_released_memory_can_be_read_again(corpus: Corpus, pairs: PairEncoder, t
 
 def test_a_missing_corpus_is_refused_by_name(pairs: PairEncoder, tmp_path) -> None:
     with pytest.raises(DataError, match=r"nowhere\.de: cannot be read"):
-        prepare_corpus(
-            Corpus((str(tmp_path / "nowhere.de"), str(tmp_path / "nowhere.en"))), pairs, tmp_path / "x"
-        )
+        prepare_corpus(Corpus((str(tmp_path / "nowhere.de"), str(tmp_path / "nowhere.en"))), pairs, tmp_path / "x")
 
 
 def test_language_modelling_has_targets_alone() -> None:
@@ -186,9 +182,7 @@ def test_a_tag_belongs_to_the_first_piece_of_its_word() -> None:
 
 def test_labels_and_tags_that_do_not_fit_are_refused_with_their_line() -> None:
     labels = Vocabulary(("bad", "good"))
-    with pytest.raises(
-        DataError, match="line 2: label = 'god': not one of the labels learnt; did you mean 'good'"
-    ):
+    with pytest.raises(DataError, match="line 2: label = 'god': not one of the labels learnt; did you mean 'good'"):
         encode_examples([("x", "good"), ("x", "god")], LabelEncoder(ByteTokenizer(), labels))
     with pytest.raises(DataError, match="line 7: 2 words but 1 tags; every word needs one tag"):
         encode_rows(TagEncoder(ByteTokenizer(), labels), [(7, ("a b", "good"))])

@@ -63,9 +63,7 @@ class Pools:
         }
         self.tool_preposition = places["with"][0]
         self.company = (places["with"], places["without"])
-        self.locations = tuple(
-            places[name] for name in ("in", "in", "on", "under", "near", "behind", "beside")
-        )
+        self.locations = tuple(places[name] for name in ("in", "in", "on", "under", "near", "behind", "beside"))
         self.surroundings = tuple(places[name] for name in ("near", "behind", "beside"))
         self.directions = (places["toward"],)
         self.events = tuple(places[name] for name in ("during", "after", "before"))
@@ -78,9 +76,7 @@ class Pools:
         self.place_adverbs = tuple(kinds["place"])
         self.degrees = tuple(kinds["degree"])
         self.denied_degrees = tuple(adverb for adverb in self.degrees if adverb.english != "rather")
-        self.times: dict[Tense, tuple[Adverb, ...]] = {
-            tense: in_tense(kinds["time"], tense) for tense in TENSES
-        }
+        self.times: dict[Tense, tuple[Adverb, ...]] = {tense: in_tense(kinds["time"], tense) for tense in TENSES}
         self.frequencies: dict[Tense, tuple[Adverb, ...]] = {
             tense: in_tense(kinds["frequency"], tense) for tense in TENSES
         }

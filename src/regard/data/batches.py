@@ -75,9 +75,7 @@ class Batches:
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.world:
-            raise SettingsError(
-                f"rank = {self.rank}: must be from 0 to {self.world - 1} of {self.world} processes"
-            )
+            raise SettingsError(f"rank = {self.rank}: must be from 0 to {self.world - 1} of {self.world} processes")
         if self.budget < 1:
             raise SettingsError(f"budget = {self.budget}: a batch needs tokens; a few thousand is usual")
 

@@ -104,9 +104,7 @@ def both_sides(source: Lengths | None, target: Lengths | None) -> tuple[Lengths,
 Cut = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
-def _cut_by_length(
-    rows: NDArray[np.int64], source: Lengths, target: Lengths, budget: int, first: float
-) -> Cut:
+def _cut_by_length(rows: NDArray[np.int64], source: Lengths, target: Lengths, budget: int, first: float) -> Cut:
     """Sort by length and cut, in the way that pads least.
 
     A large corpus has many rows of each source length, and sorting them by target length makes both sides

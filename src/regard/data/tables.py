@@ -85,9 +85,7 @@ def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
         try:
             record = json.loads(line)
             if "\\u" in line:
-                json.dumps(
-                    record, ensure_ascii=False
-                ).encode()  # half a surrogate pair cannot be written again
+                json.dumps(record, ensure_ascii=False).encode()  # half a surrogate pair cannot be written again
             yield number, record
         except (ValueError, RecursionError) as problem:
             complain(Problem("format", path, number, f"{path} line {number}: not JSON ({problem})"))
