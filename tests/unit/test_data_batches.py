@@ -49,7 +49,7 @@ def test_a_batch_begins_and_ends_its_targets() -> None:
     batch = collate(examples, np.array([0, 1]), Shape(3, 4, 5))
     a, b, c, x, y, z = BYTES.encode("abcxyz")
     assert batch.rows.tolist() == [0, 1, -1]
-    assert batch.source.tolist() == [[a, b, PAD, PAD], [c, PAD, PAD, PAD], [END, PAD, PAD, PAD]]
+    assert batch.source.tolist() == [[a, b, END, PAD], [c, END, PAD, PAD], [END, PAD, PAD, PAD]]
     assert batch.target_in.tolist() == [[START, x, y, z, PAD], [START, *[PAD] * 4], [START, *[PAD] * 4]]
     assert batch.target_out.tolist() == [[x, y, z, END, PAD], [END, *[PAD] * 4], [PAD] * 5]
     assert batch.labels.shape == (3, 0)

@@ -20,7 +20,7 @@ from regard.data import (
 from regard.data.encoding import encode_rows, number_type
 from regard.data.shards import fingerprint
 from regard.errors import DataError
-from regard.text import UNK, ByteTokenizer, Tokenizers, Vocabulary, learn
+from regard.text import END, UNK, ByteTokenizer, Tokenizers, Vocabulary, learn
 
 TEXTS = [("ein Bär", "a bear"), ("", "nothing"), ("der alte Bär frisst Honig", "the old bear eats honey")]
 
@@ -43,12 +43,12 @@ def numbers(shards, name: str) -> list[list[int]]:
     return [column[row].tolist() for row in range(len(column))]
 
 
-def test_shards_hold_the_bare_ids_of_every_row(corpus: Corpus, pairs: PairEncoder, tmp_path) -> None:
+def test_shards_hold_the_ids_of_every_row_and_a_source_ends(corpus: Corpus, pairs: PairEncoder, tmp_path) -> None:
     shards = prepare_corpus(corpus, pairs, tmp_path / "shards")
     assert len(shards) == 3
-    assert numbers(shards, "source") == [pairs.tokenizers.source.encode(source) for source, _ in TEXTS]
+    assert numbers(shards, "source") == [[*pairs.tokenizers.source.encode(source), END] for source, _ in TEXTS]
     assert numbers(shards, "target") == [pairs.tokenizers.target.encode(target) for _, target in TEXTS]
-    assert shards.columns["source"].lengths().tolist() == [2, 0, 5]
+    assert shards.columns["source"].lengths().tolist() == [3, 1, 6]
     assert shards.columns["source"].numbers.dtype == np.uint16
 
 
@@ -56,7 +56,7 @@ def test_the_manifest_says_what_preflight_needs(pairs: PairEncoder, tmp_path) ->
     rows = [(1, ("ein Zebra", "a bear")), (2, ("Bär", "zebra zebra"))]
     shards = prepare(rows, pairs, tmp_path / "shards")
     source, target = shards.manifest.columns["source"], shards.manifest.columns["target"]
-    assert (shards.manifest.rows, source.numbers, source.longest, source.unknown) == (2, 3, 2, 1)
+    assert (shards.manifest.rows, source.numbers, source.longest, source.unknown) == (2, 5, 3, 1)
     assert target.unknown_share == 0.5
     assert shards.columns["target"][1].tolist() == [UNK, UNK]
 
@@ -69,7 +69,7 @@ def test_an_unchanged_corpus_is_not_encoded_again(corpus: Corpus, pairs: PairEnc
     Path(corpus.paths[0]).write_text("andere\nZeilen\nhier\n", encoding="utf-8")
     shards = prepare_corpus(corpus, pairs, tmp_path / "shards", progress=lambda *step: done.append(step))
     assert done == [(3, None)] * 2
-    assert numbers(shards, "source") == [[UNK], [UNK], [UNK]]
+    assert numbers(shards, "source") == [[UNK, END]] * 3
 
 
 def test_the_fingerprint_follows_text_tokenizer_columns_and_task(corpus: Corpus, pairs: PairEncoder) -> None:
@@ -123,7 +123,7 @@ def test_damage_is_refused_by_file_and_mended_by_preparing(corpus: Corpus, pairs
         open_shards(folder)
     assert len(open_shards(folder, verify=False)) == 3
     path.write_bytes(whole[:-2])
-    with pytest.raises(DataError, match=r"source\.numbers: 12 bytes: should be 14"):
+    with pytest.raises(DataError, match=r"source\.numbers: 18 bytes: should be 20"):
         open_shards(folder, verify=False)
     path.unlink()
     with pytest.raises(DataError, match=r"source\.numbers: 0 bytes"):

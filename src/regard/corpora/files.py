@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
 
 from regard.corpora.fable import SHORTEST, Split, generate
 from regard.corpora.sentence import Language, Links, Sentence
 from regard.errors import DataError
+from regard.files import new_folder
 
 
 def write(
@@ -45,23 +43,10 @@ def write(
         )
         for split, count in counts.items()
     }
-    with beside(folder) as temporary:
+    with new_folder(folder) as temporary:
         for split, stream in sentences.items():
             write_split(temporary, split, language, stream)
     return folder
-
-
-@contextmanager
-def beside(folder: Path) -> Iterator[Path]:
-    """A temporary folder that becomes `folder` if all goes well and vanishes if not."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        temporary.replace(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_split(folder: Path, split: str, language: Language, sentences: Iterator[Sentence]) -> None:
@@ -74,9 +59,6 @@ def write_split(folder: Path, split: str, language: Language, sentences: Iterato
         for sentence in sentences:
             for suffix, line in lines(sentence, language).items():
                 handles[suffix].write(line + "\n")
-        for handle in handles.values():
-            handle.flush()
-            os.fsync(handle.fileno())
 
 
 def lines(sentence: Sentence, language: Language) -> Mapping[str, str]:

@@ -99,7 +99,7 @@ class SubwordTokenizer(Tokenizer):
         return words
 
     def files(self) -> dict[str, bytes]:
-        return describe(self.kind, sampling=self.sampling) | {MODEL: self.model}
+        return describe(self.kind, {"sampling": self.sampling}) | {MODEL: self.model}
 
     @cached_property
     def _processor(self) -> sentencepiece.SentencePieceProcessor:

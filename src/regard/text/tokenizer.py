@@ -6,9 +6,10 @@ import hashlib
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 from regard.files import new_folder
@@ -80,7 +81,7 @@ class Tokenizer(Protocol):
                 (beside / name).write_bytes(data)
 
 
-def describe(kind: Kind, **details: float) -> dict[str, bytes]:
+def describe(kind: Kind, details: Mapping[str, float] = MappingProxyType({})) -> dict[str, bytes]:
     """The small JSON file that says which tokenizer a folder holds."""
     return {DESCRIPTION: (json.dumps({"kind": kind, **details}, indent=2) + "\n").encode()}
 
