@@ -38,6 +38,7 @@ DOORS: dict[str, set[str]] = {
     "train": {"data", "errors", "files", "settings", "tasks"},
     "training": {"build", "data", "errors", "run", "settings", "tasks", "text", "train"},
     "loading": {"build", "decode", "errors", "run", "text", "train"},
+    "__main__": {"cli"},
     "cli": {"corpora", "data", "decode", "errors", "loading", "measure", "settings", "text", "train", "training"},
 }
 WITHOUT_TORCH = (

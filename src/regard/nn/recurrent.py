@@ -124,7 +124,8 @@ class Layer(nn.Module):
     ) -> tuple[Tensor, CellState]:
         """``x`` (B, T, D) → outputs (B, T, width), zero on padding, and the state after each last token."""
         state = state or self.cell.zero_state(len(x), self.width, x)
-        if observer.active:
+        capturing = mask is not None and x.is_cuda and torch.cuda.is_current_stream_capturing()
+        if observer.active or capturing:  # a captured graph cannot ask how long the rows are; the loop need not
             return self._written_out(x, state, mask, observer)
         return self._fused(x, state, mask)
 

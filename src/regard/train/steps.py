@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from regard.errors import DataError, ResourceError
+from regard.errors import ResourceError
 from regard.tasks.task import Task, Tensors
 from regard.train.averaging import MovingAverage
 from regard.train.optimizer import set_rate
@@ -139,9 +139,9 @@ class GraphStep:
         for kept, column in zip(captured.batch.columns(), batch.columns(), strict=True):
             kept.copy_(column, non_blocking=True)
         captured.graph.replay()
-        return Taken(captured.taken.loss, captured.taken.norm)
+        return Taken(torch.clone(captured.loss), torch.clone(captured.norm))  # the next replay writes over them
 
-    def _update(self, batch: Tensors) -> Taken:
+    def _update(self, batch: Tensors) -> tuple[Tensor, Tensor]:
         """Everything on the device; a gradient that is not finite changes nothing."""
         recipe = self.recipe
         recipe.optimizer.zero_grad(set_to_none=False)
@@ -155,28 +155,29 @@ class GraphStep:
         recipe.optimizer.step()
         if recipe.average is not None:
             recipe.average.update(self.share)
-        return Taken(loss.detach(), norm)
+        return loss.detach(), norm
 
     def _warm(self, batch: Tensors) -> Taken:
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
-            taken = self._update(batch)
+            loss, norm = self._update(batch)
         torch.cuda.current_stream().wait_stream(self.stream)
-        return taken
+        return Taken(loss, norm)
 
     def _capture(self, batch: Tensors) -> _Captured:
         kept = Tensors(*(column.clone() for column in batch.columns()))
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
-            taken = self._update(kept)
-        return _Captured(graph, kept, taken)
+            loss, norm = self._update(kept)
+        return _Captured(graph, kept, loss, norm)
 
 
 @dataclass(frozen=True)
 class _Captured:
     graph: torch.cuda.CUDAGraph
     batch: Tensors
-    taken: Taken
+    loss: Tensor
+    norm: Tensor
 
 
 def _clip(parameters: list[nn.Parameter], largest: float) -> Tensor:
@@ -186,9 +187,3 @@ def _clip(parameters: list[nn.Parameter], largest: float) -> Tensor:
     if largest:
         torch._foreach_mul_(gradients, torch.clamp(largest / (norm + 1e-6), max=1.0))
     return norm
-
-
-def refuse_nonfinite(loss: float, where: str) -> None:
-    raise DataError(
-        f"loss = {loss}: not finite in {where}; lower train.rate, look at the batch, or set train.skip_nonfinite = true"
-    )

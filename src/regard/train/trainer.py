@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import resource
 import sys
@@ -15,7 +16,7 @@ import torch
 
 from regard.data.batches import Batch, Batches, Position, menu_for
 from regard.data.menu import Shape
-from regard.errors import SettingsError
+from regard.errors import DataError, SettingsError
 from regard.settings import LastAverage, MovingAverage, TrainSettings
 from regard.tasks.task import Scores, Task, Tensors
 from regard.train import averaging, checkpoint
@@ -24,7 +25,7 @@ from regard.train.log import Listener, Moment, Validation
 from regard.train.optimizer import make_optimizer
 from regard.train.schedule import Schedule
 from regard.train.signals import interruptible
-from regard.train.steps import EagerStep, GraphStep, Recipe, Step, Taken, refuse_nonfinite
+from regard.train.steps import EagerStep, GraphStep, Recipe, Step, Taken
 from regard.train.workers import ALONE, Workers
 
 LOG_EVERY = 1.0  # seconds
@@ -96,16 +97,15 @@ class Trainer:
             pace = _Pace(self.progress)
             for group in self._groups():
                 self._take(step, group, pace)
-                if pace.due():
-                    self.listener.moment(pace.moment(self._rate(), self._share_done(), self.device))
                 reason = self._agree(self._reason(asked=interruption.asked))
-                if reason == "interrupted":
-                    self._save()
-                    return Outcome(self.progress, reason)
-                if reason or self.progress.step % self.settings.validate_every == 0:
+                validates = self.progress.step % self.settings.validate_every == 0
+                if pace.due() or reason or validates:
+                    self._report(pace)
+                if reason != "interrupted" and (reason or validates):
                     self._validate(pace)
-                    self._save()
                     reason = reason or self._agree("patience" if self._has_lost_patience() else "")
+                if reason or validates:
+                    self._save()
                 if reason:
                     return Outcome(self.progress, reason)
         raise AssertionError("batches do not end")
@@ -118,8 +118,6 @@ class Trainer:
         number = self.progress.step + 1
         ready = [Tensors.of(batch, self.device) for batch in group.batches]
         taken = step(ready, count, self.schedule(number, self._share_done()), number)
-        if taken.skipped:
-            self._complain(taken, group)
         self.progress = replace(
             self.progress,
             step=number,
@@ -128,13 +126,25 @@ class Trainer:
             tokens=self.progress.tokens + int(count),
             seconds=pace.seconds(),
         )
-        pace.add(taken, here, self.progress)
+        pace.add(taken, group, here)
+        if taken.skipped:
+            self._report(pace)
 
-    def _complain(self, taken: Taken, group: _Group) -> None:
-        where = f"epoch {group.first.epoch}, batch {group.first.batch} (rows {_some(group.batches[0])})"
-        if not self.settings.skip_nonfinite:
-            refuse_nonfinite(float(taken.loss), where)
-        self.listener.tell(f"loss = {float(taken.loss)}: not finite in {where}; left out")
+    def _report(self, pace: _Pace) -> None:
+        """Say how it goes. Here alone the losses are waited for, and found out if they are not finite.
+
+        A step whose gradient is not finite has changed nothing, so that it is not too late.
+        """
+        for taken, group in pace.pending:
+            loss, norm = float(taken.loss), float(taken.norm)
+            if math.isfinite(loss) and math.isfinite(norm):
+                continue
+            where = f"epoch {group.first.epoch}, batch {group.first.batch} (rows {_some(group.batches[0])})"
+            line = f"loss = {loss}, gradient = {norm}: not finite in {where}"
+            if not self.settings.skip_nonfinite:
+                raise DataError(f"{line}; lower train.rate, look at the rows, or set train.skip_nonfinite = true")
+            self.listener.tell(f"{line}; left out")
+        self.listener.moment(pace.moment(self.progress, self._rate(), self._share_done(), self.device))
 
     def _reason(self, *, asked: bool) -> str:
         if asked:
@@ -163,7 +173,7 @@ class Trainer:
     def _batches(self, longest: int) -> Batches:
         settings, examples = self.settings, self.task.train_examples
         menu: tuple[Shape, ...] = ()
-        if self.kind == "graph":
+        if self.device.type == "cuda":  # few shapes: each can be captured, and memory is not cut into odd pieces
             menu = menu_for(examples, budget=settings.batch, size=settings.shapes, longest=longest)
         workers = self.workers
         return Batches(
@@ -290,9 +300,8 @@ class _Pace:
         self._before = progress.seconds
         self._began = self._last = time.monotonic()
         self._paused = 0.0
-        self._pending: list[Taken] = []
         self._tokens = 0.0
-        self._progress = progress
+        self.pending: list[tuple[Taken, _Group]] = []
 
     def seconds(self) -> float:
         return self._before + time.monotonic() - self._began - self._paused
@@ -303,24 +312,22 @@ class _Pace:
     def resume(self) -> None:
         self._paused += time.monotonic() - self._stopped
         self._last = time.monotonic()
-        self._pending, self._tokens = [], 0.0
 
-    def add(self, taken: Taken, tokens: float, progress: Progress) -> None:
-        self._pending.append(taken)
+    def add(self, taken: Taken, group: _Group, tokens: float) -> None:
+        self.pending.append((taken, group))
         self._tokens += tokens
-        self._progress = progress
 
     def due(self) -> bool:
         return time.monotonic() - self._last >= LOG_EVERY
 
-    def moment(self, rate: float, share: float, device: torch.device) -> Moment:
-        """What happened since the last one; here alone the losses are waited for."""
-        losses = [float(taken.loss) for taken in self._pending if not taken.skipped]
-        norm = float(self._pending[-1].norm)
+    def moment(self, progress: Progress, rate: float, share: float, device: torch.device) -> Moment:
+        """What happened since the last one."""
+        losses = [loss for taken, _ in self.pending if math.isfinite(loss := float(taken.loss))]
+        norm = float(self.pending[-1][0].norm)
         now = time.monotonic()
-        speed, progress = self._tokens / (now - self._last), self._progress
+        speed = self._tokens / (now - self._last)
         loss = sum(losses) / max(1.0, self._tokens)
-        self._last, self._pending, self._tokens = now, [], 0.0
+        self._last, self.pending, self._tokens = now, [], 0.0
         return Moment(
             progress.step,
             progress.epoch,
