@@ -86,7 +86,7 @@ class Author:
     def __init__(self, pools: Pools, draw: Callable[[], float]) -> None:
         self.pools = pools
         self.draw = draw
-        self.used: list[Noun] = []
+        self.used: list[object] = []
 
     def pick(self, items: Sequence[Item]) -> Item:
         return items[int(self.draw() * len(items))]
@@ -95,14 +95,14 @@ class Author:
         """A whole number from 0 to `most`, each as likely."""
         return int(self.draw() * (most + 1))
 
-    def fresh(self, nouns: Sequence[Noun]) -> Noun:
-        """A noun the sentence has not used yet, as far as a few tries find one."""
+    def fresh(self, words: Sequence[Item]) -> Item:
+        """A noun or verb the sentence has not used yet, as far as a few tries find one."""
         for _ in range(4):
-            noun = self.pick(nouns)
-            if noun not in self.used:
+            word = self.pick(words)
+            if word not in self.used:
                 break
-        self.used.append(noun)
-        return noun
+        self.used.append(word)
+        return word
 
     # ── Sentences ──────────────────────────────────────────────────────────────────────────────────
 
@@ -255,7 +255,7 @@ class Author:
 
     def undergoing(self, noun: Noun, size: int, tense: Tense) -> Clause:
         """The inside of *the mouse that the cat ate*."""
-        verb = self.pick(self.pools.undergone[noun])
+        verb = self.fresh(self.pools.undergone[noun])
         spare = size - group_words(verb, tense, "")
         if spare == 1 or self.draw() < 0.2:
             clause = Clause(Pronoun(self.pick(PERSONS[tense][1:])), verb, tense)
@@ -278,9 +278,9 @@ class Author:
         verbal = 1 + (tense == "future" or negation == "not" or question) + bool(negation)
         predicate: Verb | Adjective
         if kind < 0.1 and acts.giving and room >= verbal + 5:
-            predicate = self.pick(acts.giving)
+            predicate = self.fresh(acts.giving)
         elif kind < 0.6 and acts.upon and room >= verbal + 3:
-            predicate = self.pick(acts.upon)
+            predicate = self.fresh(acts.upon)
         elif (
             noun is not None
             and (kind > 0.8 or not acts.alone)
@@ -288,7 +288,7 @@ class Author:
         ):
             predicate = self.pick(self.pools.qualities[noun].all)
         else:
-            predicate = self.pick(acts.alone)
+            predicate = self.fresh(acts.alone)
         if negation == "never" and isinstance(predicate, Verb) and not predicate.takes_manner:
             negation = ""  # it takes no time either, and something must be able to fill a last word
         return Clause(None, predicate, tense, negation, question)
