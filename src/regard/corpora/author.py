@@ -70,7 +70,9 @@ CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
 BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
 
 
-def group_words(predicate: Verb | Adjective, tense: Tense, negation: Negation, *, question: bool = False) -> int:
+def group_words(
+    predicate: Verb | Adjective, tense: Tense, negation: Negation, *, question: bool = False
+) -> int:
     """How many English words the verb takes: ate, will eat, did not eat, looked for; was, will not be."""
     if isinstance(predicate, Adjective):
         return 1 + (tense == "future") + bool(negation)
@@ -84,7 +86,7 @@ class Author:
     def __init__(self, pools: Pools, draw: Callable[[], float]) -> None:
         self.pools = pools
         self.draw = draw
-        self.used: list[Noun] = []
+        self.used: list[object] = []
 
     def pick(self, items: Sequence[Item]) -> Item:
         return items[int(self.draw() * len(items))]
@@ -93,14 +95,14 @@ class Author:
         """A whole number from 0 to `most`, each as likely."""
         return int(self.draw() * (most + 1))
 
-    def fresh(self, nouns: Sequence[Noun]) -> Noun:
-        """A noun the sentence has not used yet, as far as a few tries find one."""
+    def fresh(self, words: Sequence[Item]) -> Item:
+        """A noun or verb the sentence has not used yet, as far as a few tries find one."""
         for _ in range(4):
-            noun = self.pick(nouns)
-            if noun not in self.used:
+            word = self.pick(words)
+            if word not in self.used:
                 break
-        self.used.append(noun)
-        return noun
+        self.used.append(word)
+        return word
 
     # ── Sentences ──────────────────────────────────────────────────────────────────────────────────
 
@@ -253,7 +255,7 @@ class Author:
 
     def undergoing(self, noun: Noun, size: int, tense: Tense) -> Clause:
         """The inside of *the mouse that the cat ate*."""
-        verb = self.pick(self.pools.undergone[noun])
+        verb = self.fresh(self.pools.undergone[noun])
         spare = size - group_words(verb, tense, "")
         if spare == 1 or self.draw() < 0.2:
             clause = Clause(Pronoun(self.pick(PERSONS[tense][1:])), verb, tense)
@@ -265,7 +267,9 @@ class Author:
         self.adverbials(clause, spare - 2 - extra, FREE)
         return clause
 
-    def begin(self, acts: Acts, noun: Noun | None, room: int, tense: Tense, *, question: bool = False) -> Clause:
+    def begin(
+        self, acts: Acts, noun: Noun | None, room: int, tense: Tense, *, question: bool = False
+    ) -> Clause:
         """A predicate that fits into `room` words after its subject; an adjective only if said of a noun."""
         kind, chance = self.draw(), self.draw()
         negation: Negation = "not" if chance < 0.14 else "never" if chance < 0.17 and not question else ""
@@ -274,13 +278,17 @@ class Author:
         verbal = 1 + (tense == "future" or negation == "not" or question) + bool(negation)
         predicate: Verb | Adjective
         if kind < 0.1 and acts.giving and room >= verbal + 5:
-            predicate = self.pick(acts.giving)
+            predicate = self.fresh(acts.giving)
         elif kind < 0.6 and acts.upon and room >= verbal + 3:
-            predicate = self.pick(acts.upon)
-        elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
+            predicate = self.fresh(acts.upon)
+        elif (
+            noun is not None
+            and (kind > 0.8 or not acts.alone)
+            and room >= 2 + (tense == "future") + bool(negation)
+        ):
             predicate = self.pick(self.pools.qualities[noun].all)
         else:
-            predicate = self.pick(acts.alone)
+            predicate = self.fresh(acts.alone)
         if negation == "never" and isinstance(predicate, Verb) and not predicate.takes_manner:
             negation = ""  # it takes no time either, and something must be able to fill a last word
         return Clause(None, predicate, tense, negation, question)

@@ -124,7 +124,7 @@ def person(subject: Subject) -> int:
 def sentiment(text: Text) -> int:
     """How the words weigh in sum: a negation turns its predicate and manner round, not the noun phrases.
 
-    >>> # "the kind king did not help the cruel thief": kind +1, not help -1, cruel -1
+    *the kind king did not help the cruel thief*: kind +1, not help -1, cruel -1.
     """
     return sum(map(clause_sentiment, text.clauses))
 

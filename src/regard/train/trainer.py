@@ -144,7 +144,8 @@ class Trainer:
             if not self.settings.skip_nonfinite:
                 raise DataError(f"{line}; lower train.rate, look at the rows, or set train.skip_nonfinite = true")
             self.listener.tell(f"{line}; left out")
-        self.listener.moment(pace.moment(self.progress, self._rate(), self._share_done(), self.device))
+        if pace.pending:
+            self.listener.moment(pace.moment(self.progress, self._rate(), self._share_done(), self.device))
 
     def _reason(self, *, asked: bool) -> str:
         if asked:

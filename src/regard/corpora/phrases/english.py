@@ -84,7 +84,9 @@ def put_clause(page: Page, clause: Clause, head: NounPhrase | None = None) -> No
     at = clause.at
     if clause.time is not None and clause.time_first:
         at["time"] = page.put(clause.time.english, clause.time.tag)
-    who = person(clause.subject or head or NOBODY)
+    subject = clause.subject or head
+    assert subject is not None, "a clause has a subject or hangs on a head"
+    who = person(subject)
     if clause.question:
         put_auxiliary(page, clause, who)
     if clause.subject is not None:
@@ -94,9 +96,6 @@ def put_clause(page: Page, clause: Clause, head: NounPhrase | None = None) -> No
     else:
         put_verb(page, clause, clause.predicate, who)
     put_rest(page, clause)
-
-
-NOBODY = Pronoun("it")  # a clause always has a subject or a head; this only tells the type checker so
 
 
 def put_auxiliary(page: Page, clause: Clause, who: int) -> None:

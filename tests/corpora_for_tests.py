@@ -1,0 +1,62 @@
+"""A corpus so small that training on it takes a moment, and settings that do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import regard
+from regard.settings import Settings
+from regard.train.log import Moment, Validation
+
+SMALL = (
+    "data.corpus='fable:fr'",
+    "data.pairs=300",
+    "data.words=8",
+    "text.tokenizer=word",
+    "text.joint=false",
+    "train.batch=128",
+    "train.steps=12",
+    "train.validate_every=5",
+    "train.warmup=4",
+)
+SIZES = {
+    "transformer": (
+        "model.width=16",
+        "model.heads=2",
+        "model.hidden=32",
+        "model.encoder_depth=1",
+        "model.decoder_depth=1",
+    ),
+    "recurrent": ("model.width=16", "model.hidden=16"),
+}
+
+
+def settings(preset: str, *overrides: str) -> Settings:
+    kind = "transformer" if preset.startswith("transformer") else "recurrent"
+    return regard.load_settings(preset, *SIZES[kind], *SMALL, *overrides)
+
+
+class Notes:
+    """Keeps all that a training says."""
+
+    def __init__(self) -> None:
+        self.moments: list[Moment] = []
+        self.validations: list[Validation] = []
+        self.lines: list[str] = []
+
+    def moment(self, moment: Moment) -> None:
+        self.moments.append(moment)
+
+    def validation(self, validation: Validation) -> None:
+        self.validations.append(validation)
+
+    def tell(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    """The bytes of a run's last weights and optimizer, by file."""
+    from regard.train.checkpoint import steps  # noqa: PLC0415
+
+    last = steps(folder / "checkpoints")[-1]
+    return {name: (last / f"{name}.safetensors").read_bytes() for name in ("weights", "average", "optimizer", "random")}

@@ -1,0 +1,205 @@
+"""The parts of the trainer, one at a time."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from regard.errors import ModelError
+from regard.settings import load_settings, parse_time
+from regard.train import averaging, checkpoint
+from regard.train.checkpoint import Checkpoint, Progress
+from regard.train.log import Log, Moment, Validation, read_log
+from regard.train.optimizer import make_optimizer, set_rate
+from regard.train.schedule import Schedule
+from regard.train.trainer import step_kind
+from regard.train.workers import ALONE, Workers
+
+# Schedules
+
+
+def test_every_schedule_rises_from_zero_to_its_rate() -> None:
+    for shape in ("constant", "inverse_square_root", "cosine", "linear"):
+        schedule = Schedule(shape, rate=0.5, warmup=10, width=64)
+        assert schedule(1, 0.0) == pytest.approx(0.05)
+        assert schedule(10, 0.0) == pytest.approx(0.5)
+
+
+def test_schedules_go_on_as_their_names_say() -> None:
+    at = {shape: Schedule(shape, 1.0, 100, 64) for shape in ("constant", "inverse_square_root", "cosine", "linear")}
+    assert at["constant"](400, 0.5) == 1.0
+    assert at["inverse_square_root"](400, 0.5) == pytest.approx(0.5)  # √(100 / 400)
+    assert at["cosine"](400, 0.5) == pytest.approx(0.5)
+    assert at["cosine"](400, 1.0) == pytest.approx(0.0)
+    assert at["linear"](400, 0.75) == pytest.approx(0.25)
+    assert at["linear"](400, 1.0) == 0.0
+
+
+def test_noam_is_the_papers() -> None:
+    """rate = d^−0.5 · min(step^−0.5, step · warmup^−1.5)"""
+    noam = Schedule("noam", 1.0, 4000, 512)
+    for step in (1, 4000, 100_000):
+        assert noam(step, 0.0) == pytest.approx(512**-0.5 * min(step**-0.5, step * 4000**-1.5))
+
+
+def test_without_warm_up_the_first_step_has_the_full_rate() -> None:
+    for shape in ("constant", "inverse_square_root", "cosine", "linear"):
+        assert Schedule(shape, 0.5, 0, 64)(1, 0.0) == pytest.approx(0.5)
+    assert Schedule("noam", 1.0, 0, 64)(4, 0.0) == pytest.approx(64**-0.5 / 2)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5m", 90), ("2h", 7200)])
+def test_times_are_read(text: str, seconds: float) -> None:
+    assert parse_time(text) == seconds
+
+
+# Optimizers
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
+def test_only_matrices_decay(kind: str) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = make_optimizer(kind, model, weight_decay=0.1, momentum=0.0, second_moment=0.9)
+    decay = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
+    assert decay == {id(model.weight): 0.1, id(model.bias): 0.0}
+    set_rate(optimizer, 0.25)
+    before = model.weight.detach().clone()
+    model(torch.randn(4, 3)).sum().backward()
+    optimizer.step()
+    assert not torch.equal(before, model.weight)
+
+
+# Averages
+
+
+def test_a_moving_average_follows_slowly_and_quicker_at_first() -> None:
+    weights = {"w": torch.zeros(2), "count": torch.tensor(3)}
+    average = averaging.MovingAverage(weights, decay=0.9)
+    weights["w"].fill_(1.0)
+    assert average.share(1) == pytest.approx(1 - 2 / 11)
+    assert average.share(10_000) == pytest.approx(0.1)
+    average.update(0.25)
+    torch.testing.assert_close(average.weights()["w"], torch.full((2,), 0.25))
+    average.update(torch.tensor(0.5))  # as a captured step does it
+    torch.testing.assert_close(average.weights()["w"], torch.full((2,), 0.625))
+    assert list(average.weights()) == ["w"]
+
+
+def test_averaged_weights_serve_for_a_while_and_go_away() -> None:
+    weights = {"w": torch.ones(2)}
+    with averaging.swapped(weights, {"w": torch.full((2,), 5.0)}):
+        assert weights["w"].tolist() == [5.0, 5.0]
+    assert weights["w"].tolist() == [1.0, 1.0]
+
+
+def test_the_mean_of_checkpoints_is_their_mean() -> None:
+    snapshots = [{"w": torch.full((2,), float(n)), "count": torch.tensor(n)} for n in (1, 2, 6)]
+    assert averaging.mean(snapshots)["w"].tolist() == [3.0, 3.0]
+
+
+# Checkpoints
+
+
+def saved(folder: Path, step: int = 3) -> Path:
+    parts = {"w": torch.arange(6.0).reshape(2, 3)}
+    return checkpoint.save(
+        Checkpoint(Progress(step=step, best=1.5), parts, {}, {"0.step": torch.tensor(3.0)}, {}), folder
+    )
+
+
+def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
+    again = checkpoint.load(saved(tmp_path))
+    assert again.progress == Progress(step=3, best=1.5)
+    assert torch.equal(again.weights["w"], torch.arange(6.0).reshape(2, 3))
+    assert again.optimizer["0.step"].item() == 3.0
+
+
+@pytest.mark.parametrize(
+    "name", ["weights.safetensors", "optimizer.safetensors", "random.safetensors", "progress.json"]
+)
+def test_one_flipped_byte_is_found_in_any_file(name: str, tmp_path: Path) -> None:
+    path = saved(tmp_path) / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match=rf"step-3/{name}: is not what was written; the checkpoint is damaged"):
+        checkpoint.load(tmp_path / "step-3")
+
+
+def test_a_checkpoint_without_its_manifest_is_not_trusted(tmp_path: Path) -> None:
+    (saved(tmp_path) / "manifest.json").unlink()
+    with pytest.raises(ModelError, match=r"manifest\.json: missing or damaged"):
+        checkpoint.load(tmp_path / "step-3")
+
+
+def test_a_file_that_is_no_safetensors_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(b"not this")
+    with pytest.raises(ModelError, match=r"weights\.safetensors: cannot be read"):
+        checkpoint._tensors(path)
+
+
+def test_weights_of_another_model_are_refused() -> None:
+    model = nn.Linear(3, 2)
+    with pytest.raises(ModelError, match=r"here: (bias|weight) is not in the checkpoint"):
+        checkpoint.load_model(model, {}, "here")
+    with pytest.raises(ModelError, match="here: extra is not in the model"):
+        checkpoint.load_model(model, {**model.state_dict(), "extra": torch.ones(1)}, "here")
+    with pytest.raises(ModelError, match=r"here: weight = \(3, 3\): the model has \(2, 3\)"):
+        checkpoint.load_model(model, {"weight": torch.ones(3, 3), "bias": torch.ones(2)}, "here")
+
+
+def test_old_checkpoints_go_and_the_best_stays(tmp_path: Path) -> None:
+    for step in (1, 2, 3, 10):
+        saved(tmp_path, step)
+    (tmp_path / ".step-9.half").mkdir()  # of a write that was cut off
+    checkpoint.prune(tmp_path, keep=2, best=1)
+    assert [path.name for path in checkpoint.steps(tmp_path)] == ["step-1", "step-3", "step-10"]
+    assert not (tmp_path / ".step-9.half").exists()
+
+
+def test_a_shared_weight_is_saved_once() -> None:
+    model = nn.ModuleDict({"a": nn.Linear(3, 3, bias=False), "b": nn.Linear(3, 3, bias=False)})
+    model["b"].weight = model["a"].weight
+    assert list(checkpoint.model_tensors(model)) == ["a.weight"]
+
+
+# The log
+
+
+def test_a_log_can_be_read_while_written_and_after_a_resume(tmp_path: Path) -> None:
+    log = Log(tmp_path / "log.jsonl")
+    for step in (1, 2, 3, 2):  # resumed after step 1
+        log.moment(Moment(step, 0, 1.0, 1.0, 0.1, 5, 5.0, 1.0, 0.5, 1))
+    log.validation(Validation(2, 0, 1.0, 0.5, 90.0, "BLEU", best=True))
+    log.tell("a word: café")
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write('{"event": "st')  # killed while writing
+    events = read_log(tmp_path / "log.jsonl")
+    assert [event["step"] for event in events if event["event"] == "step"] == [1, 2]
+    assert events[-1]["text"] == "a word: café"
+
+
+# What kind of step
+
+
+def test_the_kind_of_step_follows_the_machine_and_the_settings() -> None:
+    train = load_settings("lstm").train
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert step_kind(train, cpu, ALONE) == "eager"
+    assert step_kind(train, gpu, ALONE) == "graph"
+    assert step_kind(train, gpu, Workers(0, 2)) == "eager"
+    assert step_kind(load_settings("lstm", "train.accumulate=2").train, gpu, ALONE) == "eager"
+    assert step_kind(load_settings("lstm", "train.step=compiled").train, cpu, ALONE) == "compiled"
+
+
+def test_a_rate_is_never_negative_nor_above_its_peak() -> None:
+    for shape in ("constant", "inverse_square_root", "cosine", "linear"):
+        schedule = Schedule(shape, 1e-3, 50, 64)
+        rates = [schedule(step, step / 1000) for step in range(1, 1200)]
+        assert all(0 <= rate <= 1e-3 + 1e-12 for rate in rates)
+        assert not any(math.isnan(rate) for rate in rates)
