@@ -14,6 +14,7 @@ from regard.nn import masks
 from regard.nn.attention import Attention, Memory, one_hot_choice, relu, softmax
 from regard.nn.cache import Cache
 from regard.nn.embeddings import Embedding, OneHotEmbedding, Output
+from regard.nn.feed_forward import GatedFeedForward
 from regard.nn.observe import UNOBSERVED, Recorder
 from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced, sinusoid
 from regard.nn.recurrent import ELMAN, LSTM, Layer, Stack
@@ -138,6 +139,61 @@ def test_a_predicted_window_is_centred_where_it_says_with_luongs_gaussian() -> N
         assert decided.mask[0, 0, 0, position].item() == (abs(position - centre) <= 2)
         # σ = reach / 2 = 1
         assert decided.focus[0, 0, 0, position].item() == pytest.approx(math.exp(-((position - centre) ** 2) / 2))
+
+
+def test_a_predicted_window_finds_its_centre_as_in_the_paper() -> None:
+    window, query, watch = PredictedWindow(3, reach=2), torch.randn(2, 4, 3), Recorder()
+    lengths = torch.tensor([6, 3])
+    window(query, torch.arange(4), lengths, 6, watch)
+    # p = S · sigmoid(vᵀ tanh(W q))
+    share = torch.sigmoid(torch.tanh(query @ window.hidden.weight.T) @ window.centre.weight[0])
+    torch.testing.assert_close(watch["centre"][:, 0, :, 0], lengths[:, None] * share)
+
+
+# Dropout
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_attention_drops_weights_in_training_only(watched: bool) -> None:
+    attention, observer = Attention(InnerScore(), dropout=0.5), Recorder() if watched else UNOBSERVED
+    query = torch.randn(1, 4000, 3)
+    memory = Memory(torch.randn(1, 1, 5, 3), torch.ones(1, 1, 5, 1))  # the context is the sum of the weights
+    torch.testing.assert_close(attention.eval()(query, memory, observer=observer), torch.ones(1, 4000, 1))
+    sums = attention.train()(query, memory, observer=observer)
+    assert sums.eq(0).any()
+    assert sums.mean().item() == pytest.approx(1, abs=0.05)  # what is left is scaled up
+
+
+@pytest.mark.parametrize("preset", ["lstm-deep", "bahdanau", "luong-dot", "transformer-tiny"])
+def test_dropout_reaches_every_room(preset: str) -> None:
+    """With (all but) everything dropped, nothing is left of a source or of a target."""
+    settings = regard.load_settings(preset, "model.width=12", "model.hidden=12", "model.dropout=0.9999999999")
+    model, watch = regard.encoder_decoder(settings.model, 11, 13).train(), Recorder()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    if settings.model.kind == "recurrent":
+        dropped = ("encoder.embedded", "encoder.states", "decoder.embedded", "decoder.features")
+    else:
+        dropped = (
+            "encoder.0.attended",
+            "encoder.1.states",
+            "decoder.0.attended",
+            "decoder.0.crossed",
+            "decoder.1.states",
+        )
+    model(torch.randint(4, 11, (2, 5)), torch.randint(4, 13, (2, 3)), observer=watch)
+    for name in dropped:
+        assert watch[name].eq(0).all(), name
+
+
+# Feed-forward
+
+
+def test_swiglu_gates_with_silu() -> None:
+    gated, x = GatedFeedForward(3, 7), torch.randn(2, 5, 3)
+    gate = x @ gated.gate.weight.T
+    hidden = gate * torch.sigmoid(gate) * (x @ gated.expand.weight.T)  # silu(z) = z · sigmoid(z)
+    torch.testing.assert_close(gated(x), hidden @ gated.contract.weight.T)
 
 
 # Positions
