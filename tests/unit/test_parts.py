@@ -150,6 +150,17 @@ def test_a_predicted_window_finds_its_centre_as_in_the_paper() -> None:
     torch.testing.assert_close(watch["centre"][:, 0, :, 0], lengths[:, None] * share)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_predicted_window_stands_exactly_in_half_precision_too(dtype: torch.dtype) -> None:
+    window, query, watch = PredictedWindow(3, reach=2).to(dtype), torch.randn(1, 9, 3, dtype=dtype), Recorder()
+    decided = window(query, torch.arange(9), torch.tensor([3000]), 3000, watch)
+    share = torch.sigmoid(window.centre(torch.tanh(window.hidden(query))))[0, :, 0]
+    torch.testing.assert_close(watch["centre"][0, 0, :, 0], share.float() * 3000)
+    assert decided.focus is not None
+    assert decided.focus.dtype == dtype
+    assert decided.mask.sum(-1).ge(4).all()  # 2 · reach, or one more
+
+
 # Dropout
 
 
