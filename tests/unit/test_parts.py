@@ -340,6 +340,16 @@ def test_an_observer_may_change_what_it_sees() -> None:
     assert attention(x, attention.remember(x), observer=Blind()).eq(0).all()
 
 
+@pytest.mark.parametrize("window", [MonotonicWindow(1), PredictedWindow(2, 1)], ids=["monotonic", "predicted"])
+def test_an_observer_may_move_a_window(window: MonotonicWindow | PredictedWindow) -> None:
+    class Mover(Recorder):
+        def see(self, name: str, value: torch.Tensor) -> torch.Tensor:
+            return torch.full_like(value, 4) if name == "centre" else value
+
+    moved = window(torch.zeros(1, 1, 2), torch.arange(1), torch.tensor([7]), 7, Mover())
+    assert moved.mask[0, 0, 0].int().tolist() == [0, 0, 0, 1, 1, 1, 0]
+
+
 def test_names_say_where_a_value_was_seen() -> None:
     watch = Recorder()
     watch.at("decoder").at(2).at("cross").see("weights", torch.ones(1, 1, 1, 3))

@@ -40,7 +40,7 @@ class MonotonicWindow(nn.Module):
     ) -> Window:
         """From the queries' positions (T,) and the sources' lengths (B,)."""
         centre = torch.minimum(positions, lengths[:, None] - 1)[:, None]  # (B, 1, T)
-        observer.see("centre", centre.unsqueeze(-1))
+        centre = observer.see("centre", centre.unsqueeze(-1)).squeeze(-1)
         return Window(masks.window(centre, self.reach, size))
 
 
