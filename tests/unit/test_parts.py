@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import regard
+from regard.models.transformer import TransformerDecoder
 from regard.nn import masks
 from regard.nn.attention import Attention, Memory, one_hot_choice, relu, softmax
 from regard.nn.cache import Cache
@@ -390,6 +391,31 @@ def test_the_cosine_score_is_its_sharpness_times_the_cosine() -> None:
     query, keys = torch.randn(1, 2, 5, 3), torch.randn(1, 2, 6, 3)
     expected = 5 * torch.cosine_similarity(query[0, 1, 2], keys[0, 1, 4], dim=0)
     torch.testing.assert_close(cosine(query, cosine.prepare(keys))[0, 1, 2, 4], expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "scale", "biased"),
+    [
+        ("dot", InnerScore, 1.0, None),
+        ("scaled_dot", InnerScore, 0.5, None),  # heads of width 4: 1 / √4
+        ("general", GeneralScore, 1.0, None),
+        ("cosine", CosineScore, 1.0, None),
+        ("additive", AdditiveScore, None, True),
+        ("concat", AdditiveScore, None, False),
+    ],
+)
+def test_a_score_is_what_its_name_says(name: str, kind: type, scale: float | None, biased: bool | None) -> None:
+    settings = regard.load_settings(
+        "transformer-tiny", "model.width=8", "model.heads=2", f"model.cross_attention.score={name}"
+    )
+    decoder = regard.encoder_decoder(settings.model, 11, 13).decoder
+    assert isinstance(decoder, TransformerDecoder)
+    for layer in decoder.layers:
+        assert layer.cross is not None
+        score = layer.cross.score
+        assert type(score) is kind
+        assert getattr(score, "scale", None) == scale
+        assert biased is None or (score.bias is not None) == biased
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
