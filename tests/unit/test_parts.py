@@ -106,6 +106,16 @@ def test_attention_over_nothing_visible_is_zero(watched: bool) -> None:
     assert context.eq(0).all()
 
 
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+def test_the_newest_queries_see_their_past_however_few_they_are(length: int) -> None:
+    attention, x, watch = Attention(InnerScore()), torch.randn(1, 5, 4), Recorder()
+    memory, first = attention.remember(x), 5 - length
+    whole = attention(x, memory, causal=True)[:, first:]
+    torch.testing.assert_close(attention(x[:, first:], memory, first=first, causal=True), whole)
+    torch.testing.assert_close(attention(x[:, first:], memory, first=first, causal=True, observer=watch), whole)
+    assert torch.equal(watch["weights"][0, 0] > 0, torch.ones(5, 5).tril().bool()[first:])
+
+
 def test_hard_attention_takes_the_likeliest_at_inference_and_samples_in_training() -> None:
     weights = torch.tensor([0.2, 0.5, 0.3]).expand(1, 1, 5000, 3)
     best, log_probability = one_hot_choice(weights, sample=False)
