@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, assert_never
+from typing import Literal, assert_never, get_args
 
 import torch.nn.functional as F
 from torch import Tensor
 
 from regard import settings as knobs
 from regard.checks import common_width, head_width
-from regard.errors import SettingsError
+from regard.errors import SettingsError, did_you_mean
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.generator import Encoder, FreeDecoder
 from regard.models.labeller import AttentionPool, FinalPool, Labeller, MaxPool, MeanPool, Pool
@@ -70,6 +70,8 @@ def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
 
 def labeller(model: knobs.ModelSettings, size: int, labels: int, pool: PoolName | None = None) -> Labeller:
     """One label a token or, with a pool, one label a sequence."""
+    if pool is not None and pool not in get_args(PoolName):
+        raise SettingsError(f"pool = {pool}: no such pool; {did_you_mean(pool, get_args(PoolName))}")
     embedding = _embedding(model, size)
     encoder: Encoder
     match model:

@@ -399,7 +399,10 @@ def load_settings(name: str | Path, *overrides: str) -> Settings:
         path = Path(name)
         if not path.is_file():
             raise SettingsError(f"{path}: no such file; give a TOML file or one of: {', '.join(preset_names())}")
-        text = path.read_text(encoding="utf-8")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise SettingsError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
     elif str(name) in preset_names():
         text = resources.files("regard.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
     else:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from regard.nn import masks
 from regard.nn.attention import Attention, softmax
+from regard.nn.embeddings import OneHotEmbedding
 from regard.nn.norms import LayerNorm, layer_norm
 from regard.nn.observe import Recorder
 from regard.nn.positions import Sinusoidal, sinusoid
@@ -119,4 +119,7 @@ def test_6_masks_of_a_padded_sequence() -> None:
 def test_7_words_to_ids_to_one_hot() -> None:
     words = ["a", "am", "I", "thanks", "student", "<eos>"]
     ids = {word: number for number, word in enumerate(words)}
-    assert F.one_hot(torch.tensor(ids["am"]), len(words)).tolist() == [0, 1, 0, 0, 0, 0]
+    one_hot = OneHotEmbedding(len(words), len(words))
+    with torch.no_grad():
+        one_hot.weight.copy_(torch.eye(len(words)))  # times the identity: the one-hot vector itself
+    assert one_hot(torch.tensor([[ids["am"]]]))[0, 0].tolist() == [0, 1, 0, 0, 0, 0]

@@ -113,6 +113,18 @@ def test_batch_norm_is_torchs_over_the_real_tokens(dtype: torch.dtype) -> None:
     close(ours.train()(full).flatten(0, 1), theirs.train()(full.flatten(0, 1)))
 
 
+def test_batch_norm_counts_rightly_in_half_precision() -> None:
+    """Over 3001 tokens of mean 1 and variance 9: neither number is one that bfloat16 could add up to."""
+    x, mask = torch.randn(1, 3100, 7) * 3 + 1, from_lengths(torch.tensor([3001]), 3100)
+    wide, narrow = BatchNorm(7), BatchNorm(7)
+    with torch.autocast("cpu", torch.bfloat16):
+        halved = narrow(x.bfloat16(), mask)
+    assert halved.dtype == torch.bfloat16
+    wide(x.bfloat16().float(), mask)
+    close(narrow.running_mean, wide.running_mean)
+    close(narrow.running_variance, wide.running_variance)
+
+
 # Whole stacks
 
 

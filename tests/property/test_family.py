@@ -62,6 +62,24 @@ def test_in_a_transformer(place: str, member: tuple[str, str, str, str]) -> None
     check("transformer-tiny", *changes)
 
 
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize(
+    ("preset", "where"), [("luong-dot", "model.decoder.attention"), ("transformer-tiny", "model.cross_attention")]
+)
+def test_a_beam_may_read_several_tokens_at_once(preset: str, where: str, window: str) -> None:
+    """Hypotheses that share a source ask from their own places, and read as copies of the source would."""
+    model = tiny.translator(preset, f"{where}.window={window}")
+    beam, prefix = 2, TARGET[:, :1]
+    more = tiny.rows([4] * (beam * len(SOURCE)), tiny.TARGET_SIZE, 5)
+    with torch.no_grad():
+        _, state = model.start(SOURCE)
+        _, state = model.advance(prefix, state)
+        shared, _ = model.advance(more, state.select(torch.arange(len(SOURCE))[:, None].expand(-1, beam)))
+        whole = torch.cat((prefix.repeat_interleave(beam, 0), more), 1)
+        copied = model(SOURCE.repeat_interleave(beam, 0), whole)[:, 1:]
+    torch.testing.assert_close(model.project(shared), copied, atol=1e-9, rtol=1e-9)
+
+
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("projected", ["true", "false"])
 def test_a_recurrent_decoder_may_have_several_heads(score: str, projected: str) -> None:

@@ -226,3 +226,17 @@ def test_gradients_pass_through_steps_too(preset: str) -> None:
     )
     for actual, expected in zip(stepped, whole, strict=True):
         close(actual, expected)
+
+
+def test_a_transformer_compiles_without_a_break() -> None:
+    """The forward pass and the step with its growing cache, each as one graph (traced only: no code is made)."""
+    model = tiny.translator("transformer-tiny")
+    source, target = tiny.rows([5, 3], tiny.SOURCE_SIZE, 1), tiny.rows([6, 6], tiny.TARGET_SIZE, 2, first=1)
+    forward, step = (torch.compile(call, backend="eager", fullgraph=True) for call in (model.forward, model.step))
+    with torch.no_grad():
+        expected = model(source, target)
+        close(forward(source, target), expected)
+        _, state = model.start(source)
+        for time in range(target.shape[1]):
+            logits, state = step(target[:, time], state)
+            close(logits, expected[:, time])

@@ -94,6 +94,14 @@ def test_a_labeller_learns_from_every_parameter(preset: str, pool: str) -> None:
         assert parameter.grad.isfinite().all(), name
 
 
+def test_a_final_pool_takes_the_top_layers_last_state() -> None:
+    model, source = tiny.tagger("lstm-deep", "final"), tiny.rows([5, 3], tiny.SOURCE_SIZE, 0)
+    with torch.no_grad():
+        encoded = model.encoder(source, source != PAD)
+        # the source is read back to front: the last state stands at the first word
+        close(model(source), model.head(encoded.states[:, 0]))
+
+
 def test_an_attention_pool_shows_which_words_decided() -> None:
     watch = Recorder()
     with torch.no_grad():

@@ -131,6 +131,13 @@ def test_a_file_that_is_not_toml_is_named(tmp_path: Path) -> None:
         regard.load_settings(path)
 
 
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "latin.toml"
+    path.write_bytes("about = 'é'".encode("latin-1"))
+    with pytest.raises(SettingsError, match=r"latin\.toml: not UTF-8 at byte 9; save it as UTF-8"):
+        regard.load_settings(path)
+
+
 def test_a_file_without_a_model_is_told_so(tmp_path: Path) -> None:
     path = tmp_path / "empty.toml"
     path.write_text("")
@@ -151,6 +158,11 @@ def test_a_language_model_cannot_attend_to_a_source() -> None:
 def test_a_transformer_has_no_final_state_to_pool() -> None:
     with pytest.raises(SettingsError, match="pool = final: a Transformer encoder has no final state"):
         regard.labeller(tiny.settings("transformer-tiny").model, 23, 5, "final")
+
+
+def test_an_unknown_pool_gets_its_nearest_neighbour() -> None:
+    with pytest.raises(SettingsError, match="pool = maen: no such pool; did you mean 'mean'"):
+        regard.labeller(tiny.settings("gru").model, 23, 5, "maen")  # type: ignore[arg-type]
 
 
 def test_heads_that_do_not_divide_the_width_are_refused_by_the_mathematics_too() -> None:

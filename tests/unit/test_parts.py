@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import regard
+from regard.models.transformer import TransformerDecoder
 from regard.nn import masks
 from regard.nn.attention import Attention, Memory, one_hot_choice, relu, softmax
 from regard.nn.cache import Cache
 from regard.nn.embeddings import Embedding, OneHotEmbedding, Output
+from regard.nn.feed_forward import GatedFeedForward
 from regard.nn.observe import UNOBSERVED, Recorder
 from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced, sinusoid
 from regard.nn.recurrent import ELMAN, LSTM, Layer, Stack
@@ -104,6 +106,16 @@ def test_attention_over_nothing_visible_is_zero(watched: bool) -> None:
     assert context.eq(0).all()
 
 
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+def test_the_newest_queries_see_their_past_however_few_they_are(length: int) -> None:
+    attention, x, watch = Attention(InnerScore()), torch.randn(1, 5, 4), Recorder()
+    memory, first = attention.remember(x), 5 - length
+    whole = attention(x, memory, causal=True)[:, first:]
+    torch.testing.assert_close(attention(x[:, first:], memory, first=first, causal=True), whole)
+    torch.testing.assert_close(attention(x[:, first:], memory, first=first, causal=True, observer=watch), whole)
+    assert torch.equal(watch["weights"][0, 0] > 0, torch.ones(5, 5).tril().bool()[first:])
+
+
 def test_hard_attention_takes_the_likeliest_at_inference_and_samples_in_training() -> None:
     weights = torch.tensor([0.2, 0.5, 0.3]).expand(1, 1, 5000, 3)
     best, log_probability = one_hot_choice(weights, sample=False)
@@ -138,6 +150,72 @@ def test_a_predicted_window_is_centred_where_it_says_with_luongs_gaussian() -> N
         assert decided.mask[0, 0, 0, position].item() == (abs(position - centre) <= 2)
         # σ = reach / 2 = 1
         assert decided.focus[0, 0, 0, position].item() == pytest.approx(math.exp(-((position - centre) ** 2) / 2))
+
+
+def test_a_predicted_window_finds_its_centre_as_in_the_paper() -> None:
+    window, query, watch = PredictedWindow(3, reach=2), torch.randn(2, 4, 3), Recorder()
+    lengths = torch.tensor([6, 3])
+    window(query, torch.arange(4), lengths, 6, watch)
+    # p = S · sigmoid(vᵀ tanh(W q))
+    share = torch.sigmoid(torch.tanh(query @ window.hidden.weight.T) @ window.centre.weight[0])
+    torch.testing.assert_close(watch["centre"][:, 0, :, 0], lengths[:, None] * share)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_predicted_window_stands_exactly_in_half_precision_too(dtype: torch.dtype) -> None:
+    window, query, watch = PredictedWindow(3, reach=2).to(dtype), torch.randn(1, 9, 3, dtype=dtype), Recorder()
+    decided = window(query, torch.arange(9), torch.tensor([3000]), 3000, watch)
+    share = torch.sigmoid(window.centre(torch.tanh(window.hidden(query))))[0, :, 0]
+    torch.testing.assert_close(watch["centre"][0, 0, :, 0], share.float() * 3000)
+    assert decided.focus is not None
+    assert decided.focus.dtype == dtype
+    assert decided.mask.sum(-1).ge(4).all()  # 2 · reach, or one more
+
+
+# Dropout
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_attention_drops_weights_in_training_only(watched: bool) -> None:
+    attention, observer = Attention(InnerScore(), dropout=0.5), Recorder() if watched else UNOBSERVED
+    query = torch.randn(1, 4000, 3)
+    memory = Memory(torch.randn(1, 1, 5, 3), torch.ones(1, 1, 5, 1))  # the context is the sum of the weights
+    torch.testing.assert_close(attention.eval()(query, memory, observer=observer), torch.ones(1, 4000, 1))
+    sums = attention.train()(query, memory, observer=observer)
+    assert sums.eq(0).any()
+    assert sums.mean().item() == pytest.approx(1, abs=0.05)  # what is left is scaled up
+
+
+@pytest.mark.parametrize("preset", ["lstm-deep", "bahdanau", "luong-dot", "transformer-tiny"])
+def test_dropout_reaches_every_room(preset: str) -> None:
+    """With (all but) everything dropped, nothing is left of a source or of a target."""
+    settings = regard.load_settings(preset, "model.width=12", "model.hidden=12", "model.dropout=0.9999999999")
+    model, watch = regard.encoder_decoder(settings.model, 11, 13).train(), Recorder()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    if settings.model.kind == "recurrent":
+        dropped = ("encoder.embedded", "encoder.states", "decoder.embedded", "decoder.features")
+    else:
+        dropped = (
+            "encoder.0.attended",
+            "encoder.1.states",
+            "decoder.0.attended",
+            "decoder.0.crossed",
+            "decoder.1.states",
+        )
+    model(torch.randint(4, 11, (2, 5)), torch.randint(4, 13, (2, 3)), observer=watch)
+    for name in dropped:
+        assert watch[name].eq(0).all(), name
+
+
+# Feed-forward
+
+
+def test_swiglu_gates_with_silu() -> None:
+    gated, x = GatedFeedForward(3, 7), torch.randn(2, 5, 3)
+    gate = x @ gated.gate.weight.T
+    hidden = gate * torch.sigmoid(gate) * (x @ gated.expand.weight.T)  # silu(z) = z · sigmoid(z)
+    torch.testing.assert_close(gated(x), hidden @ gated.contract.weight.T)
 
 
 # Positions
@@ -273,6 +351,16 @@ def test_an_observer_may_change_what_it_sees() -> None:
     assert attention(x, attention.remember(x), observer=Blind()).eq(0).all()
 
 
+@pytest.mark.parametrize("window", [MonotonicWindow(1), PredictedWindow(2, 1)], ids=["monotonic", "predicted"])
+def test_an_observer_may_move_a_window(window: MonotonicWindow | PredictedWindow) -> None:
+    class Mover(Recorder):
+        def see(self, name: str, value: torch.Tensor) -> torch.Tensor:
+            return torch.full_like(value, 4) if name == "centre" else value
+
+    moved = window(torch.zeros(1, 1, 2), torch.arange(1), torch.tensor([7]), 7, Mover())
+    assert moved.mask[0, 0, 0].int().tolist() == [0, 0, 0, 1, 1, 1, 0]
+
+
 def test_names_say_where_a_value_was_seen() -> None:
     watch = Recorder()
     watch.at("decoder").at(2).at("cross").see("weights", torch.ones(1, 1, 1, 3))
@@ -313,6 +401,31 @@ def test_the_cosine_score_is_its_sharpness_times_the_cosine() -> None:
     query, keys = torch.randn(1, 2, 5, 3), torch.randn(1, 2, 6, 3)
     expected = 5 * torch.cosine_similarity(query[0, 1, 2], keys[0, 1, 4], dim=0)
     torch.testing.assert_close(cosine(query, cosine.prepare(keys))[0, 1, 2, 4], expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "scale", "biased"),
+    [
+        ("dot", InnerScore, 1.0, None),
+        ("scaled_dot", InnerScore, 0.5, None),  # heads of width 4: 1 / √4
+        ("general", GeneralScore, 1.0, None),
+        ("cosine", CosineScore, 1.0, None),
+        ("additive", AdditiveScore, None, True),
+        ("concat", AdditiveScore, None, False),
+    ],
+)
+def test_a_score_is_what_its_name_says(name: str, kind: type, scale: float | None, biased: bool | None) -> None:
+    settings = regard.load_settings(
+        "transformer-tiny", "model.width=8", "model.heads=2", f"model.cross_attention.score={name}"
+    )
+    decoder = regard.encoder_decoder(settings.model, 11, 13).decoder
+    assert isinstance(decoder, TransformerDecoder)
+    for layer in decoder.layers:
+        assert layer.cross is not None
+        score = layer.cross.score
+        assert type(score) is kind
+        assert getattr(score, "scale", None) == scale
+        assert biased is None or (score.bias is not None) == biased
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

@@ -179,14 +179,18 @@ class Attention(nn.Module):
 
     def _fused(self, query: Tensor, memory: Memory, positions: Tensor, causal: bool, window: Window | None) -> Tensor:
         assert isinstance(self.score, InnerScore)
-        squares = causal and memory.mask is None and window is None and query.shape[2] == memory.keys.shape[2]
+        # A branch and not a value: under torch.compile a comparison of sizes is symbolic, which the kernel refuses.
+        if causal and memory.mask is None and window is None and query.shape[2] == memory.keys.shape[2]:
+            mask, square = None, True
+        else:
+            mask, square = _visible(memory, positions, causal, window), False
         return F.scaled_dot_product_attention(
             self.score.queries(query),
             memory.keys,
             memory.values,
-            attn_mask=None if squares else _visible(memory, positions, causal, window),
+            attn_mask=mask,
             dropout_p=self.dropout if self.training else 0.0,
-            is_causal=squares,
+            is_causal=square,
             scale=self.score.scale,
         )
 

@@ -69,14 +69,16 @@ class BatchNorm(nn.Module):
         self.momentum = momentum
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        mean, variance = self._measure(x, mask) if self.training else (self.running_mean, self.running_variance)
-        return self.gain * (x - mean) / torch.sqrt(variance + self.epsilon) + self.shift
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))  # half precision cannot count tokens
+        mean, variance = self._measure(wide, mask) if self.training else (self.running_mean, self.running_variance)
+        return (self.gain * (wide - mean) / torch.sqrt(variance + self.epsilon) + self.shift).to(x.dtype)
 
     def _measure(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        real = x.new_ones(x.shape[:-1]) if mask is None else mask.to(x.dtype)  # (B, T)
+        real = x.new_ones(x.shape[:-1]) if mask is None else mask.to(x.dtype)
+        real = real.unsqueeze(-1)  # (B, T, 1)
         count = real.sum()
-        mean = torch.einsum("bt,btd->d", real, x) / count
-        variance = torch.einsum("bt,btd->d", real, (x - mean).square()) / count
+        mean = (real * x).sum((0, 1)) / count
+        variance = (real * (x - mean).square()).sum((0, 1)) / count
         with torch.no_grad():
             unbiased = variance * count / (count - 1).clamp(min=1)
             self.running_mean.lerp_(mean.to(self.running_mean.dtype), self.momentum)

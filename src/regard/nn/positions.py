@@ -13,7 +13,11 @@ from regard.errors import DataError
 
 
 def angles(positions: Tensor, width: int) -> Tensor:
-    """``p / 10000^(2i / width)`` for each position and each pair of features: ``(T,) → (T, width / 2)``."""
+    """``p / 10000^(2i / width)`` for each position and each pair of features: ``(T,) → (T, width / 2)``.
+
+    In float64, because a late position times a fast frequency is a large angle; so on the CPU, since not every
+    accelerator has float64.
+    """
     pairs = torch.arange(0, width, 2, device=positions.device, dtype=torch.float64)
     return positions[:, None].to(torch.float64) * 10000.0 ** (-pairs / width)
 
@@ -39,7 +43,7 @@ class Sinusoidal(nn.Module):
         last = first + x.shape[1]
         if last <= len(self.table):
             return x + self.table[first:last].to(x.dtype)
-        return x + sinusoid(torch.arange(first, last, device=x.device), self.width).to(x.dtype)
+        return x + sinusoid(torch.arange(first, last), self.width).to(x)
 
 
 class Learned(nn.Module):
@@ -89,7 +93,7 @@ class Rotary(nn.Module):
         if last <= len(self.cosine):
             cosine, sine = self.cosine[first:last], self.sine[first:last]
         else:
-            cosine, sine = self._turns(torch.arange(first, last, device=x.device))
+            cosine, sine = (part.to(self.cosine) for part in self._turns(torch.arange(first, last)))
         even, odd = x[..., 0::2], x[..., 1::2]
         turned = (even * cosine - odd * sine, even * sine + odd * cosine)
         return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)

@@ -40,7 +40,7 @@ class MonotonicWindow(nn.Module):
     ) -> Window:
         """From the queries' positions (T,) and the sources' lengths (B,)."""
         centre = torch.minimum(positions, lengths[:, None] - 1)[:, None]  # (B, 1, T)
-        observer.see("centre", centre.unsqueeze(-1))
+        centre = observer.see("centre", centre.unsqueeze(-1)).squeeze(-1)
         return Window(masks.window(centre, self.reach, size))
 
 
@@ -66,8 +66,9 @@ class PredictedWindow(nn.Module):
         observer: Observer = UNOBSERVED,
     ) -> Window:
         share = torch.sigmoid(self.centre(torch.tanh(self.hidden(query))))  # (B, T, 1)
+        share = share.to(torch.promote_types(share.dtype, torch.float32))  # half precision cannot count past 256
         centre = (share.squeeze(-1) * lengths[:, None])[:, None]  # (B, 1, T)
         centre = observer.see("centre", centre.unsqueeze(-1)).squeeze(-1)
         distance = torch.arange(size, device=query.device) - centre[..., None]  # (B, 1, T, S)
         focus = torch.exp(-distance.square() / (2 * (self.reach / 2) ** 2))
-        return Window(masks.window(centre.detach(), self.reach, size), focus)
+        return Window(masks.window(centre.detach(), self.reach, size), focus.to(query.dtype))
