@@ -70,9 +70,7 @@ CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
 BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
 
 
-def group_words(
-    predicate: Verb | Adjective, tense: Tense, negation: Negation, *, question: bool = False
-) -> int:
+def group_words(predicate: Verb | Adjective, tense: Tense, negation: Negation, *, question: bool = False) -> int:
     """How many English words the verb takes: ate, will eat, did not eat, looked for; was, will not be."""
     if isinstance(predicate, Adjective):
         return 1 + (tense == "future") + bool(negation)
@@ -267,9 +265,7 @@ class Author:
         self.adverbials(clause, spare - 2 - extra, FREE)
         return clause
 
-    def begin(
-        self, acts: Acts, noun: Noun | None, room: int, tense: Tense, *, question: bool = False
-    ) -> Clause:
+    def begin(self, acts: Acts, noun: Noun | None, room: int, tense: Tense, *, question: bool = False) -> Clause:
         """A predicate that fits into `room` words after its subject; an adjective only if said of a noun."""
         kind, chance = self.draw(), self.draw()
         negation: Negation = "not" if chance < 0.14 else "never" if chance < 0.17 and not question else ""
@@ -281,11 +277,7 @@ class Author:
             predicate = self.fresh(acts.giving)
         elif kind < 0.6 and acts.upon and room >= verbal + 3:
             predicate = self.fresh(acts.upon)
-        elif (
-            noun is not None
-            and (kind > 0.8 or not acts.alone)
-            and room >= 2 + (tense == "future") + bool(negation)
-        ):
+        elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
             predicate = self.pick(self.pools.qualities[noun].all)
         else:
             predicate = self.fresh(acts.alone)
