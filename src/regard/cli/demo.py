@@ -9,18 +9,18 @@ import typer
 
 SETTINGS = (
     "data.corpus='fable:fr'",
-    "data.pairs=100000",
+    "data.pairs=50000",
     "data.words=20",
     "text.tokenizer=word",
     "text.joint=false",
-    "train.batch=640",
-    "train.rate=0.002",
-    "train.warmup=300",
+    "train.batch=448",
+    "train.rate=0.003",
+    "train.warmup=100",
     "train.schedule=linear",
     "train.steps=100000",
     "train.validate_every=500",
-    "train.average={kind='moving', decay=0.995}",
-    "train.smoothing=0.05",
+    "train.average={kind='moving', decay=0.99}",
+    "train.smoothing=0.0",
     "model.dropout=0.0",
 )
 SENTENCES = (

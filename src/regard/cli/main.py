@@ -56,7 +56,7 @@ def welcome(
 
 def main() -> None:
     """Run a verb; one line and the right exit code for what goes wrong."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin starve each other on a shared machine
+    os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # see docs/decisions/0005-threads-spin-briefly.md
     sys.exit(run(sys.argv[1:]))
 
 

@@ -33,8 +33,8 @@ def translate(
     lines = iter(texts) if texts else _stdin()
     while chunk := list(islice(lines, CHUNK)):
         for source, target in zip(chunk, translator.translate(chunk, beam=beam), strict=True):
-            line = json.dumps({"source": source, "target": target}, ensure_ascii=False) if as_json else target
-            print(line, flush=True)
+            line = " ".join(target.splitlines())  # one line in, one line out, whatever the model writes
+            print(json.dumps({"source": source, "target": line}, ensure_ascii=False) if as_json else line, flush=True)
 
 
 def _stdin() -> Iterator[str]:

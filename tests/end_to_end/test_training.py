@@ -1,0 +1,226 @@
+"""Training as a user does it: interrupted, resumed, in several processes, on every task."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import corpora_for_tests as small
+import regard
+from regard.cli.main import run as cli
+from regard.errors import ModelError, SettingsError
+from regard.loading import best_checkpoint, load
+from regard.run import Run
+from regard.train import checkpoint
+from regard.train.log import Moment, read_log
+from regard.training import resume, start
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+
+
+class Interrupts(small.Notes):
+    """Sends a signal to its own process after some steps."""
+
+    def __init__(self, step: int, number: int = signal.SIGINT) -> None:
+        super().__init__()
+        self.step, self.number = step, number
+
+    def moment(self, moment: Moment) -> None:
+        super().moment(moment)
+        if moment.step == self.step:
+            os.kill(os.getpid(), self.number)
+
+
+@pytest.fixture(autouse=True)
+def every_step_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.train.trainer.LOG_EVERY", 0.0)
+
+
+EXACT = {
+    "transformer-tiny": ("train.average={kind='moving'}", "train.accumulate=2"),
+    "luong-hard": ("train.optimizer=adamw", "train.word_dropout=0.1"),
+    "bahdanau": ("train.scheduled_sampling=0.3", "train.optimizer=sgd", "model.variational=true"),
+    "lstm": ("text.tokenizer=bpe", "text.size=320", "text.sampling=true", "train.average={kind='last', count=2}"),
+}
+
+
+@pytest.mark.parametrize("preset", EXACT)
+def test_resuming_is_never_having_stopped(preset: str, tmp_path: Path) -> None:
+    """Bit for bit, with dropout, averaging and sampling: interrupted twice, in the middle and at a validation."""
+    settings = small.settings(preset, *EXACT[preset])
+    start(tmp_path / "whole", settings, small.Notes())
+    outcome = start(tmp_path / "parts", settings, Interrupts(3))
+    assert (outcome.reason, outcome.progress.step) == ("interrupted", 4)
+    outcome = resume(tmp_path / "parts", Interrupts(9, signal.SIGTERM))
+    assert (outcome.reason, outcome.progress.step) == ("interrupted", 10)
+    assert resume(tmp_path / "parts", small.Notes()).reason == "steps"
+    whole, parts = small.weights(tmp_path / "whole"), small.weights(tmp_path / "parts")
+    if "last" in str(EXACT[preset]):  # the last checkpoints are others, for there were more of them
+        whole.pop("average"), parts.pop("average")
+    assert whole == parts
+
+
+def test_a_finished_run_may_be_resumed_and_stays_as_it_is(tmp_path: Path) -> None:
+    start(tmp_path / "run", small.settings("lstm"), small.Notes())
+    before = small.weights(tmp_path / "run")
+    assert resume(tmp_path / "run", small.Notes()).reason == "steps"
+    assert small.weights(tmp_path / "run") == before
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(tmp_path: Path) -> None:
+    settings = small.settings("lstm")
+    start(tmp_path / "whole", settings, small.Notes())
+    start(tmp_path / "run", settings, Interrupts(7))
+    broken = checkpoint.steps(tmp_path / "run" / "checkpoints")[-1] / "weights.safetensors"
+    data = bytearray(broken.read_bytes())
+    data[-1] ^= 1
+    broken.write_bytes(data)
+    notes = small.Notes()
+    resume(tmp_path / "run", notes)
+    assert f"{broken}: is not what was written; the checkpoint is damaged; the one before is used" in notes.lines
+    assert small.weights(tmp_path / "whole") == small.weights(tmp_path / "run")
+
+
+def test_a_run_killed_at_any_moment_loses_nothing(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "bench" / "kill_and_resume.py"
+    command = [sys.executable, str(script), "--kills", "2", "--folder", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "bit for bit" in done.stdout
+
+
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def launch(processes: int, *arguments: str) -> None:
+    command = [
+        *(sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={processes}"),
+        *("--master_addr=127.0.0.1", f"--master_port={port()}", "-m", "regard", *arguments),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
+
+
+def losses(folder: Path) -> torch.Tensor:
+    return torch.tensor([event["loss"] for event in read_log(folder / "log.jsonl") if event["event"] == "validation"])
+
+
+def test_two_processes_train_as_one_does_and_may_become_one(tmp_path: Path) -> None:
+    settings = small.settings("transformer-tiny", "model.dropout=0.0", "train.validate_every=2", "train.steps=8")
+    half = small.settings("transformer-tiny", "model.dropout=0.0", "train.validate_every=2", "train.steps=4")
+    (tmp_path / "whole.toml").write_text(settings.to_toml())
+    (tmp_path / "half.toml").write_text(half.to_toml())
+    start(tmp_path / "one", settings, small.Notes(), device="cpu")
+    launch(2, "train", str(tmp_path / "whole.toml"), "--out", str(tmp_path / "two"), "--device", "cpu")
+    torch.testing.assert_close(losses(tmp_path / "two"), losses(tmp_path / "one"), atol=1e-5, rtol=0)
+    launch(2, "train", str(tmp_path / "half.toml"), "--out", str(tmp_path / "both"), "--device", "cpu")
+    (tmp_path / "both" / "settings.toml").write_text(settings.to_toml())
+    resume(tmp_path / "both", small.Notes(), device="cpu")
+    torch.testing.assert_close(losses(tmp_path / "both"), losses(tmp_path / "one"), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("preset", regard.preset_names())
+def test_every_preset_learns(preset: str, tmp_path: Path) -> None:
+    notes = small.Notes()
+    overrides = ("train.steps=40", "train.validate_every=10", "train.rate=0.01", "train.smoothing=0.0")
+    joint = ["model.tie=target"] if preset in ("transformer-base", "transformer-big") else []
+    start(tmp_path / "run", small.settings(preset, *overrides, *joint), notes)
+    assert notes.validations[-1].loss < notes.validations[0].loss - 0.1
+
+
+@pytest.mark.parametrize(("task", "preset"), [("language", "gru"), ("tag", "lstm"), ("classify", "transformer-tiny")])
+def test_every_task_learns(task: str, preset: str, tmp_path: Path) -> None:
+    notes = small.Notes()
+    overrides = ("train.steps=60", "train.validate_every=10", "train.rate=0.01", "train.smoothing=0.0")
+    start(tmp_path / "run", small.settings(preset, f"task={task}", *overrides), notes)
+    assert notes.validations[-1].loss < notes.validations[0].loss - 0.02
+    assert notes.validations[-1].name == {"language": "perplexity"}.get(task, "accuracy")
+    with pytest.raises(ModelError, match=f"is a run for task '{task}' and does not translate"):
+        load(tmp_path / "run")
+
+
+def test_training_stops_when_patience_is_lost(tmp_path: Path) -> None:
+    overrides = ("train.rate=1e-9", "train.patience=2", "train.validate_every=1", "train.metric=score")
+    outcome = start(tmp_path / "run", small.settings("gru", *overrides), small.Notes())
+    assert (outcome.reason, outcome.progress.step) == ("patience", 3)
+
+
+def test_training_stops_when_time_is_up(tmp_path: Path) -> None:
+    settings = small.settings("gru", "train.time=0.5s", "train.steps=100000", "train.validate_every=100000")
+    outcome = start(tmp_path / "run", settings, small.Notes())
+    assert outcome.reason == "time"
+    assert 0.5 <= outcome.progress.seconds < 30
+
+
+def test_the_run_folder_holds_what_it_says(tmp_path: Path) -> None:
+    start(tmp_path / "run", small.settings("lstm"), small.Notes())
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names == {"settings.toml", "tokenizer", "checkpoints", "best", "log.jsonl", "data"}
+    run = Run.open(tmp_path / "run")
+    assert run.settings == small.settings("lstm")
+    assert best_checkpoint(run).name == (tmp_path / "run" / "best").read_text().strip()
+    assert len(checkpoint.steps(run.checkpoints)) <= 4
+
+
+def test_a_run_is_not_written_over(tmp_path: Path) -> None:
+    start(tmp_path / "run", small.settings("lstm", "train.steps=1"), small.Notes())
+    with pytest.raises(ModelError, match="holds a run already; continue it with regard train --resume"):
+        start(tmp_path / "run", small.settings("lstm"), small.Notes())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("mine")
+    with pytest.raises(ModelError, match="is there already and is not a run"):
+        start(tmp_path / "other", small.settings("lstm"), small.Notes())
+
+
+def test_a_folder_that_is_no_run_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no such folder; regard train makes one"):
+        load(tmp_path / "nowhere")
+    with pytest.raises(ModelError, match=r"is not a run: it has no settings\.toml"):
+        load(tmp_path)
+    Run.create(tmp_path / "new", small.settings("lstm"))
+    with pytest.raises(ModelError, match="cannot be read"):
+        load(tmp_path / "new")
+
+
+def test_a_run_without_a_checkpoint_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="has no checkpoint yet; train it first"):
+        best_checkpoint(Run.create(tmp_path / "new", small.settings("lstm")))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        (["data.corpus=''"], "the training corpus is missing; give data.source and data.target"),
+        (["data.corpus=some.tsv"], "the validation corpus is missing; give data.valid_source and data.valid_target"),
+        (["data.corpus=some.tsv", "data.source=x"], "the training corpus is given in two ways"),
+        (["data.corpus='fable:de'"], "fable has no such target language"),
+    ],
+)
+def test_a_corpus_must_be_named_once(overrides: list[str], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=problem):
+        start(tmp_path / "run", small.settings("lstm", *overrides), small.Notes())
+
+
+def test_the_users_own_files_are_trained_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fable = tmp_path / "fable"
+    assert cli(["data", "make", "fable", str(fable), "--pairs", "200", "--held-out", "50", "--max-words", "8"]) == 0
+    files = [
+        *("--source", str(fable / "train.en"), "--target", str(fable / "train.fr")),
+        *("--valid-source", str(fable / "valid.en"), "--valid-target", str(fable / "valid.fr")),
+    ]
+    sizes = ["model.width=16", "model.hidden=16", "train.steps=4", "train.validate_every=2", "text.size=400"]
+    out = ["--out", str(tmp_path / "run"), "--device", "cpu"]
+    assert cli(["train", "gru", *files, *out, "--json", *sizes]) == 0
+    assert '"reason": "steps"' in capsys.readouterr().out
+    assert cli(["translate", str(tmp_path / "run"), "the cat sleeps", "", "--device", "cpu"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
