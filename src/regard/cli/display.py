@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from rich.console import Console
@@ -97,16 +98,16 @@ class Events:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise ResourceError("--tensorboard: the package is missing; pip install 'regard[tensorboard]'") from None
-        self._writer = SummaryWriter(str(folder / "tensorboard"))
+        self._open = cache(lambda: SummaryWriter(str(folder / "tensorboard")))  # not before the run has its folder
 
     def moment(self, moment: Moment) -> None:
         for name in ("loss", "norm", "rate", "tokens_per_second"):
-            self._writer.add_scalar(f"train/{name}", getattr(moment, name), moment.step)
+            self._open().add_scalar(f"train/{name}", getattr(moment, name), moment.step)
 
     def validation(self, validation: Validation) -> None:
-        self._writer.add_scalar("valid/loss", validation.loss, validation.step)
-        self._writer.add_scalar(f"valid/{validation.name}", validation.score, validation.step)
-        self._writer.flush()
+        self._open().add_scalar("valid/loss", validation.loss, validation.step)
+        self._open().add_scalar(f"valid/{validation.name}", validation.score, validation.step)
+        self._open().flush()
 
     def tell(self, line: str) -> None: ...
 

@@ -7,8 +7,8 @@ import sys
 import traceback
 from typing import Annotated
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from regard import __version__
 from regard.cli import data, demo, doctor, settings, train, translate
@@ -67,12 +67,12 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911
     except RegardError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    except click.exceptions.Exit as end:
+    except typer.Exit as end:
         return end.exit_code
-    except click.ClickException as error:
-        print(error.format_message(), file=sys.stderr)
+    except TyperException as error:  # a verb or an option that is not there, or a value that cannot be read
+        print(getattr(error, "format_message", error.__str__)(), file=sys.stderr)
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:

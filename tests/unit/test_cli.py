@@ -1,0 +1,281 @@
+"""The command line: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import corpora_for_tests as small
+from regard import __version__
+from regard.cli.display import Bar, Events, Lines, display
+from regard.cli.main import run
+from regard.errors import ResourceError
+from regard.train.log import Moment, Validation
+from regard.training import start
+
+Capture = pytest.CaptureFixture[str]
+MOMENT = Moment(1200, 3, 2.5, 0.7, 1e-3, 9000, 5000.0, 60.0, 0.25, 300 << 20)
+VALIDATION = Validation(1200, 3, 60.0, 1.25, 33.3, "BLEU", best=True)
+
+
+def test_without_a_verb_it_says_what_to_try(capsys: Capture) -> None:
+    assert run([]) == 0
+    welcome = capsys.readouterr().out
+    assert len(welcome.splitlines()) <= 12
+    assert "regard demo" in welcome
+    assert "transformer-big" in welcome
+
+
+def test_it_knows_its_version(capsys: Capture) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == __version__
+
+
+def test_help_is_quick_because_it_does_without_torch() -> None:
+    script = "import sys; from regard.cli.main import run; run(['--help']); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False, capture_output=True).returncode == 0
+
+
+MISTAKES = {
+    "a mistyped verb": (["trian"], 2, "train"),
+    "a mistyped flag": (["train", "lstm", "--sorce", "x"], 2, "--source"),
+    "a mistyped preset": (["train", "lstn"], 2, "did you mean 'lstm'?"),
+    "a mistyped setting": (["train", "lstm", "model.hiden=3"], 2, "did you mean 'hidden'?"),
+    "no preset": (["train"], 2, "PRESET: missing"),
+    "no such run": (["translate", "nowhere", "x"], 4, "nowhere: no such folder"),
+    "an empty beam": (["translate", "nowhere", "x", "--beam", "0"], 2, "--beam = 0"),
+    "resuming nothing": (["train", "--resume", "nowhere"], 4, "nowhere: no such folder"),
+    "resuming with a preset": (["train", "lstm", "--resume", "nowhere"], 2, "goes on with the run's own settings"),
+    "no corpus": (["train", "lstm", "--out", "{tmp}/run"], 2, "the training corpus is missing"),
+    "a missing file": (
+        ["train", "lstm", "--source", "{tmp}/no", "--target", "{tmp}/no", "--valid-source", "a", "--valid-target", "b"],
+        3,
+        "cannot be read",
+    ),
+    "another corpus": (["data", "make", "novel", "{tmp}/x"], 2, "did you mean 'fable'?"),
+    "another language": (["data", "make", "fable", "{tmp}/x", "--target", "de"], 2, "fable has no such target"),
+    "one file for a shift": (["data", "check", "{tmp}/x", "--find-shift"], 2, "compares two parallel files"),
+    "an unknown setting": (["settings", "explain", "model.head"], 2, "did you mean 'model.heads'?"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_gets_one_line_and_its_exit_code(
+    name: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments, code, expected = MISTAKES[name]
+    assert run([word.replace("{tmp}", str(tmp_path)) for word in arguments]) == code
+    captured = capsys.readouterr()
+    assert expected in captured.err
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+
+
+def test_a_bug_of_ours_is_called_so(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("regard.settings.preset_names", broken)
+    assert run([]) == 1
+    assert "this is a bug of Regard's" in capsys.readouterr().err
+
+
+def test_ctrl_c_between_steps_is_130(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("regard.settings.preset_names", interrupted)
+    assert run([]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+# Settings
+
+
+def test_settings_are_shown_whole(capsys: Capture, tmp_path: Path) -> None:
+    assert run(["settings", "show", "lstm", "model.depth=3"]) == 0
+    shown = capsys.readouterr().out
+    assert "depth = 3" in shown
+    assert "smoothing = 0.1" in shown
+    (tmp_path / "settings.toml").write_text(shown)
+    assert run(["settings", "show", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"]["depth"] == 3
+
+
+def test_a_setting_is_explained_with_what_it_takes_and_its_default(capsys: Capture) -> None:
+    assert run(["settings", "explain", "train.schedule"]) == 0
+    shown = capsys.readouterr().out
+    assert "constant, noam, inverse_square_root, cosine, linear; default 'inverse_square_root'" in shown
+    assert run(["settings", "explain", "model.kind"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2  # one for each kind of model
+    assert run(["settings", "explain", "model.decoder"]) == 0
+    assert "a table" in capsys.readouterr().out
+
+
+def test_schema_and_presets_are_data(capsys: Capture) -> None:
+    assert run(["settings", "schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "Settings"
+    assert run(["settings", "presets", "--json"]) == 0
+    assert next(iter(json.loads(capsys.readouterr().out))) == "rnn"
+    assert run(["settings", "presets"]) == 0
+    assert capsys.readouterr().out.startswith("rnn ")
+
+
+def test_the_doctor_says_what_is_there(capsys: Capture) -> None:
+    assert run(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["regard"] == __version__
+    assert "GFLOP/s" in found["matrix rate"]
+    assert run(["doctor"]) == 0
+    assert "datasets (extra datasets)" in capsys.readouterr().out
+
+
+# Data
+
+
+@pytest.fixture
+def fable(tmp_path: Path, capsys: Capture) -> Path:
+    assert run(["data", "make", "fable", str(tmp_path / "fable"), "--pairs", "60", "--held-out", "20", "--json"]) == 0
+    assert "train.align" in json.loads(capsys.readouterr().out)["files"]
+    return tmp_path / "fable"
+
+
+def pair(folder: Path, split: str = "train") -> list[str]:
+    return [str(folder / f"{split}.en"), str(folder / f"{split}.fr")]
+
+
+def test_a_sound_corpus_is_called_sound(fable: Path, capsys: Capture) -> None:
+    assert (
+        run(["data", "check", *pair(fable), "--held-out", pair(fable, "test")[0], "--held-out", pair(fable, "test")[1]])
+        == 0
+    )
+    assert "60 pairs" in (shown := capsys.readouterr().out)
+    assert "nothing wrong" in shown
+
+
+def test_what_is_wrong_is_shown_and_the_exit_code_says_so(fable: Path, capsys: Capture) -> None:
+    with (fable / "train.en").open("a") as file:
+        file.write("the same\n\n")
+    with (fable / "train.fr").open("a") as file:
+        file.write("the same\nrien\n")
+    assert run(["data", "check", *pair(fable)]) == 3
+    shown = capsys.readouterr().out
+    assert "identical: 1" in shown
+    assert "empty: 1" in shown
+    assert run(["data", "check", *pair(fable), "--json"]) == 3
+    assert {finding["kind"] for finding in json.loads(capsys.readouterr().out)["findings"]} >= {"identical", "empty"}
+    assert run(["data", "clean", *pair(fable), "--out", str(fable / "clean")]) == 0
+    assert "60 of 62 pairs kept" in capsys.readouterr().out
+    assert len((fable / "clean" / "dropped.tsv").read_text().splitlines()) >= 2
+
+
+def test_a_missing_line_is_found(fable: Path, capsys: Capture) -> None:
+    lines = (fable / "train.fr").read_text().splitlines(keepends=True)
+    (fable / "train.fr").write_text("".join(lines[:30] + lines[31:]))
+    assert run(["data", "check", *pair(fable), "--find-shift"]) == 3
+    assert "has 60 lines" in capsys.readouterr().out
+    arguments = ["--valid-source", pair(fable)[0], "--valid-target", pair(fable)[0], "--out", str(fable / "run")]
+    assert run(["train", "lstm", "--source", pair(fable)[0], "--target", pair(fable)[1], *arguments]) == 3
+    assert "the sides must pair line by line" in capsys.readouterr().err
+
+
+def test_corpora_are_counted_and_divided(fable: Path, capsys: Capture) -> None:
+    assert run(["data", "stats", *pair(fable)]) == 0
+    assert "source words" in capsys.readouterr().out
+    assert run(["data", "stats", *pair(fable), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pairs"] == 60
+    arguments = ["--out", str(fable / "split"), "--valid", "10", "--test", "10", "--json"]
+    assert run(["data", "split", *pair(fable), *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["train"] == 40
+
+
+# Training and translating
+
+
+def test_a_dry_run_estimates_and_does_not_train(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "small.toml").write_text(small.settings("lstm").to_toml())
+    assert run(["train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--dry-run", "--json"]) == 0
+    captured = capsys.readouterr()
+    estimate = json.loads(captured.out)
+    assert estimate["examples"] == 300
+    assert estimate["batches_per_epoch"] > 10
+    assert estimate["memory"] > 0
+    assert "parameters" in captured.err
+    assert not (tmp_path / "run" / "checkpoints").exists()
+    assert run(["train", "--resume", str(tmp_path / "run"), "--device", "cpu"]) == 0
+
+
+def test_an_interrupted_training_says_how_to_go_on(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.train.trainer.Trainer._reason", lambda self, asked: "interrupted")  # noqa: ARG005
+    (tmp_path / "small.toml").write_text(small.settings("lstm").to_toml())
+    assert run(["train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--tensorboard"]) == 130
+    assert f"checkpoint written; go on with: regard train --resume {tmp_path / 'run'}" in capsys.readouterr().err
+    assert any((tmp_path / "run" / "tensorboard").iterdir())
+
+
+def test_lines_of_stdin_are_translated_one_by_one(tmp_path: Path) -> None:
+    start(tmp_path / "run", small.settings("gru"), small.Notes(), device="cpu")
+    command = [sys.executable, "-m", "regard", "translate", str(tmp_path / "run"), "--device", "cpu", "--beam", "2"]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    text = b"the cat sleeps\n\nthe dog eats\r\n"
+    done = subprocess.run([*command, "--json"], input=text, capture_output=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(row) for row in done.stdout.decode().split("\n")[:-1]]
+    assert [row["source"] for row in rows] == ["the cat sleeps", "", "the dog eats"]
+    assert rows[1]["target"] == ""
+    done = subprocess.run(command, input=b"fine\n\xff\xfe\n", capture_output=True, check=False, env=environment)
+    assert done.returncode == 3
+    assert done.stderr.decode().strip() == "stdin line 2: byte 1 is not UTF-8; convert the text first"
+
+
+# What a person sees of a training
+
+
+def test_a_log_gets_a_plain_line_now_and_then(capsys: Capture) -> None:
+    lines = Lines()
+    lines.moment(MOMENT)
+    lines.moment(MOMENT)  # too soon for another line
+    lines.validation(VALIDATION)
+    assert capsys.readouterr().err.splitlines() == [
+        "step 1,200  loss 2.500  5,000 tokens/s  300 MiB  25 %",
+        "step 1,200  validation loss 1.250  BLEU 33.3  best so far",
+    ]
+
+
+def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with display() as shown:
+        assert isinstance(shown, Bar)
+        shown.moment(MOMENT)
+        shown.validation(VALIDATION)
+        shown.tell("a [word]")
+    written = capsys.readouterr().err
+    assert "5,000 tokens/s" in written
+    assert "a [word]" in written
+
+
+def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    with display() as shown:
+        assert isinstance(shown, Lines)
+
+
+def test_tensorboard_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ResourceError, match="--tensorboard: the package is missing"):
+        Events(tmp_path)
+
+
+def test_tensorboard_gets_the_curves(tmp_path: Path) -> None:
+    events = Events(tmp_path)
+    events.moment(MOMENT)
+    events.validation(VALIDATION)
+    assert any((tmp_path / "tensorboard").iterdir())
