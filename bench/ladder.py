@@ -65,7 +65,7 @@ def render(results: list[dict[str, object]], options: argparse.Namespace, machin
     lines = [
         "# The ladder",
         "",
-        f"Every architecture on the same data: English to French on the built-in corpus, {options.pairs:,} sentences of 5 to 40 words, "
+        f"Every architecture on the same data: English to French, {options.pairs:,} sentences of 5 to 40 words, "
         f"{options.time} of training each on {machine}, batches of {options.batch:,} tokens, "
         f"then BLEU (sacreBLEU, beam 5) on {TESTED} held-out sentences of each length.",
         "",
@@ -79,7 +79,8 @@ def render(results: list[dict[str, object]], options: argparse.Namespace, machin
         lines.append(
             f"| `{result['preset']}` | {size:.1f} M | {result['steps']:,} | {cells} | {scores[0] - scores[-1]:.1f} |"
         )
-    command = f"python bench/ladder.py --time {options.time} --batch {options.batch} --pairs {options.pairs} {' '.join(options.overrides)}".strip()
+    flags = f"--time {options.time} --batch {options.batch} --pairs {options.pairs}"
+    command = f"python bench/ladder.py {flags} {' '.join(options.overrides)}".strip()
     lines += ["", f"Made by `{command}` on {time.strftime('%Y-%m-%d')}, torch {torch.__version__}.", ""]
     return "\n".join(lines)
 

@@ -42,7 +42,7 @@ def translator(preset: str, *overrides: str) -> EncoderDecoder:
 def writes_alone(preset: str) -> bool:
     """Whether the preset makes a language model: it must not attend to a source."""
     model = settings(preset).model
-    return not isinstance(model, RecurrentModel) or model.decoder.kind == "context"
+    return not isinstance(model, RecurrentModel) or (model.decoder.kind == "context" and not model.reverse)
 
 
 @cache

@@ -59,6 +59,11 @@ def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
                     f"model.decoder.kind = {model.decoder.kind}: attends to a source, and a language model has none; "
                     "use 'context'"
                 )
+            for name in ("bidirectional", "reverse"):
+                if getattr(model, name):
+                    raise SettingsError(
+                        f"model.{name} = true: is about reading a source, and a language model has none"
+                    )
             stack = _stack(model, model.width)
             decoder = ContextDecoder(embedding, stack, _output(model, embedding, stack.width), dropout=model.dropout)
         case knobs.TransformerModel():

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+import regard
+from regard.decode.search import search
 from regard.nn import masks
 from regard.nn.attention import Attention, softmax
 from regard.nn.embeddings import OneHotEmbedding
@@ -14,7 +17,8 @@ from regard.nn.norms import LayerNorm, layer_norm
 from regard.nn.observe import Recorder
 from regard.nn.positions import Sinusoidal, sinusoid
 from regard.nn.scores import InnerScore
-from regard.text.special import PAD
+from regard.text.special import END, PAD, START
+from regard.text.vocabulary import Vocabulary
 
 
 def equal(actual: Tensor, expected: list[object]) -> None:
@@ -117,9 +121,32 @@ def test_6_masks_of_a_padded_sequence() -> None:
 
 
 def test_7_words_to_ids_to_one_hot() -> None:
-    words = ["a", "am", "I", "thanks", "student", "<eos>"]
-    ids = {word: number for number, word in enumerate(words)}
+    words = Vocabulary(("a", "am", "I", "thanks", "student", "<eos>"))
+    assert words.ids(words.tokens) == [0, 1, 2, 3, 4, 5]
     one_hot = OneHotEmbedding(len(words), len(words))
     with torch.no_grad():
         one_hot.weight.copy_(torch.eye(len(words)))  # times the identity: the one-hot vector itself
-    assert one_hot(torch.tensor([[ids["am"]]]))[0, 0].tolist() == [0, 1, 0, 0, 0, 0]
+    assert one_hot(torch.tensor([[words.id("am")]]))[0, 0].tolist() == [0, 1, 0, 0, 0, 0]
+
+
+def test_7_merci_becomes_thanks() -> None:
+    """Two pairs, one-hot input, a plain encoder-decoder, a moment of training: *merci* → *thanks*."""
+    pairs = [("merci", "thanks"), ("je suis étudiant", "I am a student")]
+    sides = [Vocabulary.count(word for pair in pairs for word in pair[side].split()) for side in (0, 1)]
+    source = torch.tensor([[*sides[0].ids(["merci"]), END, PAD, PAD], [*sides[0].ids(pairs[1][0].split()), END]])
+    thanks, student = (sides[1].ids(pair[1].split()) for pair in pairs)
+    target = torch.tensor([[START, *thanks, END, PAD, PAD, PAD], [START, *student, END]])
+    settings = regard.load_settings("gru", "model.width=8", "model.hidden=16", "model.embedding=one_hot")
+    model = regard.encoder_decoder(settings.model, len(sides[0]), len(sides[1]))
+    optimizer = torch.optim.Adam(model.parameters(), 0.02)
+    for _ in range(60):
+        logits = model(source, target[:, :-1])
+        loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    first, state = model.start(source)
+    found = search(model, first, state, torch.tensor([9, 9]), beam=2)
+    texts = [" ".join(map(sides[1].token, hypothesis.tokens)) for hypothesis in found]
+    assert texts == ["thanks", "I am a student"]

@@ -155,6 +155,11 @@ def test_a_language_model_cannot_attend_to_a_source() -> None:
         regard.language_model(tiny.settings("bahdanau").model, 23)
 
 
+def test_a_language_model_has_no_source_to_read_backwards() -> None:
+    with pytest.raises(SettingsError, match=r"model\.reverse = true: is about reading a source"):
+        regard.language_model(tiny.settings("lstm-reversed").model, 23)
+
+
 def test_a_transformer_has_no_final_state_to_pool() -> None:
     with pytest.raises(SettingsError, match="pool = final: a Transformer encoder has no final state"):
         regard.labeller(tiny.settings("transformer-tiny").model, 23, 5, "final")

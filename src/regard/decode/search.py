@@ -90,7 +90,8 @@ def _extend(now: _Beam, logits: Tensor, penalty: float) -> tuple[_Beam, Tensor]:
     written = torch.cat((_gather(now.alive, parent), token[:, :, None]), 2)  # (B, 2 W, t)
     ends = token == END
 
-    normalised = torch.where(ends, best / length**penalty, -torch.inf)
+    within = torch.arange(best.shape[1], device=best.device) < beam  # an end counts if it is among the W best
+    normalised = torch.where(ends & within, best / length**penalty, -torch.inf)
     widened = torch.nn.functional.pad(now.done, (0, 1), value=PAD)
     done_scores, order = torch.cat((now.done_scores, normalised), 1).topk(beam)
     done = _gather(torch.cat((widened, written), 1), order)
@@ -112,9 +113,10 @@ def _gather(hypotheses: Tensor, order: Tensor) -> Tensor:
 
 
 def _is_finished(now: _Beam, penalty: float) -> Tensor:
-    """No hypothesis under way can still beat the best finished one: its log-probability can only fall."""
+    """W have ended (a beam of one is greedy), or none under way can still beat the best: it can only fall."""
     longest = now.limit.float() ** penalty if penalty > 0 else torch.ones_like(now.limit, dtype=torch.float)
-    return (now.scores[:, 0] / longest <= now.done_scores[:, 0]) | (now.alive.shape[2] >= now.limit)
+    beaten = now.scores[:, 0] / longest <= now.done_scores[:, 0]
+    return beaten | now.done_scores[:, -1].isfinite() | (now.alive.shape[2] >= now.limit)
 
 
 def _collect(finished: _Beam, results: list[Hypothesis | None]) -> None:
