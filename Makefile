@@ -1,6 +1,6 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt demo bench docs clean
+.PHONY: help setup check lint types test fmt demo bench ladder kill docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
@@ -32,11 +32,17 @@ fmt: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-demo: setup ## see attention learn to reverse a sequence, about a minute
-	$(BIN)/python examples/reverse.py
+demo: setup ## train a translator on the built-in corpus, test it, translate: about two and a half minutes
+	$(BIN)/regard demo
 
 bench: setup ## measure the fused paths against their written-out twins
 	$(BIN)/python bench/fused.py
+
+ladder: setup ## train every preset and compare them by sentence length: about an hour
+	$(BIN)/python bench/ladder.py
+
+kill: setup ## kill a training 20 times, resume it each time, compare the end: about three minutes
+	$(BIN)/python bench/kill_and_resume.py
 
 docs: setup ## regenerate docs/reference from the code
 	$(BIN)/python docs/generate.py

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from regard.cli.main import app
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -30,6 +32,8 @@ def test_the_readmes_python_runs_and_shows_what_its_comments_say() -> None:
 def test_the_readmes_commands_are_targets() -> None:
     targets = (ROOT / "Makefile").read_text(encoding="utf-8")
     commands = [line.split("#")[0].split() for block in blocks("sh") for line in block.splitlines()]
+    verbs = [words[1] for words in commands if words[:1] == ["regard"]]
+    assert set(verbs) <= {command.name for command in app.registered_commands} | {"data", "settings"}
     made = [words[1] for words in commands if words[:1] == ["make"]]
     assert {"demo", "test"} <= set(made)
     for name in made:
