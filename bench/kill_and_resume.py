@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import regard
-from regard.train import checkpoint
+from regard.trainer import checkpoint
 
 SETTINGS = (
     *("data.corpus='fable:fr'", "data.pairs=300", "data.words=8", "text.tokenizer=word", "text.joint=false"),

@@ -14,14 +14,20 @@ from regard.settings import (
     AttentionSettings,
     BahdanauDecoder,
     ContextDecoder,
+    DataSettings,
     Frozen,
+    LastAverage,
     LuongDecoder,
     MonotonicWindow,
+    MovingAverage,
     NoWindow,
     PredictedWindow,
     RecurrentAttention,
     RecurrentModel,
+    ReinforceSettings,
     Settings,
+    TextSettings,
+    TrainSettings,
     TransformerModel,
 )
 
@@ -41,6 +47,12 @@ TABLES: list[tuple[str, type[Frozen]]] = [
     ("….window, kind = none", NoWindow),
     ("….window, kind = monotonic", MonotonicWindow),
     ("….window, kind = predicted", PredictedWindow),
+    ("text", TextSettings),
+    ("data", DataSettings),
+    ("train", TrainSettings),
+    ("train.average, kind = moving", MovingAverage),
+    ("train.average, kind = last", LastAverage),
+    ("train.reinforce", ReinforceSettings),
 ]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import regard
 from regard.settings import Settings
-from regard.train.log import Moment, Validation
+from regard.trainer.log import Moment, Validation
 
 SMALL = (
     "data.corpus='fable:fr'",
@@ -56,7 +56,7 @@ class Notes:
 
 def weights(folder: Path) -> dict[str, bytes]:
     """The bytes of a run's last weights and optimizer, by file."""
-    from regard.train.checkpoint import steps  # noqa: PLC0415
+    from regard.trainer.checkpoint import steps  # noqa: PLC0415
 
     last = steps(folder / "checkpoints")[-1]
     return {name: (last / f"{name}.safetensors").read_bytes() for name in ("weights", "average", "optimizer", "random")}

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from regard.build import encoder_decoder, labeller, language_model
     from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError
+    from regard.loading import load
     from regard.nn.observe import Recorder
     from regard.settings import Settings, load_settings, preset_names
+    from regard.training import train
 
 __version__ = "0.1.0"
 
@@ -27,8 +29,10 @@ _HOMES = {
     "encoder_decoder": "regard.build",
     "labeller": "regard.build",
     "language_model": "regard.build",
+    "load": "regard.loading",
     "load_settings": "regard.settings",
     "preset_names": "regard.settings",
+    "train": "regard.training",
 }
 
 __all__ = [
@@ -42,8 +46,10 @@ __all__ = [
     "encoder_decoder",
     "labeller",
     "language_model",
+    "load",
     "load_settings",
     "preset_names",
+    "train",
 ]
 
 

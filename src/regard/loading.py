@@ -11,7 +11,7 @@ from regard.decode.translator import Translator
 from regard.errors import ModelError
 from regard.run import Run
 from regard.text.tokenizers import Tokenizers
-from regard.train import checkpoint
+from regard.trainer import checkpoint
 
 
 def load(folder: str | Path, device: str = "cpu") -> Translator:

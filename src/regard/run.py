@@ -3,7 +3,7 @@
 RUN/settings.toml       as resolved; resuming reads only this
 RUN/tokenizer/          one or two tokenizers
 RUN/labels.tsv          the labels, for tagging and classification
-RUN/checkpoints/step-N  see `regard.train.checkpoint`
+RUN/checkpoints/step-N  see `regard.trainer.checkpoint`
 RUN/best                the name of the best checkpoint
 RUN/log.jsonl           what happened
 RUN/data/               the encoded corpus; made again when missing

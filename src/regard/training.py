@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -14,7 +15,7 @@ from regard import build
 from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder, TextEncoder
 from regard.errors import ModelError, SettingsError
 from regard.run import Run
-from regard.settings import Settings, TransformerModel
+from regard.settings import Settings, TransformerModel, load_settings
 from regard.tasks.label import Label
 from regard.tasks.language import Language
 from regard.tasks.material import COLUMNS, Material, materials
@@ -22,13 +23,13 @@ from regard.tasks.task import Task
 from regard.tasks.translate import Habits, Translate
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import Vocabulary
-from regard.train import checkpoint
-from regard.train.checkpoint import Checkpoint
-from regard.train.log import Listener, Log
-from regard.train.preflight import Preflight
-from regard.train.preflight import preflight as estimate
-from regard.train.trainer import Outcome, Trainer
-from regard.train.workers import ALONE, Workers, workers
+from regard.trainer import checkpoint
+from regard.trainer.checkpoint import Checkpoint
+from regard.trainer.log import Listener, Log
+from regard.trainer.loop import Outcome, Trainer
+from regard.trainer.preflight import Preflight
+from regard.trainer.preflight import preflight as estimate
+from regard.trainer.workers import ALONE, Workers, workers
 
 HELD_OUT = 200  # sentences translated at each validation
 Tell = Callable[[str], None]
@@ -51,6 +52,15 @@ class Opened:
     run: Run
     task: Task
     trainer: Trainer
+
+
+def train(preset: str | Path, *overrides: str, corpus: str = "", time: str = "", out: str | Path = "") -> Run:
+    """Train a new run from a preset or a TOML file: ``regard.train("bahdanau", corpus="fable:fr", time="60s")``."""
+    flags = {"data.corpus": corpus, "train.time": time}
+    given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
+    folder = Path(out) if out else Path("runs") / Path(preset).stem
+    start(folder, load_settings(preset, *given, *overrides))
+    return Run.open(folder)
 
 
 def start(folder: Path, settings: Settings, *listeners: Listener, device: str = "auto") -> Outcome:

@@ -35,11 +35,11 @@ DOORS: dict[str, set[str]] = {
     "measure": {"errors"},
     "interop": {"build", "errors", "models", "nn", "settings"},
     "tasks": {"corpora", "data", "decode", "errors", "measure", "models", "nn", "settings", "text"},
-    "train": {"data", "errors", "files", "settings", "tasks"},
-    "training": {"build", "data", "errors", "run", "settings", "tasks", "text", "train"},
-    "loading": {"build", "decode", "errors", "run", "text", "train"},
+    "trainer": {"data", "errors", "files", "settings", "tasks"},
+    "training": {"build", "data", "errors", "run", "settings", "tasks", "text", "trainer"},
+    "loading": {"build", "decode", "errors", "run", "text", "trainer"},
     "__main__": {"cli"},
-    "cli": {"corpora", "data", "decode", "errors", "loading", "measure", "settings", "text", "train", "training"},
+    "cli": {"corpora", "data", "decode", "errors", "loading", "measure", "settings", "text", "trainer", "training"},
 }
 WITHOUT_TORCH = (
     "errors",
@@ -123,8 +123,10 @@ PUBLIC = [
     "encoder_decoder",
     "labeller",
     "language_model",
+    "load",
     "load_settings",
     "preset_names",
+    "train",
 ]
 
 

@@ -29,6 +29,14 @@ def test_the_readmes_python_runs_and_shows_what_its_comments_say() -> None:
         assert str(value) == expected
 
 
+def test_the_training_guides_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    exec(compile(block, "training.md", "exec"), {})
+    assert (tmp_path / "runs" / "gru" / "best").exists()
+
+
 def test_the_readmes_commands_are_targets() -> None:
     targets = (ROOT / "Makefile").read_text(encoding="utf-8")
     commands = [line.split("#")[0].split() for block in blocks("sh") for line in block.splitlines()]

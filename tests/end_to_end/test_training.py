@@ -18,8 +18,8 @@ from regard.cli.main import run as cli
 from regard.errors import ModelError, SettingsError
 from regard.loading import best_checkpoint, load
 from regard.run import Run
-from regard.train import checkpoint
-from regard.train.log import Moment, read_log
+from regard.trainer import checkpoint
+from regard.trainer.log import Moment, read_log
 from regard.training import resume, start
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
@@ -40,7 +40,7 @@ class Interrupts(small.Notes):
 
 @pytest.fixture(autouse=True)
 def every_step_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.train.trainer.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
 
 
 EXACT = {

@@ -9,7 +9,7 @@ import torch
 
 import regard
 from regard import training
-from regard.train.log import Moment, Validation
+from regard.trainer.log import Moment, Validation
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -45,7 +45,7 @@ def train(folder: Path, preset: str, *overrides: str) -> Curve:
 @pytest.mark.parametrize("preset", ["transformer-tiny", "luong-general", "bahdanau", "lstm"])
 def test_a_captured_step_is_the_eager_step(preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In float32 and without dropout, on the same batches."""
-    monkeypatch.setattr("regard.train.trainer.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
     menu = "train.precision=float32"
     graph = train(tmp_path / "graph", preset, "train.step=graph", menu)
     eager = train(tmp_path / "eager", preset, "train.step=eager", menu)

@@ -15,7 +15,7 @@ from regard import __version__
 from regard.cli.display import Bar, Events, Lines, display
 from regard.cli.main import run
 from regard.errors import ResourceError
-from regard.train.log import Moment, Validation
+from regard.trainer.log import Moment, Validation
 from regard.training import start
 
 Capture = pytest.CaptureFixture[str]
@@ -214,7 +214,7 @@ def test_a_dry_run_estimates_and_does_not_train(tmp_path: Path, capsys: Capture)
 def test_an_interrupted_training_says_how_to_go_on(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.train.trainer.Trainer._reason", lambda self, asked: "interrupted")  # noqa: ARG005
+    monkeypatch.setattr("regard.trainer.loop.Trainer._reason", lambda self, asked: "interrupted")  # noqa: ARG005
     (tmp_path / "small.toml").write_text(small.settings("lstm").to_toml())
     assert run(["train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--tensorboard"]) == 130
     assert f"checkpoint written; go on with: regard train --resume {tmp_path / 'run'}" in capsys.readouterr().err

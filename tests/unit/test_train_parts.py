@@ -11,13 +11,13 @@ from torch import nn
 
 from regard.errors import ModelError
 from regard.settings import load_settings, parse_time
-from regard.train import averaging, checkpoint
-from regard.train.checkpoint import Checkpoint, Progress
-from regard.train.log import Log, Moment, Validation, read_log
-from regard.train.optimizer import make_optimizer, set_rate
-from regard.train.schedule import Schedule
-from regard.train.trainer import step_kind
-from regard.train.workers import ALONE, Workers
+from regard.trainer import averaging, checkpoint
+from regard.trainer.checkpoint import Checkpoint, Progress
+from regard.trainer.log import Log, Moment, Validation, read_log
+from regard.trainer.loop import step_kind
+from regard.trainer.optimizer import make_optimizer, set_rate
+from regard.trainer.schedule import Schedule
+from regard.trainer.workers import ALONE, Workers
 
 # Schedules
 

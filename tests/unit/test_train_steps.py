@@ -14,8 +14,8 @@ from regard.run import Run
 from regard.tasks.losses import Choices, _discounted, drop_words, token_loss
 from regard.tasks.task import Task, Tensors
 from regard.text.special import UNK
-from regard.train.optimizer import make_optimizer
-from regard.train.steps import EagerStep, Recipe
+from regard.trainer.optimizer import make_optimizer
+from regard.trainer.steps import EagerStep, Recipe
 from regard.training import open_task, pick_device, start
 
 CPU = torch.device("cpu")

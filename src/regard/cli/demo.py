@@ -43,7 +43,7 @@ def demo(
     from regard.cli.display import display
     from regard.loading import load
     from regard.settings import load_settings
-    from regard.train.signals import INTERRUPTED
+    from regard.trainer.signals import INTERRUPTED
 
     settings = load_settings(preset, *SETTINGS, f"train.time={time}", "about='regard demo'")
     if (out / "settings.toml").exists() and load_settings(out / "settings.toml").about == settings.about:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from regard.errors import ResourceError
-from regard.train.log import Listener, Moment, Validation
+from regard.trainer.log import Listener, Moment, Validation
 
 EVERY = 10.0  # seconds between two lines of a log
 

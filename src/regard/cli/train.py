@@ -62,7 +62,7 @@ def _train(
 ) -> int:
     from regard import training
     from regard.cli.display import display, events
-    from regard.train.signals import INTERRUPTED
+    from regard.trainer.signals import INTERRUPTED
 
     with display() as shown:
         listeners: list[Any] = [shown, *([events(folder)] if tensorboard else [])]

@@ -10,7 +10,7 @@ import torch
 from regard.data.shards import Shards
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
-from regard.train.trainer import Trainer
+from regard.trainer.loop import Trainer
 
 
 @dataclass(frozen=True)

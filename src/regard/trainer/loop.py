@@ -19,14 +19,14 @@ from regard.data.menu import Shape
 from regard.errors import DataError, SettingsError
 from regard.settings import LastAverage, MovingAverage, TrainSettings
 from regard.tasks.task import Scores, Task, Tensors
-from regard.train import averaging, checkpoint
-from regard.train.checkpoint import Checkpoint, Progress
-from regard.train.log import Listener, Moment, Validation
-from regard.train.optimizer import make_optimizer
-from regard.train.schedule import Schedule
-from regard.train.signals import interruptible
-from regard.train.steps import EagerStep, GraphStep, Recipe, Step, Taken
-from regard.train.workers import ALONE, Workers
+from regard.trainer import averaging, checkpoint
+from regard.trainer.checkpoint import Checkpoint, Progress
+from regard.trainer.log import Listener, Moment, Validation
+from regard.trainer.optimizer import make_optimizer
+from regard.trainer.schedule import Schedule
+from regard.trainer.signals import interruptible
+from regard.trainer.steps import EagerStep, GraphStep, Recipe, Step, Taken
+from regard.trainer.workers import ALONE, Workers
 
 LOG_EVERY = 1.0  # seconds
 

@@ -19,9 +19,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from regard.errors import ResourceError
 from regard.tasks.task import Task, Tensors
-from regard.train.averaging import MovingAverage
-from regard.train.optimizer import set_rate
-from regard.train.workers import ALONE, Workers
+from regard.trainer.averaging import MovingAverage
+from regard.trainer.optimizer import set_rate
+from regard.trainer.workers import ALONE, Workers
 
 
 @dataclass(frozen=True)
