@@ -25,7 +25,7 @@ types: setup ## mypy, strict, on src
 	$(BIN)/mypy
 
 test: setup ## all tests; every `raise` must be run by one
-	$(BIN)/pytest --cov --cov-report=json --cov-report=
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=json --cov-report=
 	$(BIN)/python tests/architecture/raises.py coverage.json
 
 fmt: setup ## format, and mend what ruff can mend

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-settings.register_profile("house", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("house", deadline=None, max_examples=12, derandomize=True)
 settings.load_profile("house")
 
 torch.set_num_threads(1)  # the models are tiny: a second thread only waits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -14,7 +15,8 @@ import corpora_for_tests as small
 from regard import __version__
 from regard.cli.display import Bar, Events, Lines, display
 from regard.cli.main import run
-from regard.errors import ResourceError
+from regard.cli.translate import _stdin
+from regard.errors import DataError, ResourceError
 from regard.trainer.log import Moment, Validation
 from regard.training import start
 
@@ -231,9 +233,14 @@ def test_lines_of_stdin_are_translated_one_by_one(tmp_path: Path) -> None:
     rows = [json.loads(row) for row in done.stdout.decode().split("\n")[:-1]]
     assert [row["source"] for row in rows] == ["the cat sleeps", "", "the dog eats"]
     assert rows[1]["target"] == ""
-    done = subprocess.run(command, input=b"fine\n\xff\xfe\n", capture_output=True, check=False, env=environment)
-    assert done.returncode == 3
-    assert done.stderr.decode().strip() == "stdin line 2: byte 1 is not UTF-8; convert the text first"
+
+
+def test_bytes_that_are_no_text_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"fine\n\xff\xfe\n")))
+    lines = _stdin()
+    assert next(lines) == "fine"
+    with pytest.raises(DataError, match="stdin line 2: byte 1 is not UTF-8; convert the text first"):
+        next(lines)
 
 
 # What a person sees of a training

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from regard.errors import ModelError
+from regard.errors import DataError, ModelError
 from regard.settings import load_settings, parse_time
 from regard.trainer import averaging, checkpoint
 from regard.trainer.checkpoint import Checkpoint, Progress
 from regard.trainer.log import Log, Moment, Validation, read_log
-from regard.trainer.loop import step_kind
+from regard.trainer.loop import _ahead, step_kind
 from regard.trainer.optimizer import make_optimizer, set_rate
 from regard.trainer.schedule import Schedule
 from regard.trainer.workers import ALONE, Workers
@@ -182,6 +183,20 @@ def test_a_log_can_be_read_while_written_and_after_a_resume(tmp_path: Path) -> N
     events = read_log(tmp_path / "log.jsonl")
     assert [event["step"] for event in events if event["event"] == "step"] == [1, 2]
     assert events[-1]["text"] == "a word: café"
+
+
+# Batches made ahead
+
+
+def test_batches_made_ahead_come_in_order_and_an_error_where_it_belongs() -> None:
+    def batches() -> Iterator[tuple[int, int]]:
+        yield from ((number, number) for number in range(20))
+        raise DataError("the 21st is broken")
+
+    ahead = _ahead(batches(), count=3)
+    assert [next(ahead) for _ in range(20)] == [(number, number) for number in range(20)]
+    with pytest.raises(DataError, match="the 21st is broken"):
+        next(ahead)
 
 
 # What kind of step

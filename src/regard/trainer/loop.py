@@ -94,9 +94,9 @@ class Trainer:
         self.task.train()
         step = self._step()
         with interruptible(self.listener.tell) as interruption:
-            pace = _Pace(self.progress)
-            for group in self._groups():
-                self._take(step, group, pace)
+            pace, groups = _Pace(self.progress), self._groups()
+            while True:
+                self._take(step, next(groups), pace)
                 reason = self._agree(self._reason(asked=interruption.asked))
                 validates = self.progress.step % self.settings.validate_every == 0
                 if pace.due() or reason or validates:
@@ -108,12 +108,11 @@ class Trainer:
                     self._save()
                 if reason:
                     return Outcome(self.progress, reason)
-        raise AssertionError("batches do not end")
 
     def _take(self, step: Step, group: _Group, pace: _Pace) -> None:
         """One update, and what it changes in the progress."""
         here = float(sum(batch.tokens for batch in group.batches))
-        (count,) = self.workers.sum(here)
+        count, seconds = self.workers.sum(here, pace.seconds())
         self.task.progress = self._share_done()
         number = self.progress.step + 1
         ready = [Tensors.of(batch, self.device) for batch in group.batches]
@@ -124,7 +123,7 @@ class Trainer:
             epoch=group.after.epoch,
             batch=group.after.batch,
             tokens=self.progress.tokens + int(count),
-            seconds=pace.seconds(),
+            seconds=seconds / self.workers.world,  # their mean, so that all agree on the rate that follows from it
         )
         pace.add(taken, group, here)
         if taken.skipped:
@@ -192,9 +191,8 @@ class Trainer:
         position = Position(self.progress.epoch, self.progress.batch)
         waiting: list[Batch] = []
         first = position
-        for batch, after in (
-            _ahead(self._prepared(position)) if self.device.type == "cuda" else self._prepared(position)
-        ):
+        batches = self._prepared(position)
+        for batch, after in _ahead(batches) if self.device.type == "cuda" else batches:
             waiting.append(batch)
             if len(waiting) == self.settings.accumulate:
                 yield _Group(waiting, first, after)
