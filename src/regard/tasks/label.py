@@ -7,7 +7,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.batches import NO_LABEL
-from regard.data.examples import Examples
 from regard.models.labeller import Labeller
 from regard.tasks.losses import drop_words
 from regard.tasks.task import Task, Tensors
@@ -18,28 +17,15 @@ class Label(Task):
 
     model: Labeller
 
-    def __init__(
-        self,
-        model: Labeller,
-        train: Examples,
-        valid: Examples,
-        *,
-        smoothing: float = 0.0,
-        word_dropout: float = 0.0,
-    ) -> None:
-        super().__init__(model, train, valid)
-        self.smoothing = smoothing
-        self.word_dropout = word_dropout
-
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:  # noqa: ARG002
-        source = drop_words(batch.source, self.word_dropout if self.training else 0.0)
+        source = drop_words(batch.source, self.word_dropout)
         logits = self.model(source).float()
         return F.cross_entropy(
             logits.flatten(0, -2),
             batch.labels.flatten(),
             ignore_index=NO_LABEL,
             reduction="sum",
-            label_smoothing=self.smoothing if self.training else 0.0,
+            label_smoothing=self.smoothing,
         )
 
     def score(self, device: torch.device) -> tuple[float, str]:

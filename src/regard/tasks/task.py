@@ -65,12 +65,32 @@ class Task(nn.Module, ABC):
 
     model: nn.Module
 
-    def __init__(self, model: nn.Module, train: Examples, valid: Examples) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        train: Examples,
+        valid: Examples,
+        *,
+        smoothing: float = 0.0,
+        word_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
+        self._smoothing = smoothing
+        self._word_dropout = word_dropout
         self.model = model
         self.train_examples = train
         self.valid_examples = valid
         self.progress = 0.0  # share of the training that lies behind; the trainer keeps it up to date
+
+    @property
+    def smoothing(self) -> float:
+        """Of the labels; validation sees them as they are."""
+        return self._smoothing if self.training else 0.0
+
+    @property
+    def word_dropout(self) -> float:
+        """Share of input tokens to replace by ``<unk>``; none when validating."""
+        return self._word_dropout if self.training else 0.0
 
     def prepare(self, batch: Batch, epoch: int) -> Batch:  # noqa: ARG002
         """The batch as training sees it in this epoch; subword sampling happens here."""

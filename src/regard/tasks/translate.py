@@ -58,7 +58,7 @@ class Translate(Task):
         held_out: Sequence[tuple[str, str]] = (),
     ) -> None:
         """``held_out`` sentences are translated at each validation and compared with their references."""
-        super().__init__(model, train, valid)
+        super().__init__(model, train, valid, smoothing=habits.smoothing, word_dropout=habits.word_dropout)
         self.tokenizers = tokenizers
         self.habits = habits
         self.held_out = held_out
@@ -86,20 +86,16 @@ class Translate(Task):
         return replace(sampled, rows=real)
 
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:
-        source = drop_words(batch.source, self._when_training(self.habits.word_dropout))
-        share = self._when_training(self.habits.scheduled_sampling) * self.progress
+        source = drop_words(batch.source, self.word_dropout)
+        share = self.habits.scheduled_sampling * self.progress if self.training else 0.0
         target = self._own_words(source, batch, share) if share else batch.target_in
-        target = drop_words(target, self._when_training(self.habits.word_dropout))
+        target = drop_words(target, self.word_dropout)
         choices = Choices() if self.baseline is not None and self.training else None
         observer: Observer = UNOBSERVED if choices is None else choices
         _, state = self.model.start(source, observer=observer)
         features, _ = self.model.advance(target, state, masks.padding(target), observer)
-        smoothing = self._when_training(self.habits.smoothing)
-        total = token_loss(self.model, features, batch.target_out, smoothing=smoothing, static=static)
+        total = token_loss(self.model, features, batch.target_out, smoothing=self.smoothing, static=static)
         return total if choices is None else total + self._reinforce(choices, features, batch.target_out)
-
-    def _when_training(self, share: float) -> float:
-        return share if self.training else 0.0
 
     def _reinforce(self, choices: Choices, features: Tensor, targets: Tensor) -> Tensor:
         assert self.baseline is not None
