@@ -17,7 +17,7 @@ SETTINGS = (
     "train.rate=0.003",
     "train.warmup=100",
     "train.schedule=linear",
-    "train.steps=100000",
+    "train.steps=2000",
     "train.validate_every=500",
     "train.average={kind='moving', decay=0.99}",
     "train.smoothing=0.0",
@@ -33,7 +33,7 @@ TESTED = 500  # held-out sentences translated at the end
 
 def demo(
     out: Annotated[Path, typer.Option(help="The run folder; made anew if it is a demo's.")] = Path("runs/demo"),
-    time: Annotated[str, typer.Option(help="How long to train.")] = "110s",
+    time: Annotated[str, typer.Option(help="Train no longer than this: 60s, 2m.")] = "",
     preset: Annotated[str, typer.Option(help="Which architecture.")] = "transformer-tiny",
 ) -> int:
     """Make a corpus, train a translator, test it and translate with it."""
@@ -45,11 +45,12 @@ def demo(
     from regard.settings import load_settings
     from regard.trainer.signals import INTERRUPTED
 
-    settings = load_settings(preset, *SETTINGS, f"train.time={time}", "about='regard demo'")
+    settings = load_settings(preset, *SETTINGS, f"train.time='{time}'", "about='regard demo'")
     if (out / "settings.toml").exists() and load_settings(out / "settings.toml").about == settings.about:
         shutil.rmtree(out)
     with display() as shown:
-        shown.tell(f"training {preset} on the built-in English-French corpus for {time}; Ctrl-C stops and saves")
+        steps = f"{settings.train.steps:,} steps, or {time}" if time else f"{settings.train.steps:,} steps"
+        shown.tell(f"training {preset} on the built-in English-French corpus: {steps}; Ctrl-C stops and saves")
         outcome = training.start(out, settings, shown)
         if outcome.reason == "interrupted":
             shown.tell(f"interrupted, checkpoint written; go on with: regard train --resume {out}")
