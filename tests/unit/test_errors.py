@@ -173,6 +173,8 @@ def test_an_unknown_pool_gets_its_nearest_neighbour() -> None:
 def test_heads_that_do_not_divide_the_width_are_refused_by_the_mathematics_too() -> None:
     with pytest.raises(SettingsError, match="heads = 3: does not divide the width 20; one of 1, 2, 4, 5, 10, 20 would"):
         Attention(InnerScore(), heads=3, projections=Projections(20, 20, 20))
+    with pytest.raises(SettingsError, match="heads = 3: does not divide the width 20"):
+        Attention(InnerScore(), heads=3).remember(torch.zeros(1, 2, 20))
 
 
 @pytest.mark.parametrize("bad", [-1, tiny.SOURCE_SIZE])

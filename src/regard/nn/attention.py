@@ -204,7 +204,7 @@ class Attention(nn.Module):
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, S, H · K) → (B, H, S, K)"""
-        return x.reshape(*x.shape[:-1], self.heads, -1).transpose(1, 2)
+        return x.reshape(*x.shape[:-1], self.heads, head_width(x.shape[-1], self.heads)).transpose(1, 2)
 
 
 def _visible(memory: Memory, positions: Tensor, causal: bool, window: Window | None) -> Tensor | None:
