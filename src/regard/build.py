@@ -95,7 +95,7 @@ def labeller(model: knobs.ModelSettings, size: int, labels: int, pool: PoolName 
 
 
 def _embedding(model: knobs.ModelSettings, size: int) -> Embedding:
-    scale = model.width**0.5 if isinstance(model, knobs.TransformerModel) else 1.0
+    scale = model.width**0.5  # features of size one: an LSTM fed with less takes many times as long to start learning
     match model.embedding:
         case "learned":
             return Embedding(size, model.width, scale)

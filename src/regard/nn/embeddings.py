@@ -10,7 +10,7 @@ from regard.errors import DataError
 
 
 class Embedding(nn.Module):
-    """``scale · E[id]``: one learned vector a token. The Transformer's scale is ``√width``."""
+    """``scale · E[id]``: one learned vector a token. With scale ``√width`` its features begin with variance one."""
 
     def __init__(self, size: int, width: int, scale: float = 1.0) -> None:
         super().__init__()
@@ -32,13 +32,13 @@ class Embedding(nn.Module):
 
     @torch.no_grad()
     def load_vectors(self, vectors: Tensor, rows: Tensor) -> None:
-        """Begin the given rows of E with word vectors learned elsewhere (word2vec, GloVe)."""
+        """Let the given tokens begin with word vectors learned elsewhere (word2vec, GloVe): these come out, scaled or not."""
         if vectors.shape != (len(rows), self.width):
             raise DataError(
                 f"word vectors = {tuple(vectors.shape)}: do not fit {len(rows)} tokens of width {self.width}; "
                 f"set model.width = {vectors.shape[-1]} or bring other vectors"
             )
-        self.weight[_inside(rows, self.weight.shape[0])] = vectors.to(self.weight)
+        self.weight[_inside(rows, self.weight.shape[0])] = vectors.to(self.weight) / self.scale
 
 
 class OneHotEmbedding(Embedding):
