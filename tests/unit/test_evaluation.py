@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -94,7 +95,7 @@ def test_an_output_that_is_there_needs_no_model(
     assert [quality["name"] for quality in found["qualities"]] == ["chrF2++", "BLEU"]
     worse = (trained / "worse.fr").read_text(encoding="utf-8").split("\n")[:-1]
     sources, references = zip(*PAIRS, strict=True)
-    expected = by_length(sources, worse, references, (6, 7), metric="chrf++")
+    expected = by_length(sources, worse, references, (6, 7), metric="chrf++", resamples=0)
     assert found["lengths"] == [asdict(bucket) for bucket in expected]
     assert sum(bucket["count"] for bucket in found["rarities"]) == len(worse) == 61
     assert found["counts"] == "the run's source vocabulary"
@@ -115,6 +116,18 @@ def test_people_get_a_table_on_stderr_and_nothing_on_stdout(
     assert "of the rarest word of the source in the run's source vocabulary" in captured.err
     assert "copied sentences        0.0%" in captured.err
     assert "\x1b" not in captured.err
+
+
+def test_output_that_looks_tokenised_is_noted(
+    trained: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked = write(tmp_path / "marked", [f"{target} ." for _, target in PAIRS])
+    flags = ["--hypotheses", marked, "--resamples", "0"]
+    assert run(arguments(trained, *flags)) == 0
+    assert "tokenised" not in capsys.readouterr().err  # a few may be right
+    monkeypatch.setattr("regard.cli.evaluate.TOKENISED", 61)
+    assert run(arguments(trained, *flags)) == 0
+    assert "61 outputs end in ' .': is the text tokenised?" in capsys.readouterr().err
 
 
 def test_packed_files_are_read(trained: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -286,8 +299,9 @@ def test_scores_come_line_by_line_with_sums_for_people(trained: Path, capsys: Ca
     numbers = [float(line) for line in captured.out.split("\n")[:-1]]
     assert len(numbers) == 61
     pieces = sum(len(split_words(target)) + 1 for _, target in PAIRS)
-    assert f"61 lines, {pieces} pieces with <end>: log-probability {sum(numbers):,.2f}" in captured.err
-    assert f"perplexity {math.exp(-sum(numbers) / pieces):,.1f}" in captured.err
+    said = [float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*(?:\.\d+)?", captured.err)]
+    mean = sum(numbers) / pieces
+    assert said == pytest.approx([61, pieces, sum(numbers), mean, math.exp(-mean)], rel=1e-3)
 
 
 def test_every_piece_has_its_log_probability(trained: Path, capsys: Capture) -> None:
