@@ -1,26 +1,125 @@
-"""Translation quality: sacreBLEU's numbers with its signature beside them."""
+"""Translation quality: sacreBLEU's numbers, with its signature and its bootstrap interval beside them.
+
+The numbers are those that the command ``sacrebleu REFERENCE -i OUTPUT -m bleu chrf ter --confidence`` prints.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from regard.errors import DataError, ResourceError, SettingsError, did_you_mean
+
+METRICS = ("bleu", "chrf", "chrf++", "ter")
+TOKENIZERS = ("13a", "intl", "char", "zh", "none")  # BLEU's own that need no other package and no download
+RESAMPLES = 1000
+SEED = 12345  # sacreBLEU's own
+MOST_MEMORY = 4 << 30  # bytes that a bootstrap may take
+_NUMBER_BYTES, _STATISTICS = 4, 20  # sacreBLEU keeps up to twenty numbers for every sentence of every resample
 
 
 @dataclass(frozen=True)
 class Quality:
-    """A corpus score and how it was computed."""
+    """A corpus score and how it was computed; from ``low`` to ``high`` lie 95 % of the resamples."""
 
+    name: str
     score: float
     signature: str
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the resamples, the μ that sacreBLEU prints."""
+        return None if self.low is None or self.high is None else (self.low + self.high) / 2
+
+    @property
+    def margin(self) -> float | None:
+        """What sacreBLEU prints after ±: half of the interval."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
     def __str__(self) -> str:
-        return f"{self.score:.1f} ({self.signature})"
+        margin = "" if self.margin is None else f" ±{self.margin:.1f}"
+        return f"{self.score:.1f}{margin} ({self.name}|{self.signature})"
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Quality:
-    """Corpus BLEU of detokenised text."""
-    metric = BLEU()
-    result = metric.corpus_score(list(hypotheses), [list(references)])
-    return Quality(result.score, f"BLEU|{metric.get_signature()}")
+    """Corpus BLEU of detokenised text, without an interval."""
+    return measure(hypotheses, references, metrics=("bleu",), resamples=0)[0]
+
+
+def measure(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    tokenize: str = "13a",
+) -> list[Quality]:
+    """Corpus scores of detokenised text. Fewer than two resamples mean no interval."""
+    computers = [_metric(name, tokenize) for name in metrics]
+    _check(hypotheses, references, resamples)
+    return [_quality(metric, hypotheses, references, resamples, seed) for metric in computers]
+
+
+def _metric(name: str, tokenize: str) -> Metric:
+    if tokenize not in TOKENIZERS:
+        raise SettingsError(f"tokenize = {tokenize}: no such tokenizer of BLEU's; {did_you_mean(tokenize, TOKENIZERS)}")
+    match name.lower():
+        case "bleu":
+            return BLEU(tokenize=tokenize)
+        case "chrf":
+            return CHRF()
+        case "chrf++":
+            return CHRF(word_order=2)
+        case "ter":
+            return TER()
+        case _:
+            raise SettingsError(f"metrics = {name}: no such metric; {did_you_mean(name, METRICS)}")
+
+
+def _check(hypotheses: Sequence[str], references: Sequence[str], resamples: int) -> None:
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"hypotheses = {len(hypotheses):,} lines: the references have {len(references):,}; one is needed for each"
+        )
+    if not hypotheses:
+        raise DataError("hypotheses = 0 lines: nothing to measure; give at least one sentence")
+    if (needed := resamples * len(hypotheses) * _NUMBER_BYTES * _STATISTICS) > MOST_MEMORY:
+        raise ResourceError(
+            f"resamples = {resamples:,}: would take about {needed / 2**30:.0f} GiB for {len(hypotheses):,} sentences; "
+            f"at most {MOST_MEMORY // (needed // resamples):,} would fit, and 0 means no interval"
+        )
+
+
+def _quality(
+    metric: Metric, hypotheses: Sequence[str], references: Sequence[str], resamples: int, seed: int
+) -> Quality:
+    with _seeded(seed):
+        result = metric.corpus_score(
+            [text.rstrip() for text in hypotheses], [[text.rstrip() for text in references]], n_bootstrap=resamples
+        )
+    low, high = (result._mean - result._ci, result._mean + result._ci) if resamples > 1 else (None, None)
+    return Quality(result.name, result.score, str(metric.get_signature()), low, high)
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """SacreBLEU takes the seed of its bootstrap from the environment, and only from there."""
+    before = os.environ.get("SACREBLEU_SEED")
+    os.environ["SACREBLEU_SEED"] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SACREBLEU_SEED"]
+        else:
+            os.environ["SACREBLEU_SEED"] = before
