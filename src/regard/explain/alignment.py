@@ -34,7 +34,7 @@ from regard.text.tokenizers import Tokenizers
 Rule = Literal["word", "piece", "threshold"]
 Head = tuple[int, int]  # layer, head
 THRESHOLDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
-COVERS = (0.02, 0.05, 0.1, 0.2)
+COVERS = (0.0, 0.02, 0.05, 0.1, 0.2)
 FILE = "aligner.json"
 
 
@@ -224,10 +224,10 @@ def choose(pairs: Sequence[Attended], golds: Sequence[Gold], chosen_on: str, *, 
     best = rated(Aligner((head,), late, "piece") for head, late in product(every, (False, True)))
     if several and len(every) > 1:
         best = _joined(best, every, rated)
-    rules = [(rule, least) for rule in get_args(Rule) for least in (None, *THRESHOLDS)][:-len(THRESHOLDS) - 1]
-    rules += [("threshold", least) for least in THRESHOLDS]
-    best = rated(replace(best, rule=rule, threshold=least) for rule, least in rules)
-    best = rated([best, *(replace(best, cover=least) for least in (0.0, *COVERS))])
+    argmax: tuple[Rule, ...] = ("word", "piece")
+    best = rated(replace(best, rule=rule, threshold=least) for rule, least in product(argmax, (None, *THRESHOLDS)))
+    best = rated([best, *(replace(best, rule="threshold", threshold=least) for least in THRESHOLDS)])
+    best = rated([best, *(replace(best, cover=least) for least in COVERS)])
     return replace(best, chosen_on=chosen_on, sentences=len(pairs))
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, assert_never
 
 import torch
 from torch import Tensor, nn
 
-from regard.errors import DataError, ModelError
+from regard.errors import DataError
 from regard.explain.side import Side, spell
 from regard.explain.trace import Task, Trace
 from regard.models.encoder_decoder import EncoderDecoder
@@ -21,7 +22,7 @@ from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.nn.observe import UNOBSERVED, Observer, Recorder
 from regard.text.special import END, PAD, START
-from regard.text.tokenizers import Tokenizers
+from regard.text.tokenizer import Tokenizer
 
 Model = EncoderDecoder | LanguageModel | Labeller
 Detail = Literal["weights", "usual", "all"]
@@ -32,6 +33,32 @@ _WEIGHTS = frozenset(("weights", "odds", "centre"))
 _GATES = frozenset(("input", "forget", "candidate", "output", "reset", "update", "cell", "hidden"))
 _STATES = frozenset(("embedded", "placed", "states", "features"))
 _KEPT = {"weights": _WEIGHTS, "usual": _WEIGHTS | _GATES | _STATES}
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How ids are written: tokenizers, the texts the ids came from (which know what ``<unk>`` was), labels."""
+
+    source: Tokenizer | None = None
+    target: Tokenizer | None = None
+    source_text: str | None = None
+    target_text: str | None = None
+    labels: tuple[str, ...] = ()
+
+    def name(self, model: Model, number: int) -> str:
+        """One target id, as read."""
+        if isinstance(model, Labeller):
+            return self.labels[number] if self.labels else str(number)
+        return str(number) if self.target is None else self.target.token(number)
+
+    def spell_target(self, model: Model, ids: Sequence[int]) -> Side:
+        if not isinstance(model, Labeller):
+            return spell(ids, self.target, self.target_text)
+        names = tuple(self.name(model, number) for number in ids)
+        return Side(tuple(ids), names, tuple(range(len(names))), names)
+
+
+PLAIN = Spelling()
 
 
 class Keeper(Recorder):
@@ -62,9 +89,7 @@ def replay(
     target_ids: Sequence[int] | None = None,
     observer: Observer | None = None,
     *,
-    tokenizers: Tokenizers | None = None,
-    texts: tuple[str | None, str | None] = (None, None),
-    labels: Sequence[str] = (),
+    spelling: Spelling = PLAIN,
     detail: Detail = "usual",
     logits: bool = False,
     top: int = TOP,
@@ -75,32 +100,28 @@ def replay(
     are what each step was to predict, so a finished output ends in ``<end>`` and a prefix does not. Labellers
     label the source; without ``target_ids`` with the labels they find most probable.
 
-    ``observer`` may change values on the way; what is recorded is what the model went on with. ``texts`` are
-    those the ids came from, and spell words that are ``<unk>`` to the model.
+    ``observer`` may change values on the way; what is recorded is what the model went on with.
     """
     _check(model, source_ids, target_ids)
     watch = Keeper(detail, observer or UNOBSERVED)
     with torch.no_grad(), resting(model):
         scores = forward(model, source_ids, target_ids, watch)  # (T, V)
-    scores = scores.double() if scores.dtype == torch.float64 else scores.float()
+    scores = scores if scores.dtype == torch.float64 else scores.float()
     odds = scores.log_softmax(-1)
-    chosen = odds.argmax(-1) if target_ids is None else torch.tensor(list(target_ids), device=odds.device)
-    if int(chosen.max()) >= odds.shape[1] or int(chosen.min()) < 0:
-        raise DataError(f"target = {int(chosen.max())}: is no id of this model; 0 to {odds.shape[1] - 1} would be right")
-    own = odds.gather(1, chosen[:, None])
+    chosen = odds.argmax(-1) if target_ids is None else _targets(target_ids, odds)
+    own = odds.gather(1, chosen[:, None])  # (T, 1)
     best = odds.topk(min(top, odds.shape[1]))
-    source, target, top_pieces = _sides(model, source_ids, chosen.tolist(), best.indices, tokenizers, texts, labels)
-    tensors = {name: _unbatched(watch[name]) for name in watch.names()}
+    tensors = {name: watch[name][0] for name in watch.names()}
     return Trace(
         task=task_of(model),
-        source=source,
-        target=target,
+        source=spell(source_ids, spelling.source, spelling.source_text),
+        target=spelling.spell_target(model, chosen.tolist()),
         tensors=tensors | ({"logits": scores} if logits else {}),
         log_probability=own.squeeze(1),
         rank=(odds > own).sum(1),
         top_ids=best.indices,
         top_log_probability=best.values,
-        top_pieces=top_pieces,
+        top_pieces=tuple(tuple(spelling.name(model, number) for number in row) for row in best.indices.tolist()),
     )
 
 
@@ -124,7 +145,8 @@ def task_of(model: Model) -> Task:
             return "language"
         case Labeller():
             return "label"
-    raise ModelError(f"model = {type(model).__name__}: cannot be replayed; a translator, a language model or a labeller can")
+        case _:
+            assert_never(model)
 
 
 @contextmanager
@@ -148,27 +170,12 @@ def _check(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | 
         raise DataError("target = '': there is no output to replay; give the tokens of one, <end> included")
 
 
-def _unbatched(value: Tensor) -> Tensor:
-    return value[0].detach()
-
-
-def _sides(
-    model: Model,
-    source_ids: Sequence[int],
-    chosen: list[int],
-    best: Tensor,
-    tokenizers: Tokenizers | None,
-    texts: tuple[str | None, str | None],
-    labels: Sequence[str],
-) -> tuple[Side, Side, tuple[tuple[str, ...], ...]]:
-    source = spell(source_ids, tokenizers and tokenizers.source, texts[0])
-    rows = best.tolist()
-    if isinstance(model, Labeller):
-        names = labels or [str(number) for number in range(model.head.out_features)]
-        words = tuple(names[number] for number in chosen)
-        target = Side(tuple(chosen), words, tuple(range(len(words))), words)
-        return source, target, tuple(tuple(names[number] for number in row) for row in rows)
-    target = spell(chosen, tokenizers and tokenizers.target, texts[1])
-    if tokenizers is None:
-        return source, target, tuple(tuple(map(str, row)) for row in rows)
-    return source, target, tuple(tuple(map(tokenizers.target.token, row)) for row in rows)
+def _targets(ids: Sequence[int], odds: Tensor) -> Tensor:
+    """The tokens whose probability is asked for, one for each row of ``odds`` (T, V)."""
+    rows, size = odds.shape
+    if len(ids) != rows:
+        raise DataError(f"target = {len(ids)} labels: there are {rows} places to label; one for each would be right")
+    for number in ids:
+        if not 0 <= number < size:
+            raise DataError(f"target = {number}: is no id of this model; 0 to {size - 1} would be right")
+    return torch.tensor(list(ids), device=odds.device)

@@ -107,7 +107,7 @@ class Trace:
         """Write ``path.safetensors`` and ``path.json``. The second, which names the first's size, is written last."""
         tensors = {f"model/{name}": tensor for name, tensor in self.tensors.items()}
         tensors |= {name: getattr(self, name) for name in _OWN}
-        data = save_tensors({name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()})
+        data = save_tensors({name: _packed(tensor) for name, tensor in tensors.items()})
         description = {
             "format": FORMAT,
             "task": self.task,
@@ -155,6 +155,11 @@ def _beside(path: str | Path, suffix: str) -> Path:
     path = Path(path)
     plain = path.with_suffix("") if path.suffix in (TENSORS, DESCRIPTION) else path
     return plain.with_name(plain.name + suffix)
+
+
+def _packed(tensor: Tensor) -> Tensor:
+    """A copy that shares its memory with nothing, which safetensors insists on."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
 
 
 def _json(value: object) -> bytes:
