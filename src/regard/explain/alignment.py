@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.errors import DataError, ModelError
+from regard.explain.importance import masking_between
 from regard.explain.replay import Keeper, resting
 from regard.explain.side import OUTSIDE, Side, spell
 from regard.explain.trace import Trace, layer_names
@@ -33,8 +34,8 @@ from regard.text.tokenizers import Tokenizers
 
 Rule = Literal["word", "piece", "threshold"]
 Head = tuple[int, int]  # layer, head
-THRESHOLDS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
-COVERS = (0.0, 0.02, 0.05, 0.1, 0.2)
+THRESHOLDS = (0.15, 0.2, 0.3, 0.4, 0.5)
+COVERS = (0.0, 0.05, 0.1, 0.2)
 FILE = "aligner.json"
 
 
@@ -134,8 +135,9 @@ class Aligner:
         else:
             names = " + ".join(f"{layer + 1}.{head + 1}" for layer, head in self.heads)
             place = f"mean of heads {names}" if names else "mean of all heads"
-        rate = "" if self.error_rate is None else f", AER {self.error_rate:.2f}"
-        return f"cross-attention, {place}" + (f" (best aligner on {self.chosen_on}{rate})" if self.chosen_on else "")
+        if self.error_rate is None:
+            return f"cross-attention, {place}" + (f" (chosen by {self.chosen_on})" if self.chosen_on else "")
+        return f"cross-attention, {place} (best aligner on {self.chosen_on}, AER {self.error_rate:.2f})"
 
     def save(self, run: str | Path) -> Path:
         """Remember in a run's folder."""
@@ -209,7 +211,7 @@ def choose(pairs: Sequence[Attended], golds: Sequence[Gold], chosen_on: str, *, 
     """The aligner with the lowest error rate against gold links: where to look, then how to read.
 
     Every head is tried in both rows. The best one is joined, as long as that helps and if ``several`` may be
-    read together, by the head that helps most. Then come the rules, each with every threshold.
+    read together, by the head that helps most. Then come the rules, with every threshold and cover.
     """
     if not pairs:
         raise DataError("sentences = 0: an aligner is chosen on sentences with gold links; give it some")
@@ -224,11 +226,40 @@ def choose(pairs: Sequence[Attended], golds: Sequence[Gold], chosen_on: str, *, 
     best = rated(Aligner((head,), late, "piece") for head, late in product(every, (False, True)))
     if several and len(every) > 1:
         best = _joined(best, every, rated)
-    argmax: tuple[Rule, ...] = ("word", "piece")
-    best = rated(replace(best, rule=rule, threshold=least) for rule, least in product(argmax, (None, *THRESHOLDS)))
-    best = rated([best, *(replace(best, rule="threshold", threshold=least) for least in THRESHOLDS)])
-    best = rated([best, *(replace(best, cover=least) for least in COVERS)])
+    rules: tuple[Rule, ...] = get_args(Rule)
+    readings = product(rules, (None, *THRESHOLDS), (None, *COVERS))
+    best = rated(
+        replace(best, rule=rule, threshold=least, cover=cover)
+        for rule, least, cover in readings
+        if rule != "threshold" or least is not None
+    )
     return replace(best, chosen_on=chosen_on, sentences=len(pairs))
+
+
+def choose_without_gold(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]], chosen_on: str) -> Aligner:
+    """The single head that agrees best with what masking finds, where nobody has drawn gold links.
+
+    Each target word is linked with the source word whose loss hurts it most, an effect and not a look; the head
+    whose largest weights say the same most often is the aligner. No error rate is claimed, and neither
+    thresholds nor means are tuned on links that are themselves a guess.
+    """
+    seen = attend(model, pairs)
+    guesses = [links_of_masking(model, source, target) for source, target in pairs]
+    golds = [Gold(links, links) for links in guesses]
+    if not any(guesses):
+        raise DataError("sentences = 0: an aligner is chosen on sentences; give it some that are not empty")
+    layers, heads = seen[0].cross.shape[:2]
+    candidates = [Aligner((head,), late) for head in product(range(layers), range(heads)) for late in (False, True)]
+    best = min(candidates, key=lambda one: error_rate(one, seen, golds))
+    return replace(best, chosen_on=f"agreement with masking, {chosen_on}", sentences=len(pairs))
+
+
+def links_of_masking(model: EncoderDecoder, source: Side, target: Side) -> Links:
+    """Each target word with the source word that it misses most; this needs no attention."""
+    if not (source.words and target.words):
+        return frozenset()
+    effect = masking_between(model, source, target).weights[: len(target.words)]  # <end> is last
+    return frozenset((s, t) for t, s in enumerate(effect.argmax(1).tolist()))
 
 
 def _joined(best: Aligner, every: Sequence[Head], rated: Callable[[Iterable[Aligner]], Aligner]) -> Aligner:

@@ -13,6 +13,7 @@ from typing import Literal, assert_never
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from regard.errors import DataError
 from regard.explain.side import Side, spell
@@ -102,7 +103,7 @@ def replay(
 
     ``observer`` may change values on the way; what is recorded is what the model went on with.
     """
-    _check(model, source_ids, target_ids)
+    check(model, source_ids, target_ids)
     watch = Keeper(detail, observer or UNOBSERVED)
     with torch.no_grad(), resting(model):
         scores = forward(model, source_ids, target_ids, watch)  # (T, V)
@@ -127,14 +128,24 @@ def replay(
 
 def forward(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None, observer: Observer) -> Tensor:
     """The logits of every step, (T, V)."""
+    return forward_all(model, [source_ids], target_ids or (), observer)[0]
+
+
+def forward_all(model: Model, sources: Sequence[Sequence[int]], targets: Sequence[int], observer: Observer) -> Tensor:
+    """The logits of every step of one target after each of several sources, (B, T, V)."""
     device = next(model.parameters()).device
-    source = torch.tensor([list(source_ids)], device=device)
-    if isinstance(model, Labeller):
-        found = model(source, observer=observer)
-        return found[0] if found.dim() == 3 else found
-    read = torch.tensor([[model.first, *(target_ids or ())][: len(target_ids or ())]], device=device)
-    found = model(read, observer) if isinstance(model, LanguageModel) else model(source, read, observer=observer)
-    return found[0]
+    read = torch.tensor([[*_first(model), *targets][: len(targets)]] * len(sources), device=device)
+    if isinstance(model, LanguageModel):
+        return model(read, observer)
+    source = pad_sequence([torch.tensor(list(ids)) for ids in sources], batch_first=True, padding_value=PAD).to(device)
+    if isinstance(model, EncoderDecoder):
+        return model(source, read, observer=observer)
+    found = model(source, observer=observer)  # (B, S, C) or, pooled, (B, C)
+    return found if found.dim() == 3 else found[:, None]
+
+
+def _first(model: Model) -> tuple[int, ...]:
+    return () if isinstance(model, Labeller) else (model.first,)
 
 
 def task_of(model: Model) -> Task:
@@ -160,7 +171,8 @@ def resting(model: nn.Module) -> Iterator[None]:
         model.train(training)
 
 
-def _check(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None) -> None:
+def check(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None) -> None:
+    """Refuse what has nothing to look into."""
     task = task_of(model)
     if task != "language" and not any(number not in (PAD, START, END) for number in source_ids):
         raise DataError("source = '': an empty sentence has nothing to look into; give it a word")

@@ -25,21 +25,28 @@ class Folded:
     columns: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Members:
+    """The pieces of each word."""
+
+    places: list[list[int]]
+    labels: tuple[str, ...]
+
+
 def fold(weights: Tensor, target: Side, source: Side, *, special: bool = True) -> Folded:
     """``weights`` (…, T, S) between pieces, folded on both sides.
 
     Without ``special``, ``<end>`` and its like have neither row nor column; rows then sum to what is left.
     """
-    rows, row_labels = _groups(target, special)
-    columns, column_labels = _groups(source, special)
-    down = _membership(rows, len(target), weights)
+    rows, columns = members(target, special=special), members(source, special=special)
+    down = _membership(rows.places, len(target), weights)
     down = down / down.sum(1, keepdim=True)  # mean
-    across = _membership(columns, len(source), weights)  # sum
-    return Folded(down @ weights @ across.T, row_labels, column_labels)
+    across = _membership(columns.places, len(source), weights)  # sum
+    return Folded(down @ weights @ across.T, rows.labels, columns.labels)
 
 
-def _groups(side: Side, special: bool) -> tuple[list[list[int]], tuple[str, ...]]:
-    """The pieces of each word and, on request, each special token, in the order of the text."""
+def members(side: Side, *, special: bool) -> Members:
+    """The pieces of each word and, on request, each special token by itself, in the order of the text."""
     groups: list[list[int]] = []
     labels: list[str] = []
     last: int | None = None
@@ -54,7 +61,7 @@ def _groups(side: Side, special: bool) -> tuple[list[list[int]], tuple[str, ...]
             groups.append([place])
             labels.append(side.words[word])
         last = word
-    return groups, tuple(labels)
+    return Members(groups, tuple(labels))
 
 
 def _membership(groups: list[list[int]], pieces: int, like: Tensor) -> Tensor:
