@@ -65,6 +65,10 @@ def test_the_late_row_is_the_one_that_read_the_piece() -> None:
     assert Aligner(late=True, rule="piece").align(seen(LATE)) == Aligner(rule="piece").align(seen(GOOD))
 
 
+def test_the_strongest_source_word_comes_with_its_weight() -> None:
+    assert Aligner().strongest(seen(GOOD)) == [(1, pytest.approx(0.5)), (2, pytest.approx(0.3))]
+
+
 def test_heads_are_read_alone_or_as_their_mean() -> None:
     both = seen(BLIND, GOOD)
     assert Aligner(((0, 1),), rule="piece").align(both) == {(0, 0), (1, 0), (2, 1)}
@@ -153,6 +157,7 @@ def test_empty_sentences_have_no_links() -> None:
     empty = spell([END]), spell([END])
     (found,) = attend(tiny.translator("bahdanau"), [empty])
     assert Aligner(cover=0.0).align(found) == frozenset()
+    assert Aligner().strongest(found) == []
     assert links_of_masking(tiny.translator("bahdanau"), *empty) == frozenset()
 
 

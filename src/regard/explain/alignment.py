@@ -119,6 +119,14 @@ class Aligner:
             found |= self._uncovered(self.weights(seen.by_word), {source for source, _ in found})
         return frozenset(found)
 
+    def strongest(self, pair: Trace | Attended) -> list[tuple[int, float]]:
+        """For each target word the source word with the largest weight, and that weight; no rule has a say in it."""
+        seen = Attended.of(pair) if isinstance(pair, Trace) else pair
+        if not (seen.source.words and seen.target.words):
+            return []
+        weights, words = self.weights((seen.late if self.late else seen).by_word).max(1)
+        return list(zip(words.tolist(), weights.tolist(), strict=True))
+
     def _uncovered(self, weights: Tensor, taken: set[int]) -> set[tuple[int, int]]:
         heaviest, rows = weights.max(0)
         pairs = zip(heaviest.tolist(), rows.tolist(), strict=True)
