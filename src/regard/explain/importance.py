@@ -21,13 +21,11 @@ import torch
 from torch import Tensor
 
 from regard.errors import DataError
-from regard.explain.replay import PLAIN, Model, Spelling, check, forward, forward_all, resting
+from regard.explain.replay import PLAIN, Model, Spelling, check, forward, forward_all, reads_backwards, resting
 from regard.explain.side import Side, spell
 from regard.explain.words import Folded, members
-from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
-from regard.models.recurrent import RecurrentEncoder
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.text.special import UNK
 
@@ -115,7 +113,7 @@ def gradient(
         log_odds = _own(logits, targets)[0] - others.logsumexp(-1)[0]  # (T,)
         slopes = [torch.autograd.grad(one, leaf[0], retain_graph=True)[0] for one in log_odds]
     products = torch.stack([(slope * leaf[0]).sum(-1)[0] for slope in slopes]).detach()  # (T, S)
-    products = products.flip(1) if _reversed(model) else products
+    products = products.flip(1) if reads_backwards(model) else products
     groups = members(read, special=False)
     effect = torch.stack([products[:, group].sum(1) for group in groups.places], 1)
     return _by_word(effect, written, groups.labels)
@@ -140,12 +138,6 @@ def _place(model: Model) -> str:
     return "decoder.embedded" if isinstance(model, LanguageModel) else "encoder.embedded"
 
 
-def _reversed(model: Model) -> bool:
-    """Whether the encoder reads back to front, and so embeds in that order."""
-    encoder = model.encoder if isinstance(model, EncoderDecoder | Labeller) else None
-    return isinstance(encoder, RecurrentEncoder) and encoder.reverse
-
-
 def _own(values: Tensor, targets: Sequence[int]) -> Tensor:
     """The target's own value of each step, (B, T, V) → (B, T)."""
     chosen = torch.tensor(targets, device=values.device)[None, :, None]
@@ -163,7 +155,7 @@ def _without(
             keep = torch.ones(len(groups), len(targets) if isinstance(model, LanguageModel) else len(source_ids))
             for row, group in enumerate(groups):
                 keep[row, list(group)] = 0
-            observer = Embedded(_place(model), keep.flip(1) if _reversed(model) else keep)
+            observer = Embedded(_place(model), keep.flip(1) if reads_backwards(model) else keep)
         case "unknown":
             sources = [[UNK if place in group else n for place, n in enumerate(source_ids)] for group in groups]
         case "remove":

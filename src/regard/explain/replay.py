@@ -21,6 +21,7 @@ from regard.explain.trace import Task, Trace
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
+from regard.models.recurrent import RecurrentEncoder
 from regard.nn.observe import UNOBSERVED, Observer, Recorder
 from regard.text.special import END, PAD, START
 from regard.text.tokenizer import Tokenizer
@@ -112,7 +113,7 @@ def replay(
     chosen = odds.argmax(-1) if target_ids is None else _targets(target_ids, odds)
     own = odds.gather(1, chosen[:, None])  # (T, 1)
     best = odds.topk(min(top, odds.shape[1]))
-    tensors = {name: watch[name][0] for name in watch.names()}
+    tensors = {name: _in_order(model, name, watch[name][0]) for name in watch.names()}
     return Trace(
         task=task_of(model),
         source=spell(source_ids, spelling.source, spelling.source_text),
@@ -180,6 +181,20 @@ def check(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | N
         raise DataError(f"source = {len(source_ids)} ids: a language model has no source; give the text as the target")
     if task != "label" and not target_ids:
         raise DataError("target = '': there is no output to replay; give the tokens of one, <end> included")
+
+
+def reads_backwards(model: Model) -> bool:
+    """Whether the encoder reads the source from its end."""
+    encoder = None if isinstance(model, LanguageModel) else model.encoder
+    return isinstance(encoder, RecurrentEncoder) and encoder.reverse
+
+
+def _in_order(model: Model, name: str, value: Tensor) -> Tensor:
+    """In the order of the text, where a module reads another way: a backward direction, a reversed encoder."""
+    backward = ".backward." in name
+    if name.startswith("encoder.") and name != "encoder.states" and reads_backwards(model):
+        backward = not backward
+    return value.flip(-2) if backward else value
 
 
 def _targets(ids: Sequence[int], odds: Tensor) -> Tensor:

@@ -31,7 +31,8 @@ class Trace:
 
     Row t of anything along the target belongs to the step that *predicted* ``target.pieces[t]``; what the
     model read at that step is ``inputs[t]``, the piece before it. Tensors have no batch axis: weights are
-    (H, T, S), states (T, D), by the names of `regard.nn.observe`.
+    (H, T, S), states (T, D), by the names of `regard.nn.observe`, all in the order of the text: what a backward
+    layer or a reversed encoder recorded from the last word to the first is turned round.
     """
 
     task: Task
