@@ -43,7 +43,7 @@ def live(model: Generator, source: list[int] | None, target: list[int]) -> tuple
 
 def turned(preset: str, name: str) -> bool:
     """What is recorded from the last word to the first."""
-    if preset == "lstm-reversed" and name.startswith("encoder.") and name != "encoder.states":
+    if preset in ("lstm-reversed", "lstm-deep") and name.startswith("encoder.") and name != "encoder.states":
         return True
     return ".backward." in name
 
