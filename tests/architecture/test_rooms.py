@@ -33,6 +33,7 @@ DOORS: dict[str, set[str]] = {
     "build": {"checks", "errors", "models", "nn", "settings"},
     "decode": {"errors", "models", "nn", "text"},
     "measure": {"errors", "text"},
+    "explain": {"errors", "files", "decode", "measure", "models", "nn", "text"},
     "interop": {"build", "errors", "models", "nn", "settings"},
     "tasks": {"corpora", "data", "decode", "errors", "measure", "models", "nn", "settings", "text"},
     "trainer": {"data", "errors", "files", "settings", "tasks"},

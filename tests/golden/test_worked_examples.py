@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import regard
+from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.nn import masks
 from regard.nn.attention import Attention, softmax
@@ -147,6 +148,6 @@ def test_7_merci_becomes_thanks() -> None:
         optimizer.step()
     model.eval()
     first, state = model.start(source)
-    found = search(model, first, state, torch.tensor([9, 9]), beam=2)
-    texts = [" ".join(map(sides[1].token, hypothesis.tokens)) for hypothesis in found]
+    found = search(model, first, state, torch.tensor([9, 9]), rule=Beam(2))
+    texts = [" ".join(map(sides[1].token, best.tokens)) for (best,) in found]
     assert texts == ["thanks", "I am a student"]

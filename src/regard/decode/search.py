@@ -1,20 +1,34 @@
-"""Beam search over any `Generator`: greedy is a beam of one.
+"""The search loop: one for every model, rule and constraint.
 
-Everything stays on the device, finished sentences leave the batch, and a sentence's output does not depend
-on its batch-mates: each has its own length limit and its own end.
+Everything stays on the device, sentences leave the batch when they are done, and a sentence's output does not
+depend on its batch-mates: each has its own limit, its own end, its own constraints and its own chance.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from regard.models.generator import Generator
+from regard.decode.constraints import Constraint, restrict
+from regard.decode.coverage import Cover
+from regard.decode.front import Choice, Finished, Front, gather
+from regard.decode.rules import Beam, Rule
+from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.state import State
-from regard.text.special import END, PAD, START, UNK
+from regard.text.special import PAD
+
+
+class Writer(Protocol):
+    """What search knows of a model, or of several: `models.generator.Generator`, `decode.ensemble.Ensemble`."""
+
+    def step(
+        self, tokens: Tensor, state: State[Any, Any], observer: Observer = UNOBSERVED
+    ) -> tuple[Tensor, State[Any, Any]]: ...
 
 
 @dataclass(frozen=True)
@@ -22,104 +36,143 @@ class Hypothesis:
     """One output, without ``<start>`` and ``<end>``."""
 
     tokens: list[int]
-    score: float  # log-probability over length to the power of the penalty
+    log_probability: float  # of the tokens and <end>
+    score: float  # what the rule compares outputs by
 
 
 @dataclass(frozen=True)
-class _Beam:
-    """B sentences with W hypotheses under way and the W best finished ones."""
+class Step:
+    """What happened in one step of a search, for whoever listens."""
 
-    sentences: Tensor  # (B,) which sentence each is
-    limit: Tensor  # (B,) tokens at the most, <end> included
-    alive: Tensor  # (B, W, t) tokens written
-    scores: Tensor  # (B, W) their log-probabilities
-    done: Tensor  # (B, W, t) finished, padded
-    done_scores: Tensor  # (B, W) normalised, best first
+    before: Front
+    choice: Choice
+    scores: Tensor  # (B, W) of what ended, -inf where nothing did
+    after: Front
+    over: Tensor  # (B,) sentences that are done
 
-    def select(self, kept: Tensor) -> _Beam:
-        return _Beam(*(part[kept] for part in vars(self).values()))
+
+class Listener(Protocol):
+    """Told of every step. Without one, nothing is collected."""
+
+    def hear(self, step: Step) -> None: ...
+
+
+BEAM = Beam()
 
 
 @torch.no_grad()
 def search(
-    model: Generator,
+    model: Writer,
     first: Tensor,
     state: State[Any, Any],
-    limit: Tensor,
+    limits: Tensor,
     *,
-    beam: int = 5,
-    length_penalty: float = 1.0,
-) -> list[Hypothesis]:
-    """The best output of each sentence, from `start`'s first tokens (B,) and state; ``limit`` (B,) tokens."""
-    results: list[Hypothesis | None] = [None] * len(first)
-    rows = torch.arange(len(first), device=first.device)
-    minus_infinity = torch.full((len(first), beam), -torch.inf, device=first.device)
-    scores = minus_infinity.index_fill(1, rows[:1] * 0, 0.0)  # one way to begin
-    empty = torch.zeros(len(first), beam, 0, dtype=torch.long, device=first.device)
-    now = _Beam(rows, limit, empty, scores, empty, minus_infinity)
-    state = state.select(rows[:, None].expand(-1, beam))
-    token = first.repeat_interleave(beam)
+    rule: Rule = BEAM,
+    constraints: Sequence[Constraint] = (),
+    numbers: Sequence[int] | None = None,
+    listener: Listener | None = None,
+) -> list[list[Hypothesis]]:
+    """Each sentence's outputs, best first, from `start`'s first tokens (B,) and state.
+
+    ``limits`` (B,) are tokens at the most, ``<end>`` included: a hypothesis that gets there is ended.
+    ``numbers`` identify sentences across batches, for sampling; without them they are 0, 1, ….
+    """
+    results: list[list[Hypothesis]] = [[] for _ in range(len(first))]
+    choose = rule.begin(range(len(first)) if numbers is None else numbers, limits, constraints)
+    cover = Cover(rule.coverage_penalty, state) if rule.coverage_penalty else None
+    now = _opening(limits, rule)
+    state = state.select(now.sentences[:, None].expand(-1, rule.rows)) if rule.rows > 1 else state
+    token = first.repeat_interleave(rule.rows)
     while True:
-        logits, state = model.step(token, state)
-        now, parents = _extend(now, logits, length_penalty)
-        finished = _is_finished(now, length_penalty)
-        if bool(finished.any()):
-            _collect(now.select(finished), results)
-            kept = (~finished).nonzero().squeeze(1)
+        logits, state = model.step(token, state, UNOBSERVED if cover is None else cover.watch)
+        odds = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)
+        odds = odds.reshape(-1, rule.rows, odds.shape[1])  # (B, W, V)
+        now = now if cover is None else cover.look(now)
+        if constraints:
+            restrict(odds, now, constraints)
+        choice = choose(now, odds)
+        scores = _scores(now, choice, rule, cover)
+        after = _advance(now, choice, scores)
+        over = _over(after, rule)
+        if listener is not None:
+            listener.hear(Step(now, choice, scores, after, over))
+        if bool(over.any()):
+            _collect(after.select(over.nonzero().squeeze(1)), results)
+            kept = (~over).nonzero().squeeze(1)
             if not len(kept):
-                return [result for result in results if result is not None]
-            state = state.select(parents[kept], sentences=kept)
-            now = now.select(kept)
-        else:
-            state = state.select(parents)
-        token = now.alive[:, :, -1].flatten()
+                return results
+            state = state.select(_rows(now, choice.parents)[kept], sentences=kept)
+            after = after.select(kept)
+        elif choice.parents is not None:
+            state = state.select(_rows(now, choice.parents))
+        now = after
+        token = now.written[:, :, -1].flatten()
 
 
-def _extend(now: _Beam, logits: Tensor, penalty: float) -> tuple[_Beam, Tensor]:
-    """One token further: the W best that go on, the W best that have ended, and the rows they came from."""
-    count, beam = now.scores.shape
-    length = now.alive.shape[2] + 1
-    odds = logits.float().log_softmax(-1).reshape(count, beam, -1)  # (B, W, V)
-    size = odds.shape[2]
-    odds[:, :, [PAD, START, UNK]] = -torch.inf
-    last = now.limit == length  # those at their limit can only end
-    odds = torch.where(last[:, None, None], _only(END, odds), odds)
-    totals = (now.scores[:, :, None] + odds).flatten(1)  # (B, W · V)
-    best, place = totals.topk(min(2 * beam, totals.shape[1]))  # at most W of them end
-    parent, token = place // size, place % size
-    written = torch.cat((_gather(now.alive, parent), token[:, :, None]), 2)  # (B, 2 W, t)
-    ends = token == END
-
-    within = torch.arange(best.shape[1], device=best.device) < beam  # an end counts if it is among the W best
-    normalised = torch.where(ends & within, best / length**penalty, -torch.inf)
-    widened = torch.nn.functional.pad(now.done, (0, 1), value=PAD)
-    done_scores, order = torch.cat((now.done_scores, normalised), 1).topk(beam)
-    done = _gather(torch.cat((widened, written), 1), order)
-
-    scores, order = best.masked_fill(ends, -torch.inf).topk(beam)
-    rows = torch.arange(count, device=logits.device)[:, None] * beam + parent.gather(1, order)
-    alive = _gather(written, order)
-    return replace(now, alive=alive, scores=scores, done=done, done_scores=done_scores), rows
+def _opening(limits: Tensor, rule: Rule) -> Front:
+    """Nothing written."""
+    count, device = len(limits), limits.device
+    totals = rule.opening().to(device).expand(count, -1)
+    written = torch.zeros(count, rule.rows, 0, dtype=torch.long, device=device)
+    finished = Finished.none(count, rule.best, totals)
+    return Front(torch.arange(count, device=device), limits, written, totals, finished, torch.zeros_like(limits))
 
 
-def _only(token: int, odds: Tensor) -> Tensor:
-    allowed = torch.full_like(odds, -torch.inf)
-    allowed[:, :, token] = odds[:, :, token]
-    return allowed
+def _rows(front: Front, parents: Tensor | None) -> Tensor:
+    """Which row of the state (B · W) each hypothesis goes on from, (B, W)."""
+    count, width = front.totals.shape
+    own = torch.arange(count * width, device=front.totals.device).reshape(count, width)
+    return own if parents is None else own[:, :1] + parents
 
 
-def _gather(hypotheses: Tensor, order: Tensor) -> Tensor:
-    return hypotheses.gather(1, order[:, :, None].expand(-1, -1, hypotheses.shape[2]))
+def _scores(now: Front, choice: Choice, rule: Rule, cover: Cover | None) -> Tensor:
+    """Of what ends in this step, (B, W); -inf where nothing does, or where it has been written before."""
+    scores = rule.score(choice.ended, now.written.shape[2] + 1)
+    if cover is not None:
+        scores = scores + cover.score(now)
+    return scores.masked_fill(_repeated(now, scores), -torch.inf) if rule.distinct else scores
 
 
-def _is_finished(now: _Beam, penalty: float) -> Tensor:
-    """W have ended (a beam of one is greedy), or none under way can still beat the best: it can only fall."""
-    longest = now.limit.float() ** penalty if penalty > 0 else torch.ones_like(now.limit, dtype=torch.float)
-    beaten = now.scores[:, 0] / longest <= now.done_scores[:, 0]
-    return beaten | now.done_scores[:, -1].isfinite() | (now.alive.shape[2] >= now.limit)
+def _repeated(now: Front, scores: Tensor) -> Tensor:
+    """Which of the hypotheses that end (B, W) have the text of one that has ended, or of an earlier one that does."""
+    written, finished = now.written, now.finished
+    place = torch.arange(written.shape[1], device=written.device)
+    alike = (written[:, :, None] == written[:, None]).all(3) & scores.isfinite()[:, None] & (place < place[:, None])
+    padded = torch.nn.functional.pad(finished.tokens, (0, written.shape[2] - finished.tokens.shape[2]), value=PAD)
+    known = (finished.lengths == written.shape[2]) & finished.scores.isfinite()
+    before = (written[:, :, None] == padded[:, None]).all(3) & known[:, None]
+    return alike.any(2) | before.any(2)
 
 
-def _collect(finished: _Beam, results: list[Hypothesis | None]) -> None:
-    rows, scores = finished.done[:, 0].tolist(), finished.done_scores[:, 0].tolist()
-    for sentence, tokens, score in zip(finished.sentences.tolist(), rows, scores, strict=True):
-        results[sentence] = Hypothesis(tokens[: tokens.index(END)] if END in tokens else tokens, score)
+def _advance(now: Front, choice: Choice, scores: Tensor) -> Front:
+    """One token further."""
+    written, covered = now.written, now.covered
+    if choice.parents is not None:
+        written = gather(written, choice.parents)
+        covered = None if covered is None else gather(covered, choice.parents)
+    return replace(
+        now,
+        written=torch.cat((written, choice.tokens[:, :, None]), 2),
+        totals=choice.totals,
+        finished=now.finished.merge(now.written, choice.ended, scores),
+        count=now.count + scores.isfinite().sum(1),
+        covered=covered,
+    )
+
+
+def _over(after: Front, rule: Rule) -> Tensor:
+    """(B,) as many have ended as there are rows, or nothing is under way, or nothing that is can still win."""
+    over = (after.count >= rule.rows) | after.totals.amax(1).isneginf()
+    bound = rule.reachable(after)
+    return over if bound is None else over | (bound < after.finished.scores[:, -1])
+
+
+def _collect(done: Front, results: list[list[Hypothesis]]) -> None:
+    finished = done.finished
+    columns = (finished.tokens, finished.lengths, finished.totals, finished.scores)
+    for sentence, *rows in zip(done.sentences.tolist(), *(column.tolist() for column in columns), strict=True):
+        results[sentence] = [
+            Hypothesis(tokens[:length], total, score)
+            for tokens, length, total, score in zip(*rows, strict=True)
+            if score > -math.inf
+        ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.text.special import END, PAD
@@ -45,7 +46,8 @@ class Translator:
         source = torch.from_numpy(padded).to(self.device)
         limit = (source != PAD).sum(1) * 2 + 10  # more than any sane translation needs
         first, state = self.model.start(source)
-        return [found.tokens for found in search(self.model, first, state, limit, beam=beam, length_penalty=penalty)]
+        rule = Beam(width=beam, length_penalty=penalty)
+        return [found[0].tokens for found in search(self.model, first, state, limit, rule=rule)]
 
 
 def _groups(numbers: list[int], encoded: list[list[int]], budget: int) -> Iterator[list[int]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -69,6 +70,13 @@ class Recorder:
         return name in self._seen
 
     def __getitem__(self, name: str) -> Tensor:
-        """All that was seen under ``name``, the steps of a loop joined along time."""
+        """All that was seen under ``name``, the steps of a loop joined along time.
+
+        Self-attention in live steps sees one key more at each; its rows are filled up with zeros on the
+        right, which for weights is what a parallel pass has there.
+        """
         values = self._seen[name]
-        return values[0] if len(values) == 1 else torch.cat(values, dim=-2)
+        if len(values) == 1:
+            return values[0]
+        widest = max(value.shape[-1] for value in values)
+        return torch.cat([F.pad(value, (0, widest - value.shape[-1])) for value in values], dim=-2)

@@ -92,11 +92,13 @@ class SubwordTokenizer(Tokenizer):
         return self._processor.piece_to_id(piece)
 
     def word_of(self, pieces: Sequence[str]) -> list[int]:
-        word, words = -1, []
+        """A bare mark belongs to the word that follows, and at the end to the word before."""
+        word, words, bare = -1, [], False
         for piece in pieces:
-            word += word < 0 or piece.startswith(SPACE)
+            word += word < 0 or (piece.startswith(SPACE) and not bare)
+            bare = not piece.strip(SPACE)
             words.append(word)
-        return words
+        return [max(0, min(owner, word - 1)) for owner in words] if bare else words
 
     def files(self) -> dict[str, bytes]:
         return describe(self.kind, {"sampling": self.sampling}) | {MODEL: self.model}

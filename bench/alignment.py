@@ -1,0 +1,94 @@
+"""How well attention aligns on the built-in corpus: trains each preset, chooses its aligner, measures it.
+
+    python bench/alignment.py [--preset bahdanau --preset transformer-tiny] [--runs FOLDER] [--ledger]
+
+Trains what is not in FOLDER yet, with the settings of ``regard demo``. The aligner is chosen on 300 sentences of
+the validation part; the figures are of 1,000 sentences of the test part that nothing was chosen on, with the
+reference given. Beside the chosen aligner stand the best single head, and the head that would be chosen without
+gold links. ``--ledger`` appends the result to bench/ledger.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import asdict, replace
+from datetime import date
+from pathlib import Path
+
+from regard import training
+from regard.cli.demo import SETTINGS
+from regard.cli.display import display
+from regard.corpora.fable import Split, generate
+from regard.decode.translator import Translator
+from regard.explain.alignment import Aligner, attend, choose, choose_without_gold, sides
+from regard.explain.side import Side
+from regard.loading import load
+from regard.measure.alignment import Gold, alignment_quality
+from regard.settings import load_settings
+
+LEDGER = Path(__file__).parent / "ledger.jsonl"
+CHOSEN_ON, TESTED, BLIND = 300, 1000, 40
+Pairs = list[tuple[Side, Side]]
+
+
+def pairs_of(translator: Translator, split: Split, count: int) -> tuple[Pairs, list[Gold]]:
+    sentences = list(generate("fr", count=count, split=split, maximum_words=20))
+    pairs = [sides(translator.tokenizers, sentence.source, sentence.target) for sentence in sentences]
+    links = [frozenset(sentence.alignment) for sentence in sentences]
+    return pairs, [Gold(found, found) for found in links]
+
+
+def measure(preset: str, folder: Path) -> dict[str, object]:
+    if not (folder / "best").exists():
+        with display() as shown:
+            training.start(folder, load_settings(preset, *SETTINGS), shown)
+    translator = load(folder)
+    model = translator.model
+    valid, valid_gold = pairs_of(translator, "valid", CHOSEN_ON)
+    seen = attend(model, valid)
+    chosen = choose(seen, valid_gold, "valid")
+    chosen.save(folder)
+    aligners = {
+        "chosen": chosen,
+        "chosen, largest weight only": replace(chosen, threshold=None, cover=None, rule="piece"),
+        "one head": choose(seen, valid_gold, "valid", several=False),
+        "without gold": choose_without_gold(model, valid[:BLIND], "valid"),
+    }
+    test, test_gold = pairs_of(translator, "test", TESTED)
+    test_seen = attend(model, test)
+    return {"preset": preset} | {
+        name: {"aligner": _told(aligner)}
+        | asdict(alignment_quality([aligner.align(pair) for pair in test_seen], test_gold))
+        for name, aligner in aligners.items()
+    }
+
+
+def _told(aligner: Aligner) -> str:
+    parts = (("late", aligner.late), ("rule", aligner.rule), ("threshold", aligner.threshold), ("cover", aligner.cover))
+    return aligner.describe() + "".join(f", {name} {value}" for name, value in parts if value not in (None, False))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Alignment error rate of attention on the built-in corpus.")
+    parser.add_argument("--preset", action="append", default=None)
+    parser.add_argument("--runs", type=Path, default=Path("runs/alignment"))
+    parser.add_argument("--ledger", action="store_true")
+    arguments = parser.parse_args()
+    print(f"{TESTED:,} test sentences\n{'':34}{'AER':>7}{'precision':>11}{'recall':>8}")
+    for preset in arguments.preset or ["bahdanau", "transformer-tiny"]:
+        result = measure(preset, arguments.runs / preset)
+        print(preset)
+        for name, found in result.items():
+            if isinstance(found, dict):
+                figures = f"{found['error_rate']:>7.4f}{found['precision']:>11.3f}{found['recall']:>8.3f}"
+                print(f"  {name:32}{figures}   {found['aligner']}")
+        if arguments.ledger:
+            with LEDGER.open("a", encoding="utf-8") as ledger:
+                where = {"bench": "alignment", "date": str(date.today()), "device": f"{os.cpu_count()} CPU cores"}
+                ledger.write(json.dumps(where | result | {"command": "python bench/alignment.py"}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

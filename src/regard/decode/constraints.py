@@ -1,0 +1,231 @@
+"""What an output may and must contain.
+
+A constraint says which next tokens are forbidden, and nothing else: the log-probabilities stay those of the
+model. Those that force (`Terms`, then `Prefix`) come after those that forbid and win over them, and the length
+limit of the search wins over all. A hypothesis to which nothing at all is left may end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import torch
+from torch import Tensor
+
+from regard.decode.front import Front
+from regard.errors import DataError, SettingsError
+from regard.text.special import END, PAD, SPECIAL_TOKENS
+
+
+class Constraint(Protocol):
+    """Forbids tokens."""
+
+    order: ClassVar[int]  # 0 forbids, 1 forces, 2 forces before anything else
+
+    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:
+        """Set ``banned`` (B, W, V) where a token must not come next; ``odds`` (B, W, V) are the model's."""
+
+
+def restrict(odds: Tensor, front: Front, constraints: Sequence[Constraint]) -> None:
+    """Set the log-probabilities ``odds`` (B, W, V) of all forbidden tokens to -inf, in place."""
+    banned = torch.zeros_like(odds, dtype=torch.bool)
+    banned[:, :, : len(SPECIAL_TOKENS)] = True
+    banned[:, :, END] = False
+    for constraint in sorted(constraints, key=lambda each: each.order):
+        constraint.forbid(banned, odds, front)
+    banned[:, :, END] &= ~(front.last[:, None] | banned.all(2))
+    odds.masked_fill_(banned, -torch.inf)
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """At least so many tokens, one number a sentence. The limit of a sentence counts first."""
+
+    order: ClassVar[int] = 0
+    lengths: Sequence[int]
+
+    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:  # noqa: ARG002
+        lengths = torch.tensor(self.lengths, device=banned.device)[front.sentences]
+        banned[:, :, END] |= (lengths > front.written.shape[2])[:, None]
+
+
+@dataclass(frozen=True)
+class NoRepeat:
+    """No sequence of ``size`` tokens twice in one output."""
+
+    order: ClassVar[int] = 0
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise SettingsError(f"no_repeat = {self.size}: is the length of what must not repeat; 3 is usual")
+
+    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:  # noqa: ARG002
+        written = front.written
+        if written.shape[2] < self.size:
+            return
+        seen = written.unfold(2, self.size, 1)  # (B, W, t - n + 1, n)
+        begun = written[:, :, written.shape[2] - self.size + 1 :]  # (B, W, n - 1)
+        again = (seen[..., :-1] == begun[:, :, None]).all(3)
+        _ban(banned, seen[..., -1], again)
+
+
+class Forbidden:
+    """Token sequences that must not appear."""
+
+    order: ClassVar[int] = 0
+
+    def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
+        distinct = sorted({tuple(sequence) for sequence in sequences})
+        _check("forbidden", distinct)
+        lengths = sorted({len(sequence) for sequence in distinct})
+        self.sequences = [torch.tensor([each for each in distinct if len(each) == length]) for length in lengths]
+
+    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:  # noqa: ARG002
+        written = front.written
+        for sequences in self.sequences:  # (K, n), all of one length
+            count, length = sequences.shape
+            if written.shape[2] < length - 1:
+                return
+            known = sequences.to(written.device)
+            begun = written[:, :, written.shape[2] - length + 1 :]  # (B, W, n - 1)
+            reached = (known[:, :-1] == begun[:, :, None]).all(3)  # (B, W, K)
+            _ban(banned, known[:, -1].expand(*written.shape[:2], count), reached)
+
+
+class Prefix:
+    """Each sentence's output begins with these tokens, whatever other constraints say of them."""
+
+    order: ClassVar[int] = 2
+
+    def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
+        _check("prefix", [each for each in prefixes if each])
+        self.tokens = _padded(prefixes)  # (sentences, longest)
+
+    def need(self) -> list[int]:
+        """Tokens that each sentence's prefix takes; a limit below that, plus one, cuts it."""
+        return (self.tokens != PAD).sum(1).tolist()
+
+    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:  # noqa: ARG002
+        time = front.written.shape[2]
+        if time >= self.tokens.shape[1]:
+            return
+        token = self.tokens[:, time].to(banned.device)[front.sentences]  # (B,)
+        rows = token != PAD
+        banned |= rows[:, None, None]
+        shape = (-1, banned.shape[1], 1)
+        banned.scatter_(2, token[:, None, None].expand(*shape), ~rows[:, None, None].expand(*shape))
+
+
+class Terms:
+    """Token sequences that must appear, a list for each sentence.
+
+    An output may not end before it has all of them. Let ``need`` be the tokens still missing, ``p`` those of an
+    unfinished term that the output ends with, ``room`` what the limit leaves. Writing any token takes one of
+    the room and may at worst waste ``p``; going on with a term takes one of both. So as long as
+    ``room - need > p`` all tokens are free, and from then on only terms are written: ``room ≥ need`` always
+    holds if it held at first. A term is also begun where the model would rather end than write anything else.
+    That alone makes the terms appear, under every rule; `Beam` moreover keeps room for hypotheses that have more
+    of them than others (see `decode.banks`).
+    """
+
+    order: ClassVar[int] = 1
+
+    def __init__(self, terms: Sequence[Sequence[Sequence[int]]]) -> None:
+        distinct = [list(dict.fromkeys(tuple(term) for term in sentence)) for sentence in terms]
+        _check("terms", [term for sentence in distinct for term in sentence])
+        self.count = max(map(len, distinct), default=0)  # K
+        longest = max((len(term) for sentence in distinct for term in sentence), default=0)
+        self.tokens = torch.full((len(distinct), self.count, longest), PAD)  # (sentences, K, M)
+        for row, sentence in enumerate(distinct):
+            if sentence:
+                self.tokens[row, : len(sentence)] = _padded(sentence, longest)
+
+    def need(self) -> list[int]:
+        """Tokens that each sentence's terms take; a limit below that, plus one, cannot be kept."""
+        return (self.tokens != PAD).sum((1, 2)).tolist()
+
+    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:
+        if not self.count:
+            return
+        progress = self.progress(front.written, front.sentences)
+        lacking = progress.unmet.any(2)  # (B, W)
+        spare = (front.limits - 1 - front.written.shape[2])[:, None] - progress.need
+        ending = odds[:, :, END] >= odds[:, :, len(SPECIAL_TOKENS) :].amax(2)
+        forced = lacking & ((spare <= progress.furthest) | ending | banned.all(2))
+        going_on = (progress.written == progress.furthest[:, :, None]) & progress.unmet
+        nothing_but = torch.ones_like(banned)
+        nothing_but.scatter_(2, torch.where(going_on, progress.following, PAD), value=False)
+        nothing_but[:, :, PAD] = True
+        banned[:, :, END] |= lacking
+        torch.where(forced[:, :, None], nothing_but, banned, out=banned)
+
+    def progress(self, written: Tensor, sentences: Tensor) -> Progress:
+        """How far each of the texts ``written`` (B, N, t) has come with the terms of its sentence."""
+        terms = self.tokens.to(written.device)[sentences]  # (B, K, M)
+        lengths = (terms != PAD).sum(2)[:, None]  # (B, 1, K)
+        longest, time = terms.shape[2], written.shape[2]
+        unmet = (lengths > 0) & ~_contains(written, terms)  # (B, N, K)
+        begun = torch.zeros_like(unmet, dtype=torch.long)
+        for size in range(1, min(longest, time + 1)):
+            same = (written[:, :, None, time - size :] == terms[:, None, :, :size]).all(3)
+            begun = torch.where(same & (lengths > size), size, begun)
+        begun = begun.masked_fill(~unmet, 0)
+        following = terms[:, None].expand(-1, written.shape[1], -1, -1).gather(3, begun[..., None]).squeeze(3)
+        return Progress(unmet, begun, following.masked_fill(~unmet, PAD), lengths)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Of N texts with K terms, each a row of (B, N, K)."""
+
+    unmet: Tensor  # whether the term is still missing
+    written: Tensor  # tokens of it that the text ends with
+    following: Tensor  # the token that would take it one further, <pad> if it is met
+    lengths: Tensor  # (B, 1, K)
+
+    @property
+    def furthest(self) -> Tensor:
+        """(B, N) tokens of the term that is furthest under way."""
+        return self.written.amax(2)
+
+    @property
+    def need(self) -> Tensor:
+        """(B, N) tokens that are still missing."""
+        return (self.lengths * self.unmet).sum(2) - self.furthest
+
+    @property
+    def bank(self) -> Tensor:
+        """(B, N) tokens of terms that are there."""
+        return self.lengths.sum(2) - self.need
+
+
+def _contains(written: Tensor, terms: Tensor) -> Tensor:
+    """Whether texts (B, N, t) contain terms (B, K, M), padded: (B, N, K)."""
+    if not written.shape[2]:
+        return torch.zeros(*written.shape[:2], terms.shape[1], dtype=torch.bool, device=written.device)
+    padded = torch.nn.functional.pad(written, (0, terms.shape[2] - 1), value=PAD)
+    windows = padded.unfold(2, terms.shape[2], 1)[:, :, :, None]  # (B, N, t, 1, M)
+    asked = terms[:, None, None]  # (B, 1, 1, K, M)
+    return ((windows == asked) | (asked == PAD)).all(4).any(2)
+
+
+def _ban(banned: Tensor, tokens: Tensor, where: Tensor) -> None:
+    """Ban tokens (B, W, K) where this says so."""
+    banned.scatter_(2, torch.where(where, tokens, PAD), value=True)  # <pad> is banned anyway
+
+
+def _check(name: str, sequences: Iterable[Sequence[int]]) -> None:
+    for sequence in sequences:
+        if not sequence or min(sequence) < len(SPECIAL_TOKENS):
+            raise DataError(
+                f"{name} = {list(sequence)}: must be at least one token, and none of {' '.join(SPECIAL_TOKENS)}; "
+                "these the search writes itself"
+            )
+
+
+def _padded(rows: Sequence[Sequence[int]], width: int = 0) -> Tensor:
+    width = max(width, *map(len, rows)) if rows else width
+    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows], dtype=torch.long).reshape(-1, width)

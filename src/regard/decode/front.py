@@ -1,0 +1,89 @@
+"""The front of a search: what is under way, what is finished, and what a rule chooses next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.nn.state import select_rows
+from regard.text.special import PAD
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The N best finished outputs of each of B sentences, best first; a score of -inf: there is none yet."""
+
+    tokens: Tensor  # (B, N, t), padded
+    lengths: Tensor  # (B, N), without <end>
+    totals: Tensor  # (B, N) log-probabilities
+    scores: Tensor  # (B, N)
+
+    @staticmethod
+    def none(count: int, best: int, totals: Tensor) -> Finished:
+        tokens = torch.zeros(count, best, 0, dtype=torch.long, device=totals.device)
+        nothing = totals.new_full((count, best), -torch.inf)
+        return Finished(tokens, torch.zeros_like(tokens.sum(2)), nothing, nothing)
+
+    def merge(self, written: Tensor, totals: Tensor, scores: Tensor) -> Finished:
+        """With these new ones, (B, W, t) and (B, W); only the N best of all stay."""
+        length = written.shape[2]
+        padded = torch.nn.functional.pad(self.tokens, (0, length - self.tokens.shape[2]), value=PAD)
+        best, order = torch.cat((self.scores, scores), 1).topk(self.scores.shape[1])
+        lengths = torch.cat((self.lengths, torch.full_like(written[:, :, :1].sum(2), length)), 1)
+        return Finished(
+            gather(torch.cat((padded, written), 1), order),
+            lengths.gather(1, order),
+            torch.cat((self.totals, totals), 1).gather(1, order),
+            best,
+        )
+
+
+@dataclass(frozen=True)
+class Front:
+    """B sentences, each with W hypotheses under way and its best finished ones."""
+
+    sentences: Tensor  # (B,) which sentence of the search each is
+    limits: Tensor  # (B,) tokens at the most, <end> included
+    written: Tensor  # (B, W, t)
+    totals: Tensor  # (B, W) log-probabilities; -inf: nothing is under way here
+    finished: Finished
+    count: Tensor  # (B,) how many have finished so far, kept or not
+    covered: Tensor | None = None  # (B, W, S) how much each source word has been looked at
+
+    @property
+    def last(self) -> Tensor:
+        """(B,) whether the next token has to be ``<end>``."""
+        return self.limits <= self.written.shape[2] + 1
+
+    def select(self, kept: Tensor) -> Front:
+        """Only these sentences."""
+        return select_rows(self, kept)
+
+
+@dataclass(frozen=True)
+class Considered:
+    """All that a rule weighed in one step: k continuations of each of the W hypotheses, and the end of each."""
+
+    tokens: Tensor  # (B, W, k)
+    totals: Tensor  # (B, W, k) log-probabilities; -inf: not possible
+    kept: Tensor  # (B, W) which of the W · k go on, one a slot
+    ending: Tensor  # (B, W) log-probabilities with <end>; -inf: not possible
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What goes on, and what ends."""
+
+    parents: Tensor | None  # (B, W) the hypothesis each goes on from; None: each from itself
+    tokens: Tensor  # (B, W)
+    totals: Tensor  # (B, W) log-probabilities; -inf: nothing goes on here
+    ended: Tensor  # (B, W) log-probability of the old hypotheses with <end>; -inf for those that do not end now
+    considered: Considered
+
+
+def gather(hypotheses: Tensor, order: Tensor) -> Tensor:
+    """Pick hypotheses (B, N, …) by (B, W)."""
+    index = order.reshape(*order.shape, *[1] * (hypotheses.dim() - 2))
+    return hypotheses.gather(1, index.expand(-1, -1, *hypotheses.shape[2:]))

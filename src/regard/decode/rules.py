@@ -1,0 +1,304 @@
+"""Rules: given the log-probabilities of every next token, which hypotheses go on and which end.
+
+Greedy is a beam of one. A rule is data; what it needs during one search it makes in `begin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.decode import banks
+from regard.decode.constraints import Constraint, Terms
+from regard.decode.front import Choice, Considered, Front
+from regard.decode.largest import largest
+from regard.errors import SettingsError
+from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
+
+Choose = Callable[[Front, Tensor], Choice]  # odds (B, W, V) may be written to
+
+
+class Rule(Protocol):
+    """How hypotheses are chosen, and how finished ones are compared."""
+
+    @property
+    def rows(self) -> int:
+        """Hypotheses of a sentence side by side, W."""
+
+    @property
+    def best(self) -> int:
+        """Outputs asked for."""
+
+    @property
+    def coverage_penalty(self) -> float:
+        """β of ``β Σ_s log min(Σ_t α_ts, 1)``."""
+
+    def opening(self) -> Tensor:
+        """(W,) 0 for each slot in which a hypothesis begins, -inf for those that stand empty at first."""
+
+    def begin(self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint]) -> Choose:
+        """The rule at work on sentences with these numbers and limits."""
+
+    def score(self, totals: Tensor, length: int) -> Tensor:
+        """What finished outputs of ``length`` tokens, ``<end>`` included, are compared by."""
+
+    def reachable(self, front: Front) -> Tensor | None:
+        """(B,) a score that no hypothesis under way can exceed; None: do not stop for that."""
+
+    @property
+    def distinct(self) -> bool:
+        """Whether an output that has already finished must be left out by comparing."""
+
+
+@dataclass(frozen=True)
+class Beam:
+    """The ``width`` most probable hypotheses at each step.
+
+    An end counts if it is among the ``width`` best continuations of its step, and a sentence is done when
+    ``width`` have ended (or at its limit): those that end are compared by ``log p / length^length_penalty``, plus
+    ``coverage_penalty`` times the coverage (Wu et al., 2016). With ``early`` a sentence also leaves the search as
+    soon as its ``best`` outputs are certain; see `reachable`, which proves that this changes nothing.
+
+    With ``groups`` the beam is divided. The groups choose one after the other, and each pays ``diversity`` for
+    every time that an earlier one has chosen the same token in this step (Vijayakumar et al., 2016, Hamming
+    diversity). What is paid decides who goes on and is not part of any log-probability.
+    """
+
+    width: int = 5
+    length_penalty: float = 1.0
+    coverage_penalty: float = 0.0
+    best: int = 1
+    groups: int = 1
+    diversity: float = 0.0
+    early: bool = True
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise SettingsError(f"beam = {self.width}: a beam holds at least one hypothesis; 5 is usual")
+        if not 1 <= self.best <= self.width:
+            raise SettingsError(
+                f"best = {self.best}: a beam of {self.width} has 1 to {self.width} outputs; use a wider beam"
+            )
+        if self.groups < 1 or self.width % self.groups:
+            raise SettingsError(f"groups = {self.groups}: must divide the beam of {self.width} evenly")
+        if self.diversity < 0:
+            raise SettingsError(f"diversity = {self.diversity}: is a price, 0 or more; 0.5 is usual")
+        if self.coverage_penalty < 0:
+            raise SettingsError(f"coverage_penalty = {self.coverage_penalty}: must be 0 or more; 0.2 is usual")
+
+    @property
+    def rows(self) -> int:
+        return self.width
+
+    @property
+    def distinct(self) -> bool:
+        """Within one beam all prefixes differ, so all outputs do; two groups may write the same."""
+        return self.groups > 1
+
+    def opening(self) -> Tensor:
+        slots = torch.full((self.groups, self.width // self.groups), -torch.inf)
+        slots[:, 0] = 0.0
+        return slots.flatten()
+
+    def score(self, totals: Tensor, length: int) -> Tensor:
+        return totals / length**self.length_penalty
+
+    def reachable(self, front: Front) -> Tensor | None:
+        """``log p / L^a`` with the log-probability of the best under way and the kindest length L.
+
+        A log-probability ``s`` only falls from here, ``s' ≤ s ≤ 0``, and the length ``l`` of the output will be
+        between ``t + 1`` and the limit. If ``a ≥ 0``, then ``s' / l^a ≤ s' / limit^a ≤ s / limit^a``; if ``a < 0``,
+        ``s' / l^a ≤ s' / (t + 1)^a ≤ s / (t + 1)^a``. Coverage is never above zero and can only take away. So once
+        this is below the n-th best finished score, the n best outputs are what they are. Rounding keeps all
+        these inequalities, since it is monotonic.
+        """
+        if not self.early:
+            return None
+        if self.length_penalty >= 0:
+            kindest = front.limits.to(front.totals.dtype) ** self.length_penalty
+        else:
+            kindest = torch.full_like(front.totals[:, 0], (front.written.shape[2] + 1) ** self.length_penalty)
+        return front.totals.amax(1) / kindest
+
+    def begin(self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint]) -> Choose:  # noqa: ARG002
+        terms = next((each for each in constraints if isinstance(each, Terms) and each.count), None)
+        if terms is not None and self.groups == 1:
+            return lambda front, odds: self._choose_with(terms, front, odds)
+        return self._choose
+
+    def _choose(self, front: Front, odds: Tensor) -> Choice:
+        ending = front.totals + odds[:, :, END]  # (B, W)
+        odds[:, :, : len(SPECIAL_TOKENS)] = -torch.inf
+        going_on = front.totals.masked_fill(front.last[:, None], -torch.inf)
+        if self.groups > 1:
+            return self._in_groups(going_on, ending, odds)
+        return _best(going_on, ending, odds)
+
+    def _in_groups(self, going_on: Tensor, ending: Tensor, odds: Tensor) -> Choice:
+        size, width = odds.shape[2], self.width // self.groups
+        taken = odds.new_zeros(len(odds), size)  # (B, V) how often earlier groups have chosen a token
+        choices = []
+        for first in range(0, self.width, width):
+            part = slice(first, first + width)
+            price = self.diversity * taken if first else None
+            choice = _best(going_on[:, part], ending[:, part], odds[:, part], price)
+            taken.scatter_add_(1, choice.tokens, choice.totals.isfinite().to(taken.dtype))
+            choices.append(choice)
+        return _side_by_side(choices)
+
+    def _choose_with(self, terms: Terms, front: Front, odds: Tensor) -> Choice:
+        """Candidates that write a term, and slots for those that have come far with them: `decode.banks`."""
+        ending = front.totals + odds[:, :, END]
+        odds[:, :, : len(SPECIAL_TOKENS)] = -torch.inf
+        going_on = front.totals.masked_fill(front.last[:, None], -torch.inf)
+        values, tokens = largest(odds, self.width)
+        more, their_values = banks.added(terms, front, odds, tokens)
+        tokens = torch.cat((tokens, more), 2)  # (B, W, k)
+        totals = going_on[:, :, None] + torch.cat((values, their_values), 2)
+        texts = torch.cat((front.written[:, :, None].expand(-1, -1, tokens.shape[2], -1), tokens[..., None]), 3)
+        filled = terms.progress(texts.flatten(1, 2), front.sentences).bank  # (B, W · k)
+        kept = banks.allocate(filled, totals.flatten(1), self.width)
+        whole = filled == terms.progress(front.written[:, :1], front.sentences).lengths.sum(2)
+        rivals = totals.flatten(1).masked_fill(~whole, -torch.inf).topk(min(self.width, whole.shape[1])).values
+        return _choice(tokens, totals, kept, ending, rivals)
+
+
+def _best(totals: Tensor, ending: Tensor, odds: Tensor, price: Tensor | None = None) -> Choice:
+    """The W best that go on, (B, W), after paying ``price`` (B, V)."""
+    width = totals.shape[1]
+    if price is None:
+        values, tokens = largest(odds, width)  # (B, W, W): no hypothesis has more than W successors among W
+        paid = candidates = totals[:, :, None] + values
+    else:
+        values, tokens = largest(odds - price[:, None], width)
+        paid = totals[:, :, None] + values
+        candidates = totals[:, :, None] + odds.gather(2, tokens)
+    rivals, kept = paid.flatten(1).topk(width)
+    return _choice(tokens, candidates, kept, ending, rivals)
+
+
+def _choice(tokens: Tensor, totals: Tensor, kept: Tensor, ending: Tensor, rivals: Tensor) -> Choice:
+    """From candidates (B, W, k), those that are kept (B, W), and what an end has to be compared with."""
+    width, each = tokens.shape[1:]
+    bar = torch.cat((rivals, ending), 1).topk(width).values[:, -1:]  # the W-th best
+    return Choice(
+        None if width == 1 else kept // each,
+        tokens.flatten(1).gather(1, kept),
+        totals.flatten(1).gather(1, kept),
+        ending.masked_fill(ending < bar, -torch.inf),
+        Considered(tokens, totals, kept, ending),
+    )
+
+
+def _side_by_side(groups: list[Choice]) -> Choice:
+    """The choices of all groups as one."""
+    width, each = groups[0].considered.tokens.shape[1:]
+    kept = torch.cat([group.considered.kept + place * width * each for place, group in enumerate(groups)], 1)
+    considered = Considered(
+        torch.cat([group.considered.tokens for group in groups], 1),
+        torch.cat([group.considered.totals for group in groups], 1),
+        kept,
+        torch.cat([group.considered.ending for group in groups], 1),
+    )
+    return Choice(
+        kept // each,
+        torch.cat([group.tokens for group in groups], 1),
+        torch.cat([group.totals for group in groups], 1),
+        torch.cat([group.ended for group in groups], 1),
+        considered,
+    )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """``count`` outputs drawn from the model, each token with its probability to the power of 1 / temperature.
+
+    ``top_k`` draws from the k most probable tokens only (0: from all), ``nucleus`` from the fewest that together
+    have this probability (Holtzman et al., 2020). The score of a sample is its log-probability under the model.
+
+    A token is where one uniform number falls in the cumulated probabilities. The number depends on the seed, the
+    number of the sentence, the sample and the step, and on nothing else (Philox, a counter-based generator), so
+    that batches do not change what is drawn.
+    """
+
+    count: int = 1
+    temperature: float = 1.0
+    top_k: int = 0
+    nucleus: float = 1.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise SettingsError(f"samples = {self.count}: must be 1 or more")
+        if self.temperature <= 0:
+            raise SettingsError(f"temperature = {self.temperature}: must be above 0; for the most probable use beam 1")
+        if self.top_k < 0:
+            raise SettingsError(f"top_k = {self.top_k}: is how many tokens to draw from; 0 means all")
+        if not 0 < self.nucleus <= 1:
+            raise SettingsError(f"nucleus = {self.nucleus}: is a probability above 0 and at most 1; 0.9 is usual")
+        if self.seed < 0:
+            raise SettingsError(f"seed = {self.seed}: must be 0 or more")
+
+    coverage_penalty: ClassVar[float] = 0.0
+    distinct: ClassVar[bool] = False
+
+    @property
+    def rows(self) -> int:
+        return self.count
+
+    @property
+    def best(self) -> int:
+        return self.count
+
+    def opening(self) -> Tensor:
+        return torch.zeros(self.count)
+
+    def score(self, totals: Tensor, length: int) -> Tensor:  # noqa: ARG002
+        return totals
+
+    def reachable(self, front: Front) -> Tensor | None:  # noqa: ARG002
+        """Nothing: every sample is wanted."""
+        return None
+
+    def begin(self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint]) -> Choose:  # noqa: ARG002
+        chance = self._chance(numbers, int(limits.max())).to(limits.device)  # (sentences, W, T)
+        return lambda front, odds: self._choose(front, odds, chance[front.sentences, :, front.written.shape[2]])
+
+    def _chance(self, numbers: Sequence[int], longest: int) -> Tensor:
+        drawn = [
+            np.random.Generator(np.random.Philox(key=[self.seed, number], counter=[0, sample, 0, 0])).random(longest)
+            for number in numbers
+            for sample in range(self.count)
+        ]
+        return torch.from_numpy(np.stack(drawn)).reshape(len(numbers), self.count, longest)
+
+    def _choose(self, front: Front, odds: Tensor, chance: Tensor) -> Choice:
+        odds[:, :, [PAD, START, UNK]] = -torch.inf
+        odds[front.last.nonzero().squeeze(1), :, len(SPECIAL_TOKENS) :] = -torch.inf
+        cumulated = self._likely(odds / self.temperature).double().exp().cumsum(2)  # (B, W, V)
+        point = chance.to(cumulated.dtype)[:, :, None] * cumulated[:, :, -1:]
+        tokens = torch.searchsorted(cumulated, point, right=True).clamp(max=odds.shape[2] - 1)  # (B, W, 1)
+        totals = front.totals[:, :, None] + odds.gather(2, tokens)
+        ends = tokens == END
+        ended = totals.masked_fill(~ends, -torch.inf).squeeze(2)
+        going_on = totals.masked_fill(ends, -torch.inf)
+        places = torch.arange(self.count, device=odds.device).expand(len(odds), -1)
+        considered = Considered(tokens, going_on, places, ended)
+        return Choice(None, tokens.squeeze(2), going_on.squeeze(2), ended, considered)
+
+    def _likely(self, odds: Tensor) -> Tensor:
+        """Only what may be drawn, the most probable at 0; the rest -inf."""
+        odds = odds - odds.amax(2, keepdim=True)
+        if 0 < self.top_k < odds.shape[2]:
+            odds = odds.masked_fill(odds < odds.topk(self.top_k).values[..., -1:], -torch.inf)
+        if self.nucleus < 1:
+            ordered, order = odds.softmax(2).sort(dim=2, descending=True, stable=True)
+            before = ordered.cumsum(2) - ordered  # the probability of all that are more probable
+            outside = torch.zeros_like(before, dtype=torch.bool).scatter(2, order, before >= self.nucleus)
+            odds = odds.masked_fill(outside, -torch.inf)
+        return odds

@@ -1,0 +1,1 @@
+"""Looking inside: replay a finished output with recording on, and read what was recorded."""

@@ -1,0 +1,285 @@
+"""Word alignments from attention: which source word a target word came from.
+
+Not every head aligns, and one that does may do so a step late: a Transformer's row t is asked by the word *before*
+target word t, so what aligns with word t may stand in row t, which predicted it, or in row t + 1, which read it.
+Which heads, which row and which rule align best is measured on validation sentences and remembered in the run,
+with what it was measured on (`RUN/aligner.json`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from regard.errors import DataError, ModelError
+from regard.explain.importance import masking_between
+from regard.explain.replay import Keeper, resting
+from regard.explain.side import OUTSIDE, Side, spell
+from regard.explain.trace import Trace, layer_names
+from regard.explain.words import fold
+from regard.files import new_file
+from regard.measure.alignment import Gold, Links, alignment_quality
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.text.special import END, PAD
+from regard.text.tokenizers import Tokenizers
+
+Rule = Literal["word", "piece", "threshold"]
+Head = tuple[int, int]  # layer, head
+THRESHOLDS = (0.15, 0.2, 0.3, 0.4, 0.5)
+COVERS = (0.0, 0.05, 0.1, 0.2)
+FILE = "aligner.json"
+
+
+@dataclass(frozen=True)
+class Attended:
+    """A pair with its cross-attention."""
+
+    cross: Tensor  # (L, H, T, S)
+    source: Side
+    target: Side
+
+    @classmethod
+    def of(cls, trace: Trace) -> Attended:
+        return cls(trace.cross, trace.source, trace.target)
+
+    @cached_property
+    def by_piece(self) -> Tensor:
+        """From each target piece to each source word, (L, H, T, S words)."""
+        alone = Side(self.target.ids, self.target.pieces, tuple(range(len(self.target))), self.target.pieces)
+        return fold(self.cross, alone, self.source, special=False).weights
+
+    @cached_property
+    def late(self) -> Attended:
+        """The same with each row taken from the step that read the piece; the last, never read, keeps its own."""
+        return replace(self, cross=torch.cat((self.cross[:, :, 1:], self.cross[:, :, -1:]), 2))
+
+    @cached_property
+    def by_word(self) -> Tensor:
+        """From each target word to each source word, (L, H, T words, S words)."""
+        return fold(self.cross, self.target, self.source, special=False).weights
+
+
+@dataclass(frozen=True)
+class Aligner:
+    """A way to read links out of cross-attention, and how good it was found to be.
+
+    - rule ``word``: each target word takes the source word with the largest weight;
+    - rule ``piece``: each *piece* of a target word does, so that *l'abeille* can take *the* and *bee*;
+    - rule ``threshold``: a target word takes every source word with at least the ``threshold``.
+
+    With the first two rules, a ``threshold`` adds the links that have at least so much weight. To ``cover`` is to
+    let each source word that nobody took take the target word in whose row it weighs most, if it weighs at
+    least that: so *will* in *will see*, which is one word in French, finds *verra*.
+    """
+
+    heads: tuple[Head, ...] = ()  # whose mean is read; none means all of them
+    late: bool = False  # read the row that read a piece, not the one that predicted it
+    rule: Rule = "word"
+    threshold: float | None = None
+    cover: float | None = None
+    error_rate: float | None = None  # on the sentences it was chosen on
+    chosen_on: str = ""
+    sentences: int = 0
+
+    def weights(self, cross: Tensor) -> Tensor:
+        """The (T, S) of all the (L, H, T, S) that this aligner reads."""
+        for layer, head in self.heads:
+            for name, value, count in (("layer", layer, cross.shape[0]), ("head", head, cross.shape[1])):
+                if not 0 <= value < count:
+                    right = "0" if count == 1 else f"0 to {count - 1}"
+                    raise DataError(f"{name} = {value}: this model has no such {name}; {right} would be right")
+        if not self.heads:
+            return cross.mean((0, 1))
+        return torch.stack([cross[layer, head] for layer, head in self.heads]).mean(0)
+
+    def align(self, pair: Trace | Attended) -> Links:
+        """The links (source word, target word) of a replayed pair; none for an empty one."""
+        seen = Attended.of(pair) if isinstance(pair, Trace) else pair
+        seen = seen.late if self.late else seen
+        if not (seen.source.words and seen.target.words):
+            return frozenset()
+        found: set[tuple[int, int]] = set()
+        if self.threshold is not None:
+            strong = self.weights(seen.by_word) >= self.threshold
+            found |= {(source, target) for target, source in strong.nonzero().tolist()}
+        if self.rule != "threshold":
+            rows = self.weights(seen.by_word if self.rule == "word" else seen.by_piece).argmax(1).tolist()
+            owners = range(len(rows)) if self.rule == "word" else seen.target.word_of
+            found |= {(source, target) for source, target in zip(rows, owners, strict=True) if target != OUTSIDE}
+        if self.cover is not None:
+            found |= self._uncovered(self.weights(seen.by_word), {source for source, _ in found})
+        return frozenset(found)
+
+    def strongest(self, pair: Trace | Attended) -> list[tuple[int, float]]:
+        """For each target word the source word with the largest weight, and that weight; no rule has a say in it."""
+        seen = Attended.of(pair) if isinstance(pair, Trace) else pair
+        if not (seen.source.words and seen.target.words):
+            return []
+        weights, words = self.weights((seen.late if self.late else seen).by_word).max(1)
+        return list(zip(words.tolist(), weights.tolist(), strict=True))
+
+    def _uncovered(self, weights: Tensor, taken: set[int]) -> set[tuple[int, int]]:
+        heaviest, rows = weights.max(0)
+        pairs = zip(heaviest.tolist(), rows.tolist(), strict=True)
+        return {
+            (source, target)
+            for source, (weight, target) in enumerate(pairs)
+            if source not in taken and weight >= (self.cover or 0.0)
+        }
+
+    def describe(self) -> str:
+        """As shown beside what it gives, people's way, from 1: *layer 2, head 1 (best aligner on valid, AER 0.04)*."""
+        if len(self.heads) == 1:
+            place = f"layer {self.heads[0][0] + 1}, head {self.heads[0][1] + 1}"
+        else:
+            names = " + ".join(f"{layer + 1}.{head + 1}" for layer, head in self.heads)
+            place = f"mean of heads {names}" if names else "mean of all heads"
+        if self.error_rate is None:
+            return f"cross-attention, {place}" + (f" (chosen by {self.chosen_on})" if self.chosen_on else "")
+        return f"cross-attention, {place} (best aligner on {self.chosen_on}, AER {self.error_rate:.2f})"
+
+    def save(self, run: str | Path) -> Path:
+        """Remember in a run's folder."""
+        path = Path(run) / FILE
+        with new_file(path) as file:
+            file.write((json.dumps(asdict(self), indent=2) + "\n").encode())
+        return path
+
+    @classmethod
+    def load(cls, run: str | Path) -> Aligner | None:
+        """What a run remembers; None where nobody has chosen yet."""
+        path = Path(run) / FILE
+        if not path.is_file():
+            return None
+        try:
+            content = json.loads(path.read_bytes())
+            heads = tuple((int(layer), int(head)) for layer, head in content.pop("heads"))
+            aligner = cls(heads, **content)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            names = ", ".join(field.name for field in fields(cls))
+            raise ModelError(f"{path}: is not an aligner; remove it, or give it {names}") from None
+        if aligner.rule not in get_args(Rule):
+            raise ModelError(f"{path}: rule = {aligner.rule}: no such rule; known: {', '.join(get_args(Rule))}")
+        return aligner
+
+
+def sides(tokenizers: Tokenizers, source: str, target: str) -> tuple[Side, Side]:
+    """Two texts as the sides of a finished translation, each with its ``<end>``."""
+    texts = (tokenizers.source, source), (tokenizers.target, target)
+    first, second = (spell([*tokenizer.encode(text), END], tokenizer, text) for tokenizer, text in texts)
+    return first, second
+
+
+def attend(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]], *, budget: int = 2048) -> list[Attended]:
+    """The cross-attention of many pairs, replayed ``budget`` tokens at a time, pairs of like length together."""
+    found: dict[int, Attended] = {}
+    order = sorted(range(len(pairs)), key=lambda number: max(map(len, pairs[number])))
+    while order:
+        longest = max(map(len, pairs[order[-1]]))
+        group = [order.pop() for _ in range(min(len(order), max(1, budget // longest)))]
+        chosen = [pairs[number] for number in group]
+        for number, (source, target), weights in zip(group, chosen, _replay(model, chosen), strict=True):
+            found[number] = Attended(weights[..., : len(target), : len(source)].clone(), source, target)
+    return [found[number] for number in range(len(pairs))]
+
+
+def _replay(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]]) -> Tensor:
+    """Weights of a padded batch, (B, L, H, T, S)."""
+    device = next(model.parameters()).device
+    sources = _padded([source.ids for source, _ in pairs]).to(device)
+    targets = _padded([(model.first, *target.ids[:-1]) for _, target in pairs]).to(device)
+    watch = Keeper("weights")
+    with torch.no_grad(), resting(model):
+        model(sources, targets, observer=watch)
+    names = layer_names(watch.names(), "decoder", "cross")
+    if not names:
+        raise ModelError("alignment: this model attends to no source, so there are no weights to read links from")
+    return torch.stack([watch[name] for name in names], 1)
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
+    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
+
+
+def error_rate(aligner: Aligner, pairs: Sequence[Attended], golds: Sequence[Gold]) -> float:
+    """The alignment error rate of one aligner."""
+    return alignment_quality([aligner.align(pair) for pair in pairs], golds).error_rate
+
+
+def choose(pairs: Sequence[Attended], golds: Sequence[Gold], chosen_on: str, *, several: bool = True) -> Aligner:
+    """The aligner with the lowest error rate against gold links: where to look, then how to read.
+
+    Every head is tried in both rows. The best one is joined, as long as that helps and if ``several`` may be
+    read together, by the head that helps most. Then come the rules, with every threshold and cover.
+    """
+    if not pairs:
+        raise DataError("sentences = 0: an aligner is chosen on sentences with gold links; give it some")
+    layers, heads = pairs[0].cross.shape[:2]
+    every = list(product(range(layers), range(heads)))
+
+    def rated(candidates: Iterable[Aligner]) -> Aligner:
+        """The first of the best: of two alike, the simpler one, which is tried earlier."""
+        results = [replace(one, error_rate=error_rate(one, pairs, golds)) for one in candidates]
+        return min(results, key=_rate)
+
+    best = rated(Aligner((head,), late, "piece") for head, late in product(every, (False, True)))
+    if several and len(every) > 1:
+        best = _joined(best, every, rated)
+    rules: tuple[Rule, ...] = get_args(Rule)
+    readings = product(rules, (None, *THRESHOLDS), (None, *COVERS))
+    best = rated(
+        replace(best, rule=rule, threshold=least, cover=cover)
+        for rule, least, cover in readings
+        if rule != "threshold" or least is not None
+    )
+    return replace(best, chosen_on=chosen_on, sentences=len(pairs))
+
+
+def choose_without_gold(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]], chosen_on: str) -> Aligner:
+    """The single head that agrees best with what masking finds, where nobody has drawn gold links.
+
+    Each target word is linked with the source word whose loss hurts it most, an effect and not a look; the head
+    whose largest weights say the same most often is the aligner. No error rate is claimed, and neither
+    thresholds nor means are tuned on links that are themselves a guess.
+    """
+    seen = attend(model, pairs)
+    guesses = [links_of_masking(model, source, target) for source, target in pairs]
+    golds = [Gold(links, links) for links in guesses]
+    if not any(guesses):
+        raise DataError("sentences = 0: an aligner is chosen on sentences; give it some that are not empty")
+    layers, heads = seen[0].cross.shape[:2]
+    candidates = [Aligner((head,), late) for head in product(range(layers), range(heads)) for late in (False, True)]
+    best = min(candidates, key=lambda one: error_rate(one, seen, golds))
+    return replace(best, chosen_on=f"agreement with masking, {chosen_on}", sentences=len(pairs))
+
+
+def links_of_masking(model: EncoderDecoder, source: Side, target: Side) -> Links:
+    """Each target word with the source word that it misses most; this needs no attention."""
+    if not (source.words and target.words):
+        return frozenset()
+    effect = masking_between(model, source, target).weights[: len(target.words)]  # <end> is last
+    return frozenset((s, t) for t, s in enumerate(effect.argmax(1).tolist()))
+
+
+def _joined(best: Aligner, every: Sequence[Head], rated: Callable[[Iterable[Aligner]], Aligner]) -> Aligner:
+    """Greedy: one head more at a time; and at last the mean of all, if nothing else came near."""
+    while rest := [head for head in every if head not in best.heads]:
+        longer = rated(replace(best, heads=(*best.heads, head)) for head in rest)
+        if _rate(longer) >= _rate(best):
+            break
+        best = longer
+    return min(best, rated([replace(best, heads=())]), key=_rate)
+
+
+def _rate(aligner: Aligner) -> float:
+    assert aligner.error_rate is not None
+    return aligner.error_rate

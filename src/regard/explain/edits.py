@@ -1,0 +1,310 @@
+"""What if: small changes to a sentence or to the inside of a model, as data that can be kept, sent and joined.
+
+Each edit is a frozen dataclass with a ``kind``; `to_data` and `from_data` go to plain dictionaries and back. Those
+that reach into the model act through the observer seam: a module goes on with what the edit returns. Everything
+counts from 0, and attention is called as in a trace, without ``.weights``: ``decoder.1.cross``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from regard.errors import DataError, ModelError, did_you_mean
+from regard.explain.side import Side
+from regard.explain.trace import Trace
+from regard.nn.observe import Observer
+
+ROUNDING = 1e-3  # how far from one the sum of a row may be that a person typed
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What an edit may know: the source as it is read, and which way."""
+
+    source: Side
+    backwards: bool = False  # a reversed encoder embeds from the last word to the first
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One value on its way: its full name, and how many rows of the same name came before it in this pass."""
+
+    name: str
+    value: Tensor
+    first: int
+    scene: Scene
+    seen: dict[str, Tensor]  # what edits remember within a pass
+
+
+class Edit:
+    """The part that all share: an edit that changes text does nothing inside, and the other way round."""
+
+    kind: ClassVar[str]
+
+    def text(self, text: str) -> str:
+        """The source text, changed."""
+        return text
+
+    def check(self, before: Trace) -> None:
+        """Refuse what does not fit the sentence or the model, given the pass without edits."""
+
+    def act(self, moment: Moment) -> Tensor:
+        """The value to go on with."""
+        return moment.value
+
+
+@dataclass(frozen=True)
+class ReplaceWord(Edit):
+    """Another word, or several, or none, in place of a source word."""
+
+    word: int
+    by: str
+    kind: ClassVar[str] = "replace-word"
+
+    def text(self, text: str) -> str:
+        words = text.split()
+        if not 0 <= self.word < len(words):
+            raise DataError(
+                f"word = {self.word}: is past the end of the sentence; 0 to {len(words) - 1} would be right"
+            )
+        return " ".join((*words[: self.word], *self.by.split(), *words[self.word + 1 :]))
+
+
+@dataclass(frozen=True)
+class MaskWord(Edit):
+    """A source word blanked out: its place stays, its embedding is zero."""
+
+    word: int
+    kind: ClassVar[str] = "mask-word"
+
+    def check(self, before: Trace) -> None:
+        before.source.pieces_of(self.word)
+
+    def act(self, moment: Moment) -> Tensor:
+        if moment.name != "encoder.embedded":
+            return moment.value
+        places = moment.scene.source.pieces_of(self.word)
+        last = moment.value.shape[1] - 1
+        value = moment.value.clone()
+        value[:, [last - place for place in places] if moment.scene.backwards else places] = 0
+        return value
+
+
+@dataclass(frozen=True)
+class ForcePrefix(Edit):
+    """The output begins with this text; the model goes on from there."""
+
+    prefix: str
+    kind: ClassVar[str] = "force-prefix"
+
+
+@dataclass(frozen=True)
+class OfHead(Edit):
+    """An edit of one head."""
+
+    attention: str
+    head: int
+
+    def check(self, before: Trace) -> None:
+        weights = before.tensors.get(f"{self.attention}.weights")
+        if weights is None:
+            known = [name.removesuffix(".weights") for name in before.tensors if name.endswith(".weights")]
+            raise ModelError(
+                f"attention = {self.attention}: this model has none of that name; {_hint(self.attention, known)}"
+            )
+        count = weights.shape[0]
+        if not 0 <= self.head < count:
+            right = "0" if count == 1 else f"0 to {count - 1}"
+            raise DataError(f"head = {self.head}: {self.attention} has no such head; {right} would be right")
+
+
+@dataclass(frozen=True)
+class SetRow(OfHead):
+    """One step's distribution, set by hand."""
+
+    row: int
+    weights: tuple[float, ...]
+    kind: ClassVar[str] = "set-row"
+
+    def check(self, before: Trace) -> None:
+        super().check(before)
+        _, rows, columns = before.tensors[f"{self.attention}.weights"].shape
+        if not 0 <= self.row < rows:
+            raise DataError(f"row = {self.row}: is past the end of the output; 0 to {rows - 1} would be right")
+        if len(self.weights) != columns:
+            raise DataError(
+                f"weights = {len(self.weights)} numbers: the row has {columns} places; one for each is needed"
+            )
+        if min(self.weights) < 0 or abs(sum(self.weights) - 1) > ROUNDING:
+            raise DataError(f"weights: sum to {sum(self.weights):.3g}: a row is a distribution, 0 or more and 1 in all")
+        if (
+            self.attention.startswith("decoder")
+            and self.attention.endswith("self")
+            and any(self.weights[self.row + 1 :])
+        ):
+            raise DataError(
+                f"weights: row {self.row} looks at what is written later; 0 after place {self.row} is right"
+            )
+
+    def act(self, moment: Moment) -> Tensor:
+        row, value = self.row - moment.first, moment.value
+        if moment.name != f"{self.attention}.weights" or not 0 <= row < value.shape[-2]:
+            return value
+        value = value.clone()
+        given = torch.tensor(self.weights, dtype=value.dtype, device=value.device)
+        value[:, self.head, row] = 0
+        width = min(len(given), value.shape[-1])  # a live step has not seen the later keys
+        value[:, self.head, row, :width] = given[:width]
+        return value
+
+
+@dataclass(frozen=True)
+class MuteHead(OfHead):
+    """A head that contributes nothing: its context is zero."""
+
+    kind: ClassVar[str] = "mute-head"
+
+    def act(self, moment: Moment) -> Tensor:
+        if moment.name != f"{self.attention}.contexts":
+            return moment.value
+        value = moment.value.clone()
+        value[:, self.head] = 0
+        return value
+
+
+@dataclass(frozen=True)
+class ForceHead(OfHead):
+    """A head that looks at one source word, always; at its pieces evenly."""
+
+    word: int
+    kind: ClassVar[str] = "force-head"
+
+    def check(self, before: Trace) -> None:
+        super().check(before)
+        if self.attention.startswith("decoder") and self.attention.endswith("self"):
+            raise DataError(f"attention = {self.attention}: does not look at source words; a cross attention would")
+        before.source.pieces_of(self.word)
+
+    def act(self, moment: Moment) -> Tensor:
+        if moment.name != f"{self.attention}.weights":
+            return moment.value
+        places = moment.scene.source.pieces_of(self.word)
+        value = moment.value.clone()
+        value[:, self.head] = 0
+        value[:, self.head, :, places] = 1 / len(places)
+        return value
+
+
+@dataclass(frozen=True)
+class NoPositions(Edit):
+    """Embeddings without the positions that are added to them."""
+
+    side: str = "encoder"
+    kind: ClassVar[str] = "no-positions"
+
+    def check(self, before: Trace) -> None:
+        placed, bare = (before.tensors.get(f"{self.side}.{name}") for name in ("placed", "embedded"))
+        if placed is None or bare is None or torch.equal(placed, bare):
+            raise ModelError(f"side = {self.side}: adds no positions to its embeddings, so there are none to remove")
+
+    def act(self, moment: Moment) -> Tensor:
+        if moment.name == f"{self.side}.embedded":
+            moment.seen[moment.name] = moment.value
+        if moment.name == f"{self.side}.placed":
+            return moment.seen[f"{self.side}.embedded"]
+        return moment.value
+
+
+@dataclass(frozen=True)
+class NoScale(Edit):
+    """Scores without their scale: q·k and not q·k / √d, which makes the softmax sharper."""
+
+    attention: str
+    kind: ClassVar[str] = "no-scale"
+
+    def check(self, before: Trace) -> None:
+        OfHead(self.attention, 0).check(before)
+
+    def act(self, moment: Moment) -> Tensor:
+        if moment.name == f"{self.attention}.products":
+            moment.seen[moment.name] = moment.value
+        if moment.name != f"{self.attention}.scores":
+            return moment.value
+        if f"{self.attention}.products" not in moment.seen:
+            raise ModelError(f"attention = {self.attention}: has a score without a scale; an inner product has one")
+        return moment.seen[f"{self.attention}.products"]
+
+
+KINDS: Mapping[str, type[Edit]] = {
+    edit.kind: edit for edit in (ReplaceWord, MaskWord, ForcePrefix, SetRow, MuteHead, ForceHead, NoPositions, NoScale)
+}
+
+
+@dataclass(frozen=True)
+class Editor:
+    """The observer that carries out edits. One for each pass: it counts the rows it has seen."""
+
+    edits: Sequence[Edit]
+    scene: Scene
+    place: str = ""
+    rows: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, Tensor] = field(default_factory=dict)
+    active: bool = True
+
+    def at(self, place: str | int) -> Observer:
+        return Editor(self.edits, self.scene, f"{self.place}{place}.", self.rows, self.seen)
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        name = self.place + name
+        first = self.rows.get(name, 0)
+        self.rows[name] = first + value.shape[-2]
+        for edit in self.edits:
+            value = edit.act(Moment(name, value, first, self.scene, self.seen))
+        return value
+
+
+def to_data(edits: Sequence[Edit]) -> list[dict[str, Any]]:
+    """Plain dictionaries, for JSON, a URL or a file."""
+    return [{"kind": edit.kind, **asdict(edit)} for edit in edits]  # type: ignore[call-overload]
+
+
+def from_data(data: object) -> tuple[Edit, ...]:
+    """What `to_data` made, or a line that says what is wrong with it."""
+    if not isinstance(data, list):
+        raise DataError(f"edits = {str(data)[:40]}: not a list; a list of edits, each with its kind, would be right")
+    return tuple(map(_edit, data))
+
+
+def _edit(content: object) -> Edit:
+    if not isinstance(content, dict) or content.get("kind") not in KINDS:
+        kind = content.get("kind") if isinstance(content, dict) else content
+        raise DataError(f"edit = {str(kind)[:40]}: no such edit; {did_you_mean(str(kind), KINDS)}")
+    made = KINDS[content["kind"]]
+    given = {name: value for name, value in content.items() if name != "kind"}
+    wanted = {one.name: str(one.type) for one in fields(made)}  # type: ignore[arg-type]
+    needed = {one.name for one in fields(made)} - ({"side"} if made is NoPositions else set())  # type: ignore[arg-type]
+    if not needed <= given.keys() <= wanted.keys():
+        raise DataError(f"{content['kind']} = {', '.join(given) or 'nothing'}: wrong parts; it has {', '.join(wanted)}")
+    for name, value in given.items():
+        given[name] = _value(f"{content['kind']}.{name}", wanted[name], value)
+    return made(**given)
+
+
+def _value(where: str, wanted: str, value: object) -> object:
+    """A value of the type that a field is declared with."""
+    if wanted.startswith("tuple"):
+        if isinstance(value, list | tuple) and all(isinstance(one, int | float) for one in value):
+            return tuple(float(one) for one in value)
+        raise DataError(f"{where} = {str(value)[:40]}: not a list of numbers")
+    if isinstance(value, {"int": int, "str": str}[wanted]) and not isinstance(value, bool):
+        return value
+    raise DataError(f"{where} = {str(value)[:40]}: of the wrong type; {wanted} would be right")
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    return did_you_mean(name, known) if known else "it has no attention"

@@ -1,0 +1,172 @@
+"""Importance beside attention: what a source word *did*, measured by taking it away or by the gradient.
+
+Attention says where a model looked; it need not be what decided (Jain and Wallace, 2019). Two other measures
+of how much source word s matters for target word t:
+
+- masking: ``log p(y_t | x) − log p(y_t | x without s)``, in nats; below zero, the word stood in the way;
+- gradient × input: ``Σ_d x_sd · ∂ log (p / (1 − p)) / ∂ x_sd`` with x_s the word's embedding and p = p(y_t): a
+  first-order guess of what taking the word away does (Shrikumar et al., 2017). Of log p itself the gradient
+  vanishes just where the model is sure; of the log-odds it does not.
+
+Both are folded into words by sums: log-probabilities of the pieces of a word add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import torch
+from torch import Tensor
+
+from regard.errors import DataError
+from regard.explain.replay import PLAIN, Model, Spelling, check, forward, forward_all, reads_backwards, resting
+from regard.explain.side import Side, spell
+from regard.explain.words import Folded, members
+from regard.models.labeller import Labeller
+from regard.models.language_model import LanguageModel
+from regard.nn.observe import UNOBSERVED, Observer
+from regard.text.special import UNK
+
+How = Literal["blank", "unknown", "remove"]
+_NUMBERS = 1 << 25  # logits held at once
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """An observer at the embeddings of what is read: may change them, and remembers what went on."""
+
+    place: str  # the full name to act at
+    keep: Tensor | None = None  # (B, S), 0 where a piece is blanked out
+    leaf: list[Tensor] | None = None  # gets the embeddings, as the start of a gradient
+    here: str = ""
+
+    @property
+    def active(self) -> bool:
+        return self.leaf is not None  # a gradient needs the written-out path; blanking needs no more than a look
+
+    def at(self, place: str | int) -> Observer:
+        return Embedded(self.place, self.keep, self.leaf, f"{self.here}{place}.")
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        if self.here + name != self.place:
+            return value
+        if self.keep is not None:
+            value = value * self.keep.to(value)[:, :, None]
+        if self.leaf is not None:
+            value = value.detach().requires_grad_()
+            self.leaf.append(value)
+        return value
+
+
+def masking(
+    model: Model,
+    source_ids: Sequence[int] = (),
+    target_ids: Sequence[int] | None = None,
+    *,
+    spelling: Spelling = PLAIN,
+    how: How = "blank",
+) -> Folded:
+    """The effect (T words, S words) of each word of the source, taken away in turn.
+
+    How: ``blank`` makes its embedding zero and leaves its place, the same for every model and tokenizer;
+    ``unknown`` puts ``<unk>`` there, which a model has learned only if it was trained with rare words or word
+    dropout; ``remove`` closes the gap, and so moves the words after it.
+    """
+    targets = _targets(model, source_ids, target_ids)
+    read, written = _read(model, source_ids, targets, spelling), spelling.spell_target(model, targets)
+    if how != "blank" and (isinstance(model, LanguageModel) or (how == "remove" and isinstance(model, Labeller))):
+        raise DataError(f"how = {how}: would change what is written too; 'blank' would be right for this model")
+    return masking_between(model, read, written, how)
+
+
+def masking_between(model: Model, read: Side, written: Side, how: How = "blank") -> Folded:
+    """The same for sides that are spelled already."""
+    groups = members(read, special=False)
+    sources, targets = () if isinstance(model, LanguageModel) else read.ids, written.ids
+    with torch.no_grad(), resting(model):
+        odds = forward_all(model, [sources], targets, UNOBSERVED).log_softmax(-1)
+        rows = max(1, _NUMBERS // odds.numel())
+        parts = [
+            _without(model, sources, targets, groups.places[first : first + rows], how)
+            for first in range(0, len(groups.places), rows)
+        ]
+    effect = (_own(odds, targets) - torch.cat(parts)).T  # (T, S words)
+    return _by_word(effect, written, groups.labels)
+
+
+def gradient(
+    model: Model,
+    source_ids: Sequence[int] = (),
+    target_ids: Sequence[int] | None = None,
+    *,
+    spelling: Spelling = PLAIN,
+) -> Folded:
+    """Gradient × input (T words, S words), with the embeddings as the input."""
+    targets = _targets(model, source_ids, target_ids)
+    read, written = _read(model, source_ids, targets, spelling), spelling.spell_target(model, targets)
+    leaf: list[Tensor] = []
+    with torch.enable_grad(), resting(model):
+        logits = forward_all(model, [source_ids], targets, Embedded(_place(model), leaf=leaf))
+        others = logits.scatter(2, torch.tensor(targets, device=logits.device)[None, :, None], -torch.inf)
+        log_odds = _own(logits, targets)[0] - others.logsumexp(-1)[0]  # (T,)
+        slopes = [torch.autograd.grad(one, leaf[0], retain_graph=True)[0] for one in log_odds]
+    products = torch.stack([(slope * leaf[0]).sum(-1)[0] for slope in slopes]).detach()  # (T, S)
+    products = products.flip(1) if reads_backwards(model) else products
+    groups = members(read, special=False)
+    effect = torch.stack([products[:, group].sum(1) for group in groups.places], 1)
+    return _by_word(effect, written, groups.labels)
+
+
+def _targets(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None) -> list[int]:
+    check(model, source_ids, target_ids)
+    if target_ids is not None:
+        return list(target_ids)
+    with torch.no_grad(), resting(model):
+        return forward(model, source_ids, None, UNOBSERVED).argmax(-1).tolist()
+
+
+def _read(model: Model, source_ids: Sequence[int], targets: Sequence[int], spelling: Spelling) -> Side:
+    """What is read: the source or, where there is none, the text so far."""
+    if isinstance(model, LanguageModel):
+        return spell([model.first, *targets[:-1]], spelling.target)
+    return spell(source_ids, spelling.source, spelling.source_text)
+
+
+def _place(model: Model) -> str:
+    return "decoder.embedded" if isinstance(model, LanguageModel) else "encoder.embedded"
+
+
+def _own(values: Tensor, targets: Sequence[int]) -> Tensor:
+    """The target's own value of each step, (B, T, V) → (B, T)."""
+    chosen = torch.tensor(targets, device=values.device)[None, :, None]
+    return values.gather(2, chosen.expand(len(values), -1, 1)).squeeze(2)
+
+
+def _without(
+    model: Model, source_ids: Sequence[int], targets: Sequence[int], groups: Sequence[Sequence[int]], how: How
+) -> Tensor:
+    """The log-probabilities (B, T) when the pieces of each of the groups are not there."""
+    sources = [source_ids] * len(groups)
+    observer: Observer = UNOBSERVED
+    match how:
+        case "blank":
+            keep = torch.ones(len(groups), len(targets) if isinstance(model, LanguageModel) else len(source_ids))
+            for row, group in enumerate(groups):
+                keep[row, list(group)] = 0
+            observer = Embedded(_place(model), keep.flip(1) if reads_backwards(model) else keep)
+        case "unknown":
+            sources = [[UNK if place in group else n for place, n in enumerate(source_ids)] for group in groups]
+        case "remove":
+            sources = [[n for place, n in enumerate(source_ids) if place not in group] for group in groups]
+        case _:
+            assert_never(how)
+    return _own(forward_all(model, sources, targets, observer).log_softmax(-1), targets)
+
+
+def _by_word(effect: Tensor, written: Side, columns: tuple[str, ...]) -> Folded:
+    """Rows of pieces into rows of words; special tokens keep theirs."""
+    groups = members(written, special=True)
+    rows = torch.stack([effect[group].sum(0) for group in groups.places])
+    return Folded(rows, groups.labels, columns)

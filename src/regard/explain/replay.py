@@ -1,0 +1,208 @@
+"""Looking is replaying: the finished output goes through the model once more, at once, with recording on.
+
+Search stays as fast as it is, and any output can be looked at: a hypothesis of the n-best, a reference, an
+edited prefix. That the replay shows what the live steps used is held by tests for every preset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from regard.errors import DataError
+from regard.explain.side import Side, spell
+from regard.explain.trace import Task, Trace
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.labeller import Labeller
+from regard.models.language_model import LanguageModel
+from regard.models.recurrent import RecurrentEncoder
+from regard.nn.observe import UNOBSERVED, Observer, Recorder
+from regard.text.special import END, PAD, START
+from regard.text.tokenizer import Tokenizer
+
+Model = EncoderDecoder | LanguageModel | Labeller
+Detail = Literal["weights", "usual", "all"]
+TOP = 5
+
+# What a detail keeps, by the last part of a name; "all" keeps everything there is.
+_WEIGHTS = frozenset(("weights", "odds", "centre"))
+_GATES = frozenset(("input", "forget", "candidate", "output", "reset", "update", "cell", "hidden"))
+_STATES = frozenset(("embedded", "placed", "states", "features"))
+_KEPT = {"weights": _WEIGHTS, "usual": _WEIGHTS | _GATES | _STATES}
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How ids are written: tokenizers, the texts the ids came from (which know what ``<unk>`` was), labels."""
+
+    source: Tokenizer | None = None
+    target: Tokenizer | None = None
+    source_text: str | None = None
+    target_text: str | None = None
+    labels: tuple[str, ...] = ()
+
+    def name(self, model: Model, number: int) -> str:
+        """One target id, as read."""
+        if isinstance(model, Labeller):
+            return self.labels[number] if self.labels else str(number)
+        return str(number) if self.target is None else self.target.token(number)
+
+    def spell_target(self, model: Model, ids: Sequence[int]) -> Side:
+        if not isinstance(model, Labeller):
+            return spell(ids, self.target, self.target_text)
+        names = tuple(self.name(model, number) for number in ids)
+        return Side(tuple(ids), names, tuple(range(len(names))), names)
+
+
+PLAIN = Spelling()
+
+
+class Keeper(Recorder):
+    """A recorder that keeps what a detail asks for, and lets another observer act before it looks."""
+
+    def __init__(
+        self,
+        detail: Detail,
+        before: Observer = UNOBSERVED,
+        place: str = "",
+        seen: dict[str, list[Tensor]] | None = None,
+    ) -> None:
+        super().__init__(place, seen)
+        self._detail: Detail = detail
+        self._before = before
+
+    def at(self, place: str | int) -> Keeper:
+        return Keeper(self._detail, self._before.at(place), f"{self._place}{place}.", self._seen)
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        value = self._before.see(name, value)
+        return super().see(name, value) if self._detail == "all" or name in _KEPT[self._detail] else value
+
+
+def replay(
+    model: Model,
+    source_ids: Sequence[int] = (),
+    target_ids: Sequence[int] | None = None,
+    observer: Observer | None = None,
+    *,
+    spelling: Spelling = PLAIN,
+    detail: Detail = "usual",
+    logits: bool = False,
+    top: int = TOP,
+) -> Trace:
+    """One recorded pass over a source and its finished output.
+
+    Translators read ``source_ids`` with its final ``<end>``; language models have no source. ``target_ids``
+    are what each step was to predict, so a finished output ends in ``<end>`` and a prefix does not. Labellers
+    label the source; without ``target_ids`` with the labels they find most probable.
+
+    ``observer`` may change values on the way; what is recorded is what the model went on with.
+    """
+    check(model, source_ids, target_ids)
+    watch = Keeper(detail, observer or UNOBSERVED)
+    with torch.no_grad(), resting(model):
+        scores = forward(model, source_ids, target_ids, watch)  # (T, V)
+    scores = scores if scores.dtype == torch.float64 else scores.float()
+    odds = scores.log_softmax(-1)
+    chosen = odds.argmax(-1) if target_ids is None else _targets(target_ids, odds)
+    own = odds.gather(1, chosen[:, None])  # (T, 1)
+    best = odds.topk(min(top, odds.shape[1]))
+    tensors = {name: _in_order(model, name, watch[name][0]) for name in watch.names()}
+    return Trace(
+        task=task_of(model),
+        source=spell(source_ids, spelling.source, spelling.source_text),
+        target=spelling.spell_target(model, chosen.tolist()),
+        tensors=tensors | ({"logits": scores} if logits else {}),
+        log_probability=own.squeeze(1),
+        rank=(odds > own).sum(1),
+        top_ids=best.indices,
+        top_log_probability=best.values,
+        top_pieces=tuple(tuple(spelling.name(model, number) for number in row) for row in best.indices.tolist()),
+    )
+
+
+def forward(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None, observer: Observer) -> Tensor:
+    """The logits of every step, (T, V)."""
+    return forward_all(model, [source_ids], target_ids or (), observer)[0]
+
+
+def forward_all(model: Model, sources: Sequence[Sequence[int]], targets: Sequence[int], observer: Observer) -> Tensor:
+    """The logits of every step of one target after each of several sources, (B, T, V)."""
+    device = next(model.parameters()).device
+    read = torch.tensor([[*_first(model), *targets][: len(targets)]] * len(sources), device=device)
+    if isinstance(model, LanguageModel):
+        return model(read, observer)
+    source = pad_sequence([torch.tensor(list(ids)) for ids in sources], batch_first=True, padding_value=PAD).to(device)
+    if isinstance(model, EncoderDecoder):
+        return model(source, read, observer=observer)
+    found = model(source, observer=observer)  # (B, S, C) or, pooled, (B, C)
+    return found if found.dim() == 3 else found[:, None]
+
+
+def _first(model: Model) -> tuple[int, ...]:
+    return () if isinstance(model, Labeller) else (model.first,)
+
+
+def task_of(model: Model) -> Task:
+    match model:
+        case EncoderDecoder():
+            return "translate"
+        case LanguageModel():
+            return "language"
+        case Labeller():
+            return "label"
+        case _:
+            assert_never(model)
+
+
+@contextmanager
+def resting(model: nn.Module) -> Iterator[None]:
+    """Without dropout, and afterwards as it was."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+def check(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None) -> None:
+    """Refuse what has nothing to look into."""
+    task = task_of(model)
+    if task != "language" and not any(number not in (PAD, START, END) for number in source_ids):
+        raise DataError("source = '': an empty sentence has nothing to look into; give it a word")
+    if task == "language" and source_ids:
+        raise DataError(f"source = {len(source_ids)} ids: a language model has no source; give the text as the target")
+    if task != "label" and not target_ids:
+        raise DataError("target = '': there is no output to replay; give the tokens of one, <end> included")
+
+
+def reads_backwards(model: Model) -> bool:
+    """Whether the encoder reads the source from its end."""
+    encoder = None if isinstance(model, LanguageModel) else model.encoder
+    return isinstance(encoder, RecurrentEncoder) and encoder.reverse
+
+
+def _in_order(model: Model, name: str, value: Tensor) -> Tensor:
+    """In the order of the text, where a module reads another way: a backward direction, a reversed encoder."""
+    backward = ".backward." in name
+    if name.startswith("encoder.") and name != "encoder.states" and reads_backwards(model):
+        backward = not backward
+    return value.flip(-2) if backward else value
+
+
+def _targets(ids: Sequence[int], odds: Tensor) -> Tensor:
+    """The tokens whose probability is asked for, one for each row of ``odds`` (T, V)."""
+    rows, size = odds.shape
+    if len(ids) != rows:
+        raise DataError(f"target = {len(ids)} labels: there are {rows} places to label; one for each would be right")
+    for number in ids:
+        if not 0 <= number < size:
+            raise DataError(f"target = {number}: is no id of this model; 0 to {size - 1} would be right")
+    return torch.tensor(list(ids), device=odds.device)

@@ -1,0 +1,77 @@
+"""One side of a trace: ids, the pieces they spell, and the whitespace word that each piece is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.errors import DataError
+from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
+from regard.text.tokenizer import Tokenizer
+
+SILENT = frozenset((PAD, START, END))
+OUTSIDE = -1  # the word of a special token
+_QUESTION_MARK = "<0x3F>"  # stands for <unk> among bytes, which have no piece of that name
+
+
+@dataclass(frozen=True)
+class Side:
+    """A sequence as the model reads or writes it, special tokens included."""
+
+    ids: tuple[int, ...] = ()
+    pieces: tuple[str, ...] = ()
+    word_of: tuple[int, ...] = ()  # for each piece, the number of its word; -1 for special tokens
+    words: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def pieces_of(self, word: int) -> list[int]:
+        """The places of a word's pieces."""
+        if not 0 <= word < len(self.words):
+            raise DataError(f"word = {word}: there is no such word; words count from 0 to {len(self.words) - 1}")
+        return [place for place, owner in enumerate(self.word_of) if owner == word]
+
+
+def spell(ids: Sequence[int], tokenizer: Tokenizer | None = None, text: str | None = None) -> Side:
+    """The side that ``ids`` stand for. With the ``text`` they came from, an unknown word shows as itself.
+
+    Words are those of the text at whitespace, whatever the tokenizer; so word 3 of a trace is word 3 of a
+    gold alignment. Without a tokenizer each id is a word and is spelled as its number.
+    """
+    ids = tuple(ids)
+    if tokenizer is None:
+        return _numbers(ids)
+    heard = [number for number in ids if number not in SILENT]
+    pieces = [tokenizer.token(number) for number in heard]
+    if text is not None and len(known := tokenizer.pieces(text)) == len(pieces):
+        pieces = known
+    named = [_QUESTION_MARK if tokenizer.kind == "byte" and piece == SPECIAL_TOKENS[UNK] else piece for piece in pieces]
+    owners = tokenizer.word_of(named)
+    words = (tokenizer.decode(heard) if text is None else text).split()
+    if owners and len(words) != owners[-1] + 1:  # a text that does not come back as it was, as after <unk>
+        words = _decoded_apart(heard, owners, tokenizer)
+    return _with_special(ids, pieces, owners, words)
+
+
+def _numbers(ids: tuple[int, ...]) -> Side:
+    heard = [str(number) for number in ids if number not in SILENT]
+    return _with_special(ids, heard, list(range(len(heard))), heard)
+
+
+def _with_special(ids: tuple[int, ...], pieces: Sequence[str], owners: Sequence[int], words: Sequence[str]) -> Side:
+    spelled, placed = iter(pieces), iter(owners)
+    special = [number in SILENT for number in ids]
+    return Side(
+        ids,
+        tuple(SPECIAL_TOKENS[number] if silent else next(spelled) for number, silent in zip(ids, special, strict=True)),
+        tuple(OUTSIDE if silent else next(placed) for silent in special),
+        tuple(words),
+    )
+
+
+def _decoded_apart(heard: Sequence[int], owners: Sequence[int], tokenizer: Tokenizer) -> list[str]:
+    groups: list[list[int]] = [[] for _ in range(owners[-1] + 1)]
+    for number, owner in zip(heard, owners, strict=True):
+        groups[owner].append(number)
+    return [tokenizer.decode(group).strip() for group in groups]

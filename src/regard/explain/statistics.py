@@ -1,0 +1,166 @@
+"""What each head does, in a few numbers: entropy, coverage, distance, diagonality, and where it likes to look.
+
+With α the weights (T, S) of a head, whose rows are distributions:
+
+- entropy = mean_t −Σ_s α_ts ln α_ts, in nats; its exponential is how many tokens a row looks at;
+- coverage = mean_s min(1, Σ_t α_ts): how much of the source somebody looked at (as in Wu et al., 2016);
+- distance = mean_t Σ_s α_ts |s − t (S − 1) / (T − 1)|: tokens away from the diagonal;
+- diagonality = the correlation of t and s when pairs are drawn with weight α_ts: 1 straight, −1 reversed.
+
+Attention rollout (Abnar and Zuidema, 2020) follows the layers down to the words themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.errors import ModelError
+from regard.explain.side import SILENT
+from regard.explain.trace import Trace
+from regard.text.special import END
+
+MOST = 0.5  # a head is called after what gets at least this share of its weight
+
+
+@dataclass(frozen=True)
+class HeadStatistics:
+    """One head over one or more traces. Shares are of the whole weight."""
+
+    layer: int
+    head: int
+    entropy: float
+    coverage: float
+    distance: float
+    diagonality: float
+    end: float  # on <end>
+    itself: float  # on its own place (self-attention)
+    previous: float  # on the place before
+    following: float  # on the place after
+    same: float  # on other places that hold the same token
+
+    @property
+    def role(self) -> str:
+        """What the head does most of the time, if there is such a thing."""
+        shares = {
+            "looks at <end>": self.end,
+            "copies its own place": self.itself,
+            "shifts by one: looks at the token before": self.previous,
+            "shifts by one: looks at the token after": self.following,
+            "copies: looks at the same token elsewhere": self.same,
+        }
+        name, share = max(shares.items(), key=lambda item: item[1])
+        return name if share >= MOST else ""
+
+
+def statistics(traces: Trace | list[Trace], kind: str = "cross") -> list[HeadStatistics]:
+    """Every head's numbers, the mean over traces. Kinds: ``cross``, ``encoder_self``, ``decoder_self``."""
+    many = traces if isinstance(traces, list) else [traces]
+    found = torch.stack([_numbers(trace, kind) for trace in many]).mean(0)  # (L, H, numbers)
+    return [
+        HeadStatistics(layer, head, *found[layer, head].tolist())
+        for layer in range(found.shape[0])
+        for head in range(found.shape[1])
+    ]
+
+
+def _numbers(trace: Trace, kind: str) -> Tensor:
+    """(L, H, 9), in the order of `HeadStatistics`."""
+    weights, asked, looked_at = _sides(trace, kind)
+    rows, columns = weights.shape[-2:]
+    places = torch.arange(columns, dtype=weights.dtype, device=weights.device)
+    times = torch.arange(rows, dtype=weights.dtype, device=weights.device)
+    straight = times * (columns - 1) / max(1, rows - 1)
+    away = (places - straight[:, None]).abs()
+    ids, queries = torch.tensor(looked_at, device=weights.device), torch.tensor(asked, device=weights.device)
+    same = (queries[:, None] == ids).to(weights)
+    square = kind != "cross"
+    own = torch.eye(rows, columns, dtype=weights.dtype, device=weights.device) if square else torch.zeros_like(same)
+    shifted = [_share(weights, torch.roll(own, step, 1) * _beside(own, step)) for step in (-1, 1)]
+    return torch.stack(
+        [
+            torch.special.entr(weights).sum(-1).mean(-1),
+            weights.sum(-2).clamp(max=1)[..., _spoken(looked_at)].mean(-1),
+            (weights * away).sum(-1).mean(-1),
+            _correlation(weights, times, places),
+            _share(weights, (ids == END).to(weights)),
+            _share(weights, own),
+            *shifted,
+            _share(weights, same * (1 - own)),
+        ],
+        -1,
+    )
+
+
+def _sides(trace: Trace, kind: str) -> tuple[Tensor, list[int], list[int]]:
+    """The weights (L, H, T, S), the tokens of the rows and those of the columns."""
+    match kind:
+        case "cross":
+            return trace.cross, list(trace.target.ids), list(trace.source.ids)
+        case "encoder_self":
+            return trace.encoder_self, list(trace.source.ids), list(trace.source.ids)
+        case "decoder_self":
+            read = [-1, *trace.target.ids[:-1]]  # <start> is like no other
+            return trace.decoder_self, read, read
+        case _:
+            raise ModelError(f"kind = {kind}: no such attention; known: cross, encoder_self, decoder_self")
+
+
+def _spoken(ids: list[int]) -> list[int]:
+    """The places that are words; all, where none is."""
+    return [place for place, number in enumerate(ids) if number not in SILENT] or list(range(len(ids)))
+
+
+def _share(weights: Tensor, where: Tensor) -> Tensor:
+    """The share of the weight that lies there: (L, H, T, S) → (L, H)."""
+    return (weights * where).sum((-1, -2)) / weights.shape[-2]
+
+
+def _beside(own: Tensor, step: int) -> Tensor:
+    """All but the column that a roll brings back in at the other side."""
+    inside = torch.ones_like(own)
+    inside[:, -1 if step < 0 else 0] = 0
+    return inside
+
+
+def _correlation(weights: Tensor, times: Tensor, places: Tensor) -> Tensor:
+    """Of row and column when (t, s) is drawn with probability proportional to its weight; 0 where one is constant."""
+    total = weights.sum((-1, -2), keepdim=True)
+    joint = weights / torch.where(total > 0, total, 1.0)
+    row, column = joint.sum(-1), joint.sum(-2)  # (L, H, T), (L, H, S)
+    t, s = times - (row @ times)[..., None], places - (column @ places)[..., None]
+    covariance = torch.einsum("lhts,lht,lhs->lh", joint, t, s)
+    spread = ((row * t.square()).sum(-1) * (column * s.square()).sum(-1)).sqrt()
+    return torch.where(spread > 1e-12, covariance / spread.clamp(min=1e-12), torch.zeros_like(spread))
+
+
+def rollout(weights: Tensor) -> Tensor:
+    """Self-attention (L, H, S, S), followed down: what of each input there is in each place, after every layer.
+
+    ``R_l = ½ (A_l + 1) R_{l−1}`` with A the mean over heads and ½ for the residual connection.
+    """
+    size = weights.shape[-1]
+    identity = torch.eye(size, dtype=weights.dtype, device=weights.device)
+    reached, found = identity, []
+    for layer in weights.mean(1):
+        reached = (layer + identity) @ reached / 2
+        found.append(reached)
+    return torch.stack(found)  # (L, S, S)
+
+
+def rollout_to_source(trace: Trace) -> tuple[Tensor, Tensor]:
+    """The same for the decoder: what of each source token (T, S) and of each token read (T, T) is in each step.
+
+    Abnar and Zuidema have encoders only. Here every sublayer hands on half of what it got and adds half of what
+    it looked at; cross-attention looks at the encoder's rollout. The two parts of a row sum to one.
+    """
+    encoder = rollout(trace.encoder_self)[-1]
+    own, cross = trace.decoder_self.mean(1), trace.cross.mean(1)  # (L, T, T), (L, T, S)
+    identity = torch.eye(own.shape[-1], dtype=own.dtype, device=own.device)
+    read, source = identity, torch.zeros_like(cross[0])
+    for past, look in zip(own, cross, strict=True):
+        mix = (past + identity) / 2
+        read, source = mix @ read / 2, (mix @ source + look @ encoder) / 2
+    return source, read
