@@ -21,12 +21,12 @@ from regard import training
 from regard.cli.demo import SETTINGS
 from regard.cli.display import display
 from regard.corpora.fable import Split, generate
-from regard.decode.translator import Translator
 from regard.explain.alignment import Aligner, attend, choose, choose_without_gold, sides
 from regard.explain.side import Side
 from regard.loading import load
 from regard.measure.alignment import Gold, alignment_quality
 from regard.settings import load_settings
+from regard.translator import Translator
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 CHOSEN_ON, TESTED, BLIND = 300, 1000, 40

@@ -69,13 +69,15 @@ def measure(preset: str, folder: Path, options: argparse.Namespace) -> Result:
     size = [f"train.rate={RATES.get(preset, 2e-3)}", f"train.batch={options.batch}", f"train.time={options.time}"]
     settings = regard.load_settings(preset, *SETTINGS, *files, *size, *OWN.get(preset, ()), *options.overrides)
     outcome = training.start(folder / preset, settings, device=options.device)
-    translator = load(folder / preset, options.device)
+    translator = load(folder / preset, device=options.device)
     result: Result = {"preset": preset, "steps": outcome.progress.step, "tokens": outcome.progress.tokens}
     result["parameters"] = sum(parameter.numel() for parameter in translator.model.parameters())
     for low, high in BUCKETS:
         pairs = list(generate("fr", count=TESTED, split="test", minimum_words=low, maximum_words=high))
         outputs = translator.translate([pair.source for pair in pairs])
-        result[f"{low}-{high}"] = round(bleu(outputs, [pair.target for pair in pairs]).score, 1)
+        result[f"{low}-{high}"] = round(
+            bleu([output.text for output in outputs], [pair.target for pair in pairs]).score, 1
+        )
     result |= {"time": options.time, "batch": options.batch, "machine": machine(options), "torch": torch.__version__}
     result |= {"command": command(options), "date": time.strftime("%Y-%m-%d")}
     print(json.dumps(result), file=sys.stderr, flush=True)

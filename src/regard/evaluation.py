@@ -12,7 +12,8 @@ from typing import Any, get_args
 from regard.data.lines import read_lines
 from regard.data.readers import Pair, read_parallel
 from regard.decode import scoring
-from regard.decode.translator import Translator
+from regard.decode.options import Options
+from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError, RegardError, SettingsError
 from regard.measure.alignment import (
     AlignmentQuality,
@@ -34,6 +35,7 @@ from regard.tasks.material import COLUMNS, materials
 from regard.text.special import END
 from regard.text.tokenizers import Tokenizers
 from regard.text.words import WordTokenizer, split_words
+from regard.translator import Translator
 
 CHUNK = 1024  # lines translated or scored together: enough to sort them by length
 LONGEST = 10_000  # pieces of a line to score; more is no sentence, and would not fit into memory
@@ -118,10 +120,9 @@ def translate(
 ) -> list[str]:
     """One line for each source, in order."""
     outputs: list[str] = []
-    for start in range(0, len(sources), CHUNK):
-        found = translator.translate(sources[start : start + CHUNK], beam=beam)
-        outputs += (" ".join(text.splitlines()) for text in found)
-        if progress is not None:
+    for found in translator.stream(sources, Options(Beam(beam))):
+        outputs.append(" ".join(found.text.splitlines()))
+        if progress is not None and (len(outputs) % CHUNK == 0 or len(outputs) == len(sources)):
             progress(len(outputs), len(sources))
     return outputs
 

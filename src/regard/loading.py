@@ -7,31 +7,41 @@ from pathlib import Path
 import torch
 
 from regard import build
-from regard.decode.translator import Translator
 from regard.errors import ModelError
+from regard.models.encoder_decoder import EncoderDecoder
 from regard.run import Run
+from regard.settings import ModelSettings, TransformerModel
 from regard.text.tokenizers import Tokenizers
 from regard.trainer import checkpoint
+from regard.translator import Translator
 
 
-def load(folder: str | Path, device: str = "cpu") -> Translator:
-    """The best model of a run, ready to translate."""
-    run = Run.open(Path(folder))
-    settings = run.settings
-    if settings.task != "translate":
-        raise ModelError(f"{folder}: is a run for task '{settings.task}' and does not translate")
-    tokenizers = Tokenizers.load(run.tokenizer)
-    model = build.encoder_decoder(settings.model, tokenizers.source.size, tokenizers.target.size)
-    path = best_checkpoint(run)
-    prefix = "model."
-    weights = {
-        name.removeprefix(prefix): tensor
-        for name, tensor in checkpoint.load_weights(path).items()
-        if name.startswith(prefix)
-    }
-    checkpoint.load_model(model, weights, str(path))
+def load(folder: str | Path, *others: str | Path, device: str = "cpu") -> Translator:
+    """The best model of a run, ready to translate; with others, an ensemble of runs that share one vocabulary."""
+    run = open_translating(folder)
     chosen = torch.device(device)
-    return Translator(model.to(chosen).eval(), tokenizers, chosen)
+    tokenizers = Tokenizers.load(run.tokenizer)
+    models = [_model(run, tokenizers, chosen)]
+    for other in map(open_translating, others):
+        theirs = Tokenizers.load(other.tokenizer)
+        if _fingerprint(theirs) != _fingerprint(tokenizers):
+            raise ModelError(
+                f"{other.folder}: has another vocabulary than {run.folder}; the runs of an ensemble must share one"
+            )
+        models.append(_model(other, theirs, chosen))
+    places = _positions(run.settings.model)
+    longest = run.settings.data.longest if places is None else min(run.settings.data.longest, places)
+    return Translator(tuple(models), tokenizers, chosen, run, longest - 1, places)
+
+
+def open_translating(folder: str | Path) -> Run:
+    """A run that translates."""
+    run = Run.open(Path(folder))
+    if run.settings.task != "translate":
+        raise ModelError(
+            f"{folder}: is a run for task '{run.settings.task}', which does not translate; try regard predict"
+        )
+    return run
 
 
 def best_checkpoint(run: Run) -> Path:
@@ -43,3 +53,25 @@ def best_checkpoint(run: Run) -> Path:
     if not found:
         raise ModelError(f"{run.folder}: has no checkpoint yet; train it first: regard train --resume {run.folder}")
     return found[-1]
+
+
+def _model(run: Run, tokenizers: Tokenizers, device: torch.device) -> EncoderDecoder:
+    model = build.encoder_decoder(run.settings.model, tokenizers.source.size, tokenizers.target.size)
+    path = best_checkpoint(run)
+    prefix = "model."
+    weights = {
+        name.removeprefix(prefix): tensor
+        for name, tensor in checkpoint.load_weights(path).items()
+        if name.startswith(prefix)
+    }
+    checkpoint.load_model(model, weights, str(path))
+    return model.to(device).eval()
+
+
+def _positions(model: ModelSettings) -> int | None:
+    """How many positions there are, where they are learned one by one."""
+    return model.longest if isinstance(model, TransformerModel) and model.positions == "learned" else None
+
+
+def _fingerprint(tokenizers: Tokenizers) -> tuple[str, str]:
+    return tokenizers.source.fingerprint(), tokenizers.target.fingerprint()

@@ -57,8 +57,8 @@ def demo(
             return INTERRUPTED
         translator = load(out)
         shown.tell(f"test: {_test(translator)}")
-    for sentence, translation in zip(SENTENCES, translator.translate(SENTENCES), strict=True):
-        print(f"{sentence}\n  → {translation}")
+    for translation in translator.translate(SENTENCES):
+        print(f"{translation.source}\n  → {translation.text}")
     shown.tell(
         f'try next:\n  regard translate {out} "the old bank near the river was quiet"\n'
         "  regard train bahdanau --corpus fable:fr --time 2m\n  regard settings presets"
@@ -69,11 +69,11 @@ def demo(
 def _test(translator: object) -> str:
     """BLEU on sentences of up to 20 words that are in neither the training nor the validation part."""
     from regard.corpora.fable import generate
-    from regard.decode.translator import Translator
     from regard.measure.translation import bleu
+    from regard.translator import Translator
 
     assert isinstance(translator, Translator)
     pairs = list(generate("fr", count=TESTED, split="test", maximum_words=20))
     outputs = translator.translate([pair.source for pair in pairs])
-    quality = bleu(outputs, [pair.target for pair in pairs])
+    quality = bleu([output.text for output in outputs], [pair.target for pair in pairs])
     return f"BLEU {quality} on {len(pairs)} held-out sentences of up to 20 words, beam 5"

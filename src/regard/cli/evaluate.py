@@ -104,7 +104,7 @@ def _translate(run: Path, texts: Texts, beam: int, device: str) -> list[str]:
     from regard.loading import load
     from regard.training import pick_device
 
-    translator = load(run, str(pick_device(device)))
+    translator = load(run, device=str(pick_device(device)))
     return evaluation.translate(translator, texts.sources, beam=beam, progress=Lines("translated"))
 
 

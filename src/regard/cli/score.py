@@ -30,7 +30,7 @@ def score(
     from regard.loading import load
     from regard.training import pick_device
 
-    translator = load(run, str(pick_device(device)))
+    translator = load(run, device=str(pick_device(device)))
     told = Lines("scored")
     lines, pieces, total = 0, 0, 0.0
     for scored in evaluation.score(translator, read_pairs(Corpus((str(source), str(target))))):

@@ -5,36 +5,111 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from itertools import islice
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.errors import DataError, SettingsError
+from regard.errors import DataError, SettingsError, did_you_mean
 
-CHUNK = 512  # lines read before any is translated
+if TYPE_CHECKING:
+    from regard.decode.glossary import Glossary
+    from regard.translator import Translation
+
+SHOWN = ("text", "align", "scores")
 
 
 def translate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     texts: Annotated[list[str] | None, typer.Argument(help="Texts to translate; without any, lines of stdin.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Translate the lines of this file (also .gz, .zst).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write here instead of to stdout; appears when it is whole.")] = None,
     beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 5,
+    nbest: Annotated[int, typer.Option(help="Translations to show of each text, best first.")] = 1,
+    length_penalty: Annotated[float, typer.Option(help="Outputs are compared by log p / length^this.")] = 1.0,
+    coverage_penalty: Annotated[
+        float, typer.Option(help="Price of leaving source words unattended; 0.2 is usual.")
+    ] = 0,
+    groups: Annotated[int, typer.Option(help="Groups of the beam that must differ; see --diversity.")] = 1,
+    diversity: Annotated[float, typer.Option(help="What a group pays for a word that an earlier one chose.")] = 0.5,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw --nbest translations instead of searching.")] = False,
+    temperature: Annotated[float, typer.Option(help="Of sampling; below 1 is more cautious.")] = 1.0,
+    top_k: Annotated[int, typer.Option(help="Draw from so many pieces; 0 from all.")] = 0,
+    nucleus: Annotated[float, typer.Option(help="Draw from the fewest pieces with this probability.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of sampling.")] = 1,
+    risk: Annotated[int, typer.Option(help="Draw so many, and show the one most like all others (chrF).")] = 0,
+    min_ratio: Annotated[float, typer.Option(help="Target pieces for each source piece, at the least.")] = 0.0,
+    max_ratio: Annotated[float, typer.Option(help="At the most, plus ten.")] = 2.0,
+    no_repeat: Annotated[int, typer.Option(help="No sequence of so many pieces twice; 3 is usual.")] = 0,
+    forbid: Annotated[list[str] | None, typer.Option(help="A word not to write; may be given again.")] = None,
+    prefix: Annotated[str, typer.Option(help="What each translation begins with.")] = "",
+    constrain: Annotated[Path | None, typer.Option(help="A glossary: lines of source term, tab, target term.")] = None,
+    copy_unknown: Annotated[bool, typer.Option("--copy-unknown", help="Copy words the model cannot write.")] = False,
+    ensemble: Annotated[list[Path] | None, typer.Option("--with", help="A further run that votes; again.")] = None,
+    show: Annotated[str, typer.Option(help="text, align (who looked at whom) or scores.")] = "text",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text.")] = False,
 ) -> None:
-    """Translate texts, or stdin line by line; translations go to stdout."""
-    if beam < 1:
-        raise SettingsError(f"--beam = {beam}: a beam holds at least one hypothesis; 5 is usual")
+    """Translate texts, a file, or stdin line by line; translations go to stdout."""
+    if show not in SHOWN:
+        raise SettingsError(f"--show = {show}: no such view; {did_you_mean(show, SHOWN)}")
+    if texts and file is not None:
+        raise SettingsError(f"--file = {file}: there are texts on the command line too; give one or the other")
+    from regard.decode.options import Options
+    from regard.decode.rules import Beam, Sample
     from regard.loading import load
     from regard.training import pick_device
 
-    translator = load(run, str(pick_device(device)))
-    lines = iter(texts) if texts else _stdin()
-    while chunk := list(islice(lines, CHUNK)):
-        for source, target in zip(chunk, translator.translate(chunk, beam=beam), strict=True):
-            line = " ".join(target.splitlines())  # one line in, one line out, whatever the model writes
-            print(json.dumps({"source": source, "target": line}, ensure_ascii=False) if as_json else line, flush=True)
+    rule: Beam | Sample
+    if sample or risk:
+        rule = Sample(risk or nbest, temperature, top_k, nucleus, seed)
+    else:
+        width = max(beam, nbest) if beam >= 1 else beam
+        parted = diversity if groups > 1 else 0.0
+        rule = Beam(width, length_penalty, coverage_penalty, nbest, groups, parted)
+    options = Options(
+        rule,
+        risk=bool(risk),
+        shortest=min_ratio,
+        longest=max_ratio,
+        no_repeat=no_repeat,
+        forbidden=tuple(forbid or ()),
+        prefix=prefix,
+        glossary=_glossary(constrain),
+        copy_unknown=copy_unknown,
+    )
+    translator = load(run, *(ensemble or ()), device=str(pick_device(device)))
+    with _destination(out) as write:
+        for number, found in enumerate(translator.stream(_texts(texts, file), options), start=1):
+            if found.warning:
+                print(f"text {number}: {found.warning}", file=sys.stderr)
+            for line in _json(found, nbest) if as_json else _lines(found, nbest, show):
+                write(line)
+    if show == "align" and not as_json:
+        print(f"weights: {translator.aligner.describe()}", file=sys.stderr)
+
+
+def _glossary(path: Path | None) -> Glossary | None:
+    if path is None:
+        return None
+    from regard.data.lines import read_lines
+    from regard.decode.glossary import Glossary
+
+    return Glossary.parse(read_lines(path), str(path))
+
+
+# What comes in
+
+
+def _texts(texts: list[str] | None, file: Path | None) -> Iterator[str]:
+    if texts:
+        return iter(texts)
+    if file is None:
+        return _stdin()
+    from regard.data.lines import read_lines
+
+    return read_lines(file)
 
 
 def _stdin() -> Iterator[str]:
@@ -47,3 +122,51 @@ def _stdin() -> Iterator[str]:
             raise DataError(
                 f"stdin line {number}: byte {error.start + 1} is not UTF-8; convert the text first"
             ) from None
+
+
+# What goes out
+
+
+@contextmanager
+def _destination(path: Path | None) -> Iterator[Any]:
+    """Something to write lines to: stdout at once, or a file that is there only when it is whole."""
+    if path is None:
+        yield lambda line: print(line, flush=True)
+        return
+    from regard.files import new_file
+
+    with new_file(path) as file:
+        yield lambda line: file.write(f"{line}\n".encode("utf-8", "surrogatepass"))
+
+
+def _one_line(text: str) -> str:
+    """One line in, one line out, whatever the model writes."""
+    return " ".join(text.splitlines())
+
+
+def _lines(found: Translation, count: int, show: str) -> Iterator[str]:
+    for rank, output in enumerate(found.outputs[:count]):
+        text = _one_line(output.text)
+        yield f"{output.score:.4f}\t{output.log_probability:.4f}\t{text}" if show == "scores" else text
+        if show == "align":
+            links = found.alignment(rank)
+            target = max((len(link.target) for link in links), default=0)
+            source = max((len(link.source) for link in links), default=0)
+            yield ""
+            yield from (f"  {link.target:{target}}  ← {link.source:{source}}  {link.weight:.2f}" for link in links)
+            yield ""
+
+
+def _json(found: Translation, count: int) -> Iterator[str]:
+    best = found.outputs[0]
+    content: dict[str, Any] = {"source": found.source, "target": _one_line(best.text)}
+    content |= {"score": best.score, "log_probability": best.log_probability}
+    if count > 1:
+        outputs = found.outputs[:count]
+        content["outputs"] = [
+            {"target": _one_line(each.text), "score": each.score, "log_probability": each.log_probability}
+            for each in outputs
+        ]
+    if found.warning:
+        content["warning"] = found.warning
+    yield json.dumps(content, ensure_ascii=False)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.decode.front import Front
 from regard.errors import DataError, SettingsError
-from regard.text.special import END, PAD, SPECIAL_TOKENS
+from regard.text.special import END, PAD, SPECIAL_TOKENS, UNK
 
 
 class Constraint(Protocol):
@@ -28,11 +28,11 @@ class Constraint(Protocol):
         """Set ``banned`` (B, W, V) where a token must not come next; ``odds`` (B, W, V) are the model's."""
 
 
-def restrict(odds: Tensor, front: Front, constraints: Sequence[Constraint]) -> None:
+def restrict(odds: Tensor, front: Front, constraints: Sequence[Constraint], *, unknown: bool = False) -> None:
     """Set the log-probabilities ``odds`` (B, W, V) of all forbidden tokens to -inf, in place."""
     banned = torch.zeros_like(odds, dtype=torch.bool)
     banned[:, :, : len(SPECIAL_TOKENS)] = True
-    banned[:, :, END] = False
+    banned[:, :, [END, UNK] if unknown else END] = False
     for constraint in sorted(constraints, key=lambda each: each.order):
         constraint.forbid(banned, odds, front)
     banned[:, :, END] &= ~(front.last[:, None] | banned.all(2))

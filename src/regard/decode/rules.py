@@ -38,6 +38,10 @@ class Rule(Protocol):
     def coverage_penalty(self) -> float:
         """β of ``β Σ_s log min(Σ_t α_ts, 1)``."""
 
+    @property
+    def unknown(self) -> bool:
+        """Whether ``<unk>`` may be written."""
+
     def opening(self) -> Tensor:
         """(W,) 0 for each slot in which a hypothesis begins, -inf for those that stand empty at first."""
 
@@ -76,6 +80,7 @@ class Beam:
     groups: int = 1
     diversity: float = 0.0
     early: bool = True
+    unknown: bool = False  # whether <unk> may be written, for somebody to replace it
 
     def __post_init__(self) -> None:
         if self.width < 1:
@@ -133,7 +138,7 @@ class Beam:
 
     def _choose(self, front: Front, odds: Tensor) -> Choice:
         ending = front.totals + odds[:, :, END]  # (B, W)
-        odds[:, :, : len(SPECIAL_TOKENS)] = -torch.inf
+        odds[:, :, : UNK + (not self.unknown)] = -torch.inf
         going_on = front.totals.masked_fill(front.last[:, None], -torch.inf)
         if self.groups > 1:
             return self._in_groups(going_on, ending, odds)
@@ -154,7 +159,7 @@ class Beam:
     def _choose_with(self, terms: Terms, front: Front, odds: Tensor) -> Choice:
         """Candidates that write a term, and slots for those that have come far with them: `decode.banks`."""
         ending = front.totals + odds[:, :, END]
-        odds[:, :, : len(SPECIAL_TOKENS)] = -torch.inf
+        odds[:, :, : UNK + (not self.unknown)] = -torch.inf
         going_on = front.totals.masked_fill(front.last[:, None], -torch.inf)
         values, tokens = largest(odds, self.width)
         more, their_values = banks.added(terms, front, odds, tokens)
@@ -231,6 +236,7 @@ class Sample:
     top_k: int = 0
     nucleus: float = 1.0
     seed: int = 1
+    unknown: bool = False
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -278,7 +284,7 @@ class Sample:
         return torch.from_numpy(np.stack(drawn)).reshape(len(numbers), self.count, longest)
 
     def _choose(self, front: Front, odds: Tensor, chance: Tensor) -> Choice:
-        odds[:, :, [PAD, START, UNK]] = -torch.inf
+        odds[:, :, [PAD, START] if self.unknown else [PAD, START, UNK]] = -torch.inf
         odds[front.last.nonzero().squeeze(1), :, len(SPECIAL_TOKENS) :] = -torch.inf
         cumulated = self._likely(odds / self.temperature).double().exp().cumsum(2)  # (B, W, V)
         point = chance.to(cumulated.dtype)[:, :, None] * cumulated[:, :, -1:]

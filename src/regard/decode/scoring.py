@@ -5,12 +5,13 @@ log p(target | source) = Σ_t log p(y_t | y_<t, source),  with y_n = <end>
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from regard.decode.grouping import of_like_length
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn import masks
 from regard.text.special import END
@@ -35,8 +36,8 @@ def score(
     training = model.training
     model.eval()
     results: list[list[float]] = [[] for _ in targets]
-    lengths = [(len(target) + 1, len(source)) for source, target in zip(sources, targets, strict=True)]
-    for group in _groups(lengths, budget):
+    lengths = [max(len(target) + 1, len(source)) for source, target in zip(sources, targets, strict=True)]
+    for group in of_like_length(lengths, budget):
         found = _score(model, [sources[row] for row in group], [targets[row] for row in group], device)
         for row, scores in zip(group, found, strict=True):
             results[row] = scores
@@ -71,17 +72,3 @@ def _padded(rows: Sequence[Sequence[int]], pad: int, device: torch.device) -> tu
     ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=pad).to(device)
     lengths = torch.tensor([len(row) for row in rows], device=device)
     return ids, masks.from_lengths(lengths, ids.shape[1])
-
-
-def _groups(lengths: list[tuple[int, int]], budget: int) -> Iterator[list[int]]:
-    """Longest first, so that a batch that does not fit into memory shows at once."""
-    group: list[int] = []
-    widest = 0
-    for row in sorted(range(len(lengths)), key=lambda row: lengths[row], reverse=True):
-        widest = max(widest, *lengths[row])
-        if group and (len(group) + 1) * widest > budget:
-            yield group
-            group, widest = [], max(lengths[row])
-        group.append(row)
-    if group:
-        yield group

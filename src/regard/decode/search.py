@@ -89,7 +89,7 @@ def search(
         odds = odds.reshape(-1, rule.rows, odds.shape[1])  # (B, W, V)
         now = now if cover is None else cover.look(now)
         if constraints:
-            restrict(odds, now, constraints)
+            restrict(odds, now, constraints, unknown=rule.unknown)
         choice = choose(now, odds)
         scores = _scores(now, choice, rule, cover)
         after = _advance(now, choice, scores)

@@ -32,7 +32,7 @@ class Embedding(nn.Module):
 
     @torch.no_grad()
     def load_vectors(self, vectors: Tensor, rows: Tensor) -> None:
-        """Let the given tokens begin with word vectors learned elsewhere (word2vec, GloVe): these come out, scaled or not."""
+        """Let the given tokens begin as word vectors learned elsewhere (word2vec, GloVe), whatever the scale."""
         if vectors.shape != (len(rows), self.width):
             raise DataError(
                 f"word vectors = {tuple(vectors.shape)}: do not fit {len(rows)} tokens of width {self.width}; "

@@ -14,7 +14,9 @@ from regard.data.batches import FILLER, Batch, batch_lengths, collate
 from regard.data.encoding import PairEncoder
 from regard.data.examples import Examples, encode_examples
 from regard.data.menu import Shape
-from regard.decode.translator import Translator
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.decode.texts import TextSearch
 from regard.errors import SettingsError
 from regard.measure.translation import bleu
 from regard.models.encoder_decoder import EncoderDecoder
@@ -122,8 +124,8 @@ class Translate(Task):
         if not self.held_out:
             return 0.0, "BLEU"
         sources, references = zip(*self.held_out, strict=True)
-        outputs = Translator(self.model, self.tokenizers, device).translate(sources, beam=1)
-        return bleu(outputs, references).score, "BLEU"
+        outputs = TextSearch(self.model, self.tokenizers, device)(sources, Options(Beam(width=1)))
+        return bleu([each[0].text for each in outputs], references).score, "BLEU"
 
 
 @dataclass(frozen=True)

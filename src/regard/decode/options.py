@@ -1,0 +1,37 @@
+"""How a text is to be translated, in the words of the one who asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regard.decode.glossary import Glossary
+from regard.decode.rules import Beam, Sample
+from regard.errors import SettingsError
+
+SLACK = 10  # tokens that an output may always have
+
+
+@dataclass(frozen=True)
+class Options:
+    """A rule of search, and what the output may and must contain."""
+
+    rule: Beam | Sample = Beam()  # noqa: RUF009  it is frozen
+    risk: bool = False  # of the samples drawn, the one most like all others comes first
+    shortest: float = 0.0  # target pieces for each source piece, at the least
+    longest: float = 2.0  # at the most, plus `SLACK`
+    no_repeat: int = 0  # no sequence of so many pieces twice; 0 does not care
+    forbidden: tuple[str, ...] = ()  # words
+    prefix: str = ""  # what the output begins with
+    glossary: Glossary | None = None  # what it must contain
+    copy_unknown: bool = False  # let <unk> be written, and put the best-aligned source word in its place
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.shortest <= self.longest:
+            raise SettingsError(
+                f"shortest = {self.shortest}: must be between 0 and longest = {self.longest}, in target pieces "
+                "for each source piece"
+            )
+        if self.no_repeat < 0:
+            raise SettingsError(f"no_repeat = {self.no_repeat}: is the length of what must not repeat; 0 for no limit")
+        if self.risk and not isinstance(self.rule, Sample):
+            raise SettingsError("risk = true: compares samples, and this rule draws none; use rule = Sample(count=16)")

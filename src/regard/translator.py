@@ -1,0 +1,210 @@
+"""A trained translator, in use: what `regard.load` gives.
+
+translator = regard.load("runs/demo")
+result = translator.translate("the black cat ate the mouse")
+result.text, result.alignment(), result.attention.cross
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple, overload
+
+import torch
+
+from regard.aligning import aligner_of
+from regard.decode.ensemble import Ensemble
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.decode.texts import BUDGET, Output, Part, TextSearch
+from regard.errors import DataError, SettingsError
+from regard.explain.alignment import Aligner, Attended, attend
+from regard.explain.replay import Spelling, replay
+from regard.explain.side import Side, spell
+from regard.explain.trace import Trace
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.run import Run
+from regard.text.special import END, UNK
+from regard.text.tokenizers import Tokenizers
+from regard.text.words import JOINER, WordTokenizer, join_words
+
+CHUNK = 1024  # texts translated together: enough to sort them by length, few enough to hold
+
+
+class Link(NamedTuple):
+    """A target word with the source word it looked at most."""
+
+    target: str
+    source: str
+    weight: float
+    target_place: int
+    source_place: int
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A text, what it was translated to, and the way to look into it."""
+
+    source: str
+    outputs: tuple[Output, ...]  # best first, at least one
+    translator: Translator = field(repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        return self.outputs[0].text
+
+    @property
+    def log_probability(self) -> float:
+        return self.outputs[0].log_probability
+
+    @property
+    def score(self) -> float:
+        return self.outputs[0].score
+
+    @property
+    def warning(self) -> str:
+        """What the reader should know; empty if all is as usual."""
+        if (count := len(self.outputs[0].parts)) < 2:
+            return ""
+        return f"longer than the {self.translator.longest:,} pieces this model learned with; done in {count} parts"
+
+    def alignment(self, rank: int = 0) -> list[Link]:
+        """For each word of an output the source word it looked at most, read by the run's best aligner."""
+        links: list[Link] = []
+        source_words = target_words = 0
+        for pair in self.translator.attended(self.outputs[rank].parts):
+            for place, (looked, weight) in enumerate(self.translator.aligner.strongest(pair)):
+                words = pair.target.words[place], pair.source.words[looked]
+                links.append(Link(*words, weight, target_words + place, source_words + looked))
+            source_words += len(pair.source.words)
+            target_words += len(pair.target.words)
+        return links
+
+    @cached_property
+    def attention(self) -> Trace:
+        """Everything the model had in mind while it wrote the best output: ``attention.cross`` is (L, H, T, S)."""
+        return self.trace()
+
+    def trace(self, rank: int = 0) -> Trace:
+        """The same for any of the outputs."""
+        parts = self.outputs[rank].parts
+        if len(parts) != 1:
+            problem = "is empty" if not parts else f"went through the model in {len(parts)} parts"
+            raise DataError(f"text = {self.source[:40]!r}: {problem}; a trace is of one pass over one sentence")
+        return self.translator.trace(parts[0])
+
+
+@dataclass(frozen=True)
+class Translator:
+    """A model, or several with one vocabulary, that translates. Order is kept; an empty text stays empty."""
+
+    models: tuple[EncoderDecoder, ...]
+    tokenizers: Tokenizers
+    device: torch.device
+    run: Run | None = None
+    longest: int = 1000  # source pieces at once; longer texts are cut at sentence ends and put together again
+    most: int | None = None  # target tokens that the model has positions for
+
+    @property
+    def model(self) -> EncoderDecoder:
+        """The one to look into; of several, the first."""
+        return self.models[0]
+
+    @cached_property
+    def search(self) -> TextSearch:
+        model = self.model if len(self.models) == 1 else Ensemble(self.models).eval()
+        return TextSearch(model, self.tokenizers, self.device, self.longest, self.most)
+
+    @overload
+    def translate(
+        self, texts: str, options: Options | None = None, *, beam: int = 5, trace: bool = False
+    ) -> Translation: ...
+
+    @overload
+    def translate(
+        self,
+        texts: list[str] | tuple[str, ...],
+        options: Options | None = None,
+        *,
+        beam: int = 5,
+        trace: bool = False,
+    ) -> list[Translation]: ...
+
+    def translate(
+        self,
+        texts: str | list[str] | tuple[str, ...],
+        options: Options | None = None,
+        *,
+        beam: int = 5,
+        trace: bool = False,
+    ) -> Translation | list[Translation]:
+        """Translate one text, or many together. ``options`` say all there is to say; ``beam`` alone is often enough."""
+        several = [texts] if isinstance(texts, str) else list(texts)
+        found = list(self.stream(several, options or Options(Beam(beam))))
+        if trace:
+            for translation in found:
+                _ = translation.attention
+        return found[0] if isinstance(texts, str) else found
+
+    def stream(
+        self, texts: Iterable[str], options: Options | None = None, *, budget: int = BUDGET
+    ) -> Iterator[Translation]:
+        """Translate as many texts as there are, in order; no more than a chunk of them is held in memory."""
+        options = self._allowing_unknown(options or Options())
+        waiting, number = iter(texts), 0
+        while chunk := list(islice(waiting, CHUNK)):
+            for text, outputs in zip(chunk, self.search(chunk, options, first=number, budget=budget), strict=True):
+                copied = [self._copy_unknown(each) for each in outputs] if options.copy_unknown else outputs
+                yield Translation(text, tuple(copied), self)
+            number += len(chunk)
+
+    # Looking
+
+    @cached_property
+    def aligner(self) -> Aligner:
+        """The best reader of links for this run; without a run, the mean of all heads."""
+        return Aligner() if self.run is None else aligner_of(self.run, self.model, self.tokenizers)
+
+    def attended(self, parts: Sequence[Part]) -> list[Attended]:
+        """The cross-attention that wrote each part."""
+        return attend(self.model, [self._sides(part) for part in parts])
+
+    def trace(self, part: Part) -> Trace:
+        """One source and its output, replayed."""
+        source, target = self._sides(part)
+        spelling = Spelling(self.tokenizers.source, self.tokenizers.target, part.source)
+        return replay(self.model, source.ids, target.ids, spelling=spelling)
+
+    def _sides(self, part: Part) -> tuple[Side, Side]:
+        source = [*self.tokenizers.source.encode(part.source), END]
+        return spell(source, self.tokenizers.source, part.source), spell([*part.tokens, END], self.tokenizers.target)
+
+    # Unknown words
+
+    def _allowing_unknown(self, options: Options) -> Options:
+        if not options.copy_unknown:
+            return options
+        if not isinstance(self.tokenizers.target, WordTokenizer):
+            raise SettingsError(
+                f"copy_unknown: a vocabulary of kind '{self.tokenizers.target.kind}' spells every word; "
+                "only a vocabulary of words leaves some unknown"
+            )
+        return replace(options, rule=replace(options.rule, unknown=True))
+
+    def _copy_unknown(self, output: Output) -> Output:
+        """Each ``<unk>`` becomes the source word that was looked at most when it was written (Luong et al., 2015)."""
+        if not any(UNK in part.tokens for part in output.parts):
+            return output
+        texts = []
+        for part, pair in zip(output.parts, self.attended(output.parts), strict=True):
+            seen = pair.late if self.aligner.late else pair
+            looked = self.aligner.weights(seen.cross)[:, :-1].argmax(1).tolist()  # not at <end>
+            pieces = [
+                pair.source.pieces[looked[place]].removeprefix(JOINER) if token == UNK else pair.target.pieces[place]
+                for place, token in enumerate(part.tokens)
+            ]
+            texts.append(join_words(pieces))
+        return replace(output, text=" ".join(texts))
