@@ -38,8 +38,16 @@ DOORS: dict[str, set[str]] = {
     "trainer": {"data", "errors", "files", "settings", "tasks"},
     "training": {"build", "data", "errors", "run", "settings", "tasks", "text", "trainer"},
     "loading": {"build", "decode", "errors", "run", "text", "trainer"},
+    "report": {"errors", "files", "measure"},
+    "comparing": {
+        *("corpora", "data", "decode", "errors", "files", "loading", "measure", "report"),
+        *("run", "settings", "tasks", "trainer", "training"),
+    },
     "__main__": {"cli"},
-    "cli": {"corpora", "data", "decode", "errors", "loading", "measure", "settings", "text", "trainer", "training"},
+    "cli": {
+        *("comparing", "corpora", "data", "decode", "errors", "loading", "measure"),
+        *("report", "settings", "text", "trainer", "training"),
+    },
 }
 WITHOUT_TORCH = (
     "errors",
@@ -52,6 +60,8 @@ WITHOUT_TORCH = (
     "data",
     "run",
     "measure",
+    "report.charts",
+    "report.comparison_page",
     "cli.main",
 )
 WITHOUT_NUMPY = ("errors", "files", "checks", "settings", "presets", "corpora", "run", "cli.main")
@@ -120,6 +130,7 @@ PUBLIC = [
     "ResourceError",
     "Settings",
     "SettingsError",
+    "compare",
     "encoder_decoder",
     "labeller",
     "language_model",
