@@ -65,12 +65,12 @@ def measure(
     tokenize: str = "13a",
 ) -> list[Quality]:
     """Corpus scores of detokenised text. Fewer than two resamples mean no interval."""
-    computers = [sacrebleu_metric(name, tokenize) for name in metrics]
+    computers = [_metric(name, tokenize) for name in metrics]
     _check(hypotheses, references, resamples)
     return [_quality(metric, hypotheses, references, resamples, seed) for metric in computers]
 
 
-def sacrebleu_metric(name: str, tokenize: str) -> Metric:
+def _metric(name: str, tokenize: str) -> Metric:
     if tokenize not in TOKENIZERS:
         raise SettingsError(f"tokenize = {tokenize}: no such tokenizer of BLEU's; {did_you_mean(tokenize, TOKENIZERS)}")
     match name.lower():
@@ -103,7 +103,7 @@ def _check(hypotheses: Sequence[str], references: Sequence[str], resamples: int)
 def _quality(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[str], resamples: int, seed: int
 ) -> Quality:
-    with seeded(seed):
+    with _seeded(seed):
         result = metric.corpus_score(
             [text.rstrip() for text in hypotheses], [[text.rstrip() for text in references]], n_bootstrap=resamples
         )
@@ -112,7 +112,7 @@ def _quality(
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def _seeded(seed: int) -> Iterator[None]:
     """SacreBLEU takes the seed of its bootstrap from the environment, and only from there."""
     before = os.environ.get("SACREBLEU_SEED")
     os.environ["SACREBLEU_SEED"] = str(seed)
