@@ -38,6 +38,7 @@ DOORS: dict[str, set[str]] = {
     "trainer": {"data", "errors", "files", "settings", "tasks"},
     "training": {"build", "data", "errors", "run", "settings", "tasks", "text", "trainer"},
     "loading": {"build", "decode", "errors", "run", "text", "trainer"},
+    "evaluation": {"data", "decode", "errors", "loading", "measure", "run", "tasks", "text"},
     "report": {"errors", "files", "measure"},
     "comparing": {
         *("corpora", "data", "decode", "errors", "files", "loading", "measure", "report"),
@@ -45,8 +46,21 @@ DOORS: dict[str, set[str]] = {
     },
     "__main__": {"cli"},
     "cli": {
-        *("comparing", "corpora", "data", "decode", "errors", "loading", "measure"),
-        *("report", "settings", "text", "trainer", "training"),
+        "comparing",
+        "corpora",
+        "data",
+        "decode",
+        "errors",
+        "evaluation",
+        "files",
+        "loading",
+        "measure",
+        "run",
+        "report",
+        "settings",
+        "text",
+        "trainer",
+        "training",
     },
 }
 WITHOUT_TORCH = (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sacrebleu.significance import PairedTest, Result
 
 from regard.errors import DataError, ResourceError
-from regard.measure.translation import MOST_MEMORY, RESAMPLES, SEED, sacrebleu_metric, seeded
+from regard.measure.translation import MOST_MEMORY, RESAMPLES, SEED, metrics_named, seeded
 
 TRIALS = 10_000  # sacreBLEU's own number of randomisations
 LOWER_IS_BETTER = ("TER",)
@@ -95,7 +95,7 @@ def _test(
     tokenize: str,
 ) -> dict[str, list[Result]]:
     """The first system against each of the others: for each metric its own result, then theirs."""
-    ready = {name: sacrebleu_metric(name, tokenize) for name in metrics}
+    ready = dict(zip(metrics, metrics_named(metrics, tokenize), strict=True))
     with seeded(seed):
         test = PairedTest(systems, ready, [[text.rstrip() for text in references]], test_type=kind, n_samples=count)
         _, columns = test()

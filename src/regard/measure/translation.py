@@ -65,9 +65,16 @@ def measure(
     tokenize: str = "13a",
 ) -> list[Quality]:
     """Corpus scores of detokenised text. Fewer than two resamples mean no interval."""
-    computers = [_metric(name, tokenize) for name in metrics]
+    computers = metrics_named(metrics, tokenize)
     _check(hypotheses, references, resamples)
     return [_quality(metric, hypotheses, references, resamples, seed) for metric in computers]
+
+
+def metrics_named(names: Sequence[str], tokenize: str = "13a") -> list[Metric]:
+    """SacreBLEU's metrics, made ready; a quick way to learn that a name is wrong."""
+    if not names:
+        raise SettingsError(f"metrics = none: nothing to measure; known: {', '.join(METRICS)}")
+    return [_metric(name, tokenize) for name in names]
 
 
 def _metric(name: str, tokenize: str) -> Metric:
@@ -103,16 +110,19 @@ def _check(hypotheses: Sequence[str], references: Sequence[str], resamples: int)
 def _quality(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[str], resamples: int, seed: int
 ) -> Quality:
-    with _seeded(seed):
+    with seeded(seed):
         result = metric.corpus_score(
             [text.rstrip() for text in hypotheses], [[text.rstrip() for text in references]], n_bootstrap=resamples
         )
-    low, high = (result._mean - result._ci, result._mean + result._ci) if resamples > 1 else (None, None)
-    return Quality(result.name, result.score, str(metric.get_signature()), low, high)
+    signature = str(metric.get_signature())
+    if resamples < 2:
+        return Quality(result.name, float(result.score), signature)
+    mean, margin = float(result._mean), float(result._ci)
+    return Quality(result.name, float(result.score), signature, mean - margin, mean + margin)
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """SacreBLEU takes the seed of its bootstrap from the environment, and only from there."""
     before = os.environ.get("SACREBLEU_SEED")
     os.environ["SACREBLEU_SEED"] = str(seed)

@@ -1,0 +1,177 @@
+"""``regard evaluate``"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.errors import SettingsError, did_you_mean
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from regard.evaluation import Evaluation, Measures, Texts
+    from regard.measure.alignment import AlignmentQuality
+    from regard.measure.by_length import Bucket
+    from regard.measure.habits import Habits
+    from regard.measure.translation import Quality
+
+METHODS = ("intersection", "union", "grow-diag", "grow-diag-final-and")
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    source: Annotated[Path, typer.Option(help="Texts to translate, one a line (also .gz, .zst).")],
+    target: Annotated[Path, typer.Option(help="Their translations by people, line by line.")],
+    hypotheses: Annotated[Path | None, typer.Option(help="Measure this output instead of translating.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
+    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 5,
+    metrics: Annotated[str, typer.Option(help="Of bleu, chrf, chrf++ and ter; the first also by length.")] = (
+        "bleu,chrf,ter"
+    ),
+    edges: Annotated[str, typer.Option(help="Where the buckets of source lengths end, in words.")] = "10,20,30,40",
+    rarity: Annotated[str, typer.Option(help="By the rarest word of a source, or their mean.")] = "rarest",
+    resamples: Annotated[int, typer.Option(help="Resamples for the intervals; 0 for none.")] = 1000,
+    tokenize: Annotated[str, typer.Option(help="BLEU's tokenizer: 13a, intl, char, zh or none.")] = "13a",
+    alignment: Annotated[Path | None, typer.Option(help="Gold word alignments, Pharaoh or NAACL format.")] = None,
+    links: Annotated[Path | None, typer.Option(help="The alignments to hold against the gold.")] = None,
+    reverse_links: Annotated[Path | None, typer.Option(help="Those of the other direction, to join with.")] = None,
+    symmetrise: Annotated[str, typer.Option(help=f"How to join them: {', '.join(METHODS)}.")] = "grow-diag-final-and",
+    comet: Annotated[str, typer.Option(help="Also COMET with this model, if comet-score is installed.")] = "",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout.")] = False,
+) -> None:
+    """Translate a test set and measure the result: BLEU, chrF, TER with intervals, by length, by rarity, habits."""
+    if beam < 1:
+        raise SettingsError(f"--beam = {beam}: a beam holds at least one hypothesis; 5 is usual")
+    from regard import evaluation
+    from regard.run import Run
+
+    measures = _measures(metrics, edges, rarity, resamples, tokenize)
+    opened = Run.open(run)
+    evaluation.check_translates(opened)
+    texts = evaluation.read_texts(source, target, hypotheses)
+    aligned = _alignment(texts, alignment, links, reverse_links, symmetrise)
+    outputs = texts.hypotheses or _translate(run, texts, beam, device)
+    if out is not None:
+        _write(out, outputs)
+    counts = evaluation.training_counts(opened, texts.sources)
+    result = evaluation.evaluate(texts, outputs, counts, measures, aligned)
+    judged = _comet(texts, outputs, comet, device) if comet else []
+    origin = f"beam {beam}" if hypotheses is None else str(hypotheses)
+    if as_json:
+        about = {"run": str(run), "source": str(source), "target": str(target), "output": origin}
+        print(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
+    else:
+        _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", measures)
+
+
+def _measures(metrics: str, edges: str, rarity: str, resamples: int, tokenize: str) -> Measures:
+    from regard.evaluation import Measures
+
+    try:
+        numbers = [int(edge) for edge in edges.split(",")]
+    except ValueError:
+        raise SettingsError(f"--edges = {edges}: not numbers with commas; 10,20,30,40 would be right") from None
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    return Measures(names, numbers, rarity, resamples, tokenize)  # type: ignore[arg-type]
+
+
+def _alignment(
+    texts: Texts, gold: Path | None, links: Path | None, reverse: Path | None, method: str
+) -> AlignmentQuality | None:
+    from regard import evaluation
+
+    if method not in METHODS:
+        raise SettingsError(f"--symmetrise = {method}: no such way; {did_you_mean(method, METHODS)}")
+    if gold is None or links is None:
+        if gold is not None or links is not None or reverse is not None:
+            raise SettingsError("--alignment: gold and found alignments go together; give --alignment F --links F")
+        return None
+    golds, *found = (evaluation.read_alignments(path, texts) for path in (gold, links, reverse) if path is not None)
+    forward, backward = ([pair.possible for pair in side] for side in (found[0], found[-1]))
+    return evaluation.alignment_of(forward, golds, backward if reverse else None, method)  # type: ignore[arg-type]
+
+
+def _translate(run: Path, texts: Texts, beam: int, device: str) -> list[str]:
+    from regard import evaluation
+    from regard.cli.progress import Lines
+    from regard.loading import load
+    from regard.training import pick_device
+
+    translator = load(run, str(pick_device(device)))
+    return evaluation.translate(translator, texts.sources, beam=beam, progress=Lines("translated"))
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    from regard.files import new_file
+
+    with new_file(path) as file:
+        file.writelines(f"{line}\n".encode() for line in lines)
+
+
+def _comet(texts: Texts, outputs: list[str], model: str, device: str) -> list[Quality]:
+    from regard.measure.comet import comet
+    from regard.training import pick_device
+
+    gpus = int(pick_device(device).type == "cuda")
+    return [comet(texts.sources, outputs, texts.references, model, gpus=gpus)]
+
+
+def _as_dict(result: Evaluation, judged: list[Quality]) -> dict[str, Any]:
+    shown = result.to_dict()
+    shown["qualities"] += [asdict(quality) for quality in judged]
+    return shown
+
+
+def _show(result: Evaluation, judged: list[Quality], title: str, measures: Measures) -> None:
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+    console.print(title, style="bold")
+    for quality in (*result.qualities, *judged):
+        console.print(f"  {quality.name:8}{_score(quality):14}{quality.signature}")
+    name = result.qualities[0].name
+    _show_buckets(console, f"{name} by words of the source", result.lengths)
+    if result.rarities:
+        what = "of the rarest word" if measures.rarity == "rarest" else "of the words on average"
+        _show_buckets(console, f"{name} by the count {what} of the source in {result.counts}", result.rarities)
+    else:
+        console.print(f"{name} by rare words: not measured, {result.counts}", style="bold")
+    _show_habits(console, result.habits)
+    if (found := result.alignment) is not None:
+        console.print("alignment", style="bold")
+        console.print(
+            f"  error rate {found.error_rate:.3f}, precision {found.precision:.3f}, recall {found.recall:.3f} "
+            f"({found.predicted:,} links; gold {found.sure:,} sure, {found.possible:,} possible)"
+        )
+
+
+def _show_habits(console: Console, told: Habits) -> None:
+    console.print("habits", style="bold")
+    rows = (
+        ("length", f"{told.length_ratio:.3f}", "of the reference's, in words"),
+        ("repeated trigrams", f"{told.repeated:.1%}", f"{told.repeated_in_reference:.1%} in the reference"),
+        ("copied sentences", f"{told.copied:.1%}", "the source as it was, though the reference is another"),
+        ("untranslated words", f"{told.untranslated:.1%}", "of the output: in the source, not in the reference"),
+        ("empty outputs", f"{told.empty:.1%}", ""),
+    )
+    for name, value, note in rows:
+        console.print(f"  {name:20}{value:>8}  {note}".rstrip())
+
+
+def _show_buckets(console: Console, title: str, buckets: list[Bucket]) -> None:
+    console.print(title, style="bold")
+    for bucket in buckets:
+        shown = "too few" if bucket.quality is None else _score(bucket.quality)
+        console.print(f"  {bucket.name:16}{bucket.count:8,} sentences  {shown}")
+
+
+def _score(quality: Quality) -> str:
+    digits = 4 if quality.name == "COMET" else 1
+    margin = "" if quality.margin is None else f" ±{quality.margin:.{digits}f}"
+    return f"{quality.score:.{digits}f}{margin}"

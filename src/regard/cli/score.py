@@ -1,0 +1,64 @@
+"""``regard score``"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from regard.evaluation import Scored
+
+
+def score(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst).")],
+    target: Annotated[Path, typer.Option(help="The translations to score, line by line.")],
+    tokens: Annotated[bool, typer.Option("--tokens", help="Also the log-probability of every piece.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, and one with the sums.")] = False,
+) -> None:
+    """How probable a model finds given translations: natural log-probabilities, one line for each pair."""
+    from regard import evaluation
+    from regard.cli.progress import Lines
+    from regard.data.readers import Corpus, read_pairs
+    from regard.errors import DataError
+    from regard.loading import load
+    from regard.training import pick_device
+
+    translator = load(run, str(pick_device(device)))
+    told = Lines("scored")
+    lines, pieces, total = 0, 0, 0.0
+    for scored in evaluation.score(translator, read_pairs(Corpus((str(source), str(target))))):
+        lines, pieces, total = lines + 1, pieces + len(scored.pieces), total + scored.total
+        print(_json(scored, lines, tokens) if as_json else _text(scored, tokens))
+        if lines % evaluation.CHUNK == 0:
+            told(lines)
+    if not lines:
+        raise DataError(f"{source}: is empty; give at least one sentence")
+    mean = total / pieces
+    sums = {"lines": lines, "pieces": pieces, "log_probability": total, "mean": mean, "perplexity": math.exp(-mean)}
+    if as_json:
+        print(json.dumps(sums))
+    print(
+        f"{lines:,} lines, {pieces:,} pieces with <end>: log-probability {total:,.2f}, {mean:.4f} a piece, "
+        f"perplexity {math.exp(-mean):,.3f} a piece",
+        file=sys.stderr,
+    )
+
+
+def _text(scored: Scored, tokens: bool) -> str:
+    parts = zip(scored.pieces, scored.log_probabilities, strict=True)
+    return "\t".join((f"{scored.total:.4f}", *(f"{piece}={value:.4f}" for piece, value in parts if tokens)))
+
+
+def _json(scored: Scored, line: int, tokens: bool) -> str:
+    shown: dict[str, object] = {"line": line, "log_probability": scored.total, "pieces": len(scored.pieces)}
+    if tokens:
+        parts = zip(scored.pieces, scored.log_probabilities, strict=True)
+        shown["tokens"] = [{"piece": piece, "log_probability": value} for piece, value in parts]
+    return json.dumps(shown, ensure_ascii=False)

@@ -1,0 +1,87 @@
+"""How probable a model finds given translations: teacher forcing, one pass for a whole batch.
+
+log p(target | source) = Σ_t log p(y_t | y_<t, source),  with y_n = <end>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.nn import masks
+from regard.text.special import END
+
+ROWS = 512  # features projected onto the vocabulary at once
+
+
+@torch.no_grad()
+def score(
+    model: EncoderDecoder,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    device: torch.device,
+    *,
+    budget: int = 4096,
+) -> list[list[float]]:
+    """The log-probability of every target token and of the ``<end>`` after them, for each pair in order.
+
+    Sources end with ``<end>`` and targets have no special tokens, as the tokenizers and `PairEncoder` give them.
+    Pairs of like length go together, ``budget`` padded tokens at a time.
+    """
+    training = model.training
+    model.eval()
+    results: list[list[float]] = [[] for _ in targets]
+    lengths = [(len(target) + 1, len(source)) for source, target in zip(sources, targets, strict=True)]
+    for group in _groups(lengths, budget):
+        found = _score(model, [sources[row] for row in group], [targets[row] for row in group], device)
+        for row, scores in zip(group, found, strict=True):
+            results[row] = scores
+    model.train(training)
+    return results
+
+
+def _score(
+    model: EncoderDecoder, sources: list[Sequence[int]], targets: list[Sequence[int]], device: torch.device
+) -> list[list[float]]:
+    source, source_mask = _padded(sources, model.pad, device)  # (B, S)
+    written, mask = _padded([[model.first, *target] for target in targets], model.pad, device)  # (B, T)
+    wanted, _ = _padded([[*target, END] for target in targets], model.pad, device)  # (B, T)
+    _, state = model.start(source, source_mask)
+    features, _ = model.advance(written, state, mask)  # (B, T, D)
+    chosen = _log_probabilities(model, features[mask], wanted[mask])
+    return [part.tolist() for part in torch.split(chosen, [len(target) + 1 for target in targets])]
+
+
+def _log_probabilities(model: EncoderDecoder, features: Tensor, wanted: Tensor) -> Tensor:
+    """Of each wanted token (N,) after its features (N, D): a slice at a time, because V is large."""
+    parts = []
+    for some, tokens in zip(torch.split(features, ROWS), torch.split(wanted, ROWS), strict=True):
+        odds = model.project(some)
+        odds = (odds if odds.dtype == torch.float64 else odds.float()).log_softmax(-1)  # (N, V)
+        parts.append(odds.gather(-1, tokens[:, None]).squeeze(-1))
+    return torch.cat(parts)
+
+
+def _padded(rows: Sequence[Sequence[int]], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Rows padded on the right, and which of their tokens are real."""
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=pad).to(device)
+    lengths = torch.tensor([len(row) for row in rows], device=device)
+    return ids, masks.from_lengths(lengths, ids.shape[1])
+
+
+def _groups(lengths: list[tuple[int, int]], budget: int) -> Iterator[list[int]]:
+    """Longest first, so that a batch that does not fit into memory shows at once."""
+    group: list[int] = []
+    widest = 0
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row], reverse=True):
+        widest = max(widest, *lengths[row])
+        if group and (len(group) + 1) * widest > budget:
+            yield group
+            group, widest = [], max(lengths[row])
+        group.append(row)
+    if group:
+        yield group
