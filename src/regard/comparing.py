@@ -22,10 +22,10 @@ from regard.decode.translator import Translator
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.files import new_file
 from regard.loading import best_checkpoint, load
-from regard.measure.by_length import EDGES, by_length
+from regard.measure.by_length import EDGES, bucket_names, by_length
 from regard.measure.differing import most_differing
 from regard.measure.paired import TRIALS, paired
-from regard.measure.translation import RESAMPLES, SEED, measure
+from regard.measure.translation import RESAMPLES, SEED, measure, metrics_named
 from regard.report.comparison import Comparison, Conditions, Cost, Row
 from regard.run import Run
 from regard.settings import RecurrentModel
@@ -61,6 +61,30 @@ class Candidate:
     origin: str
 
 
+@dataclass(frozen=True)
+class Statistics:
+    """What to compute of the outputs; complains before any work is done."""
+
+    metrics: Sequence[str]
+    edges: Sequence[int]
+    resamples: int
+    trials: int
+    examples: int
+    seed: int
+    tokenize: str
+
+    def __post_init__(self) -> None:
+        metrics_named(self.metrics, self.tokenize)
+        bucket_names(self.edges or EDGES)
+        check_numbers(("resamples", self.resamples, 2), ("trials", self.trials, 1), ("examples", self.examples, 0))
+
+
+def check_numbers(*numbers: tuple[str, int, int]) -> None:
+    for name, value, least in numbers:
+        if value < least:
+            raise SettingsError(f"{name} = {value}: is too small; {least} or more would be right")
+
+
 def compare(
     runs: Sequence[Run | str | Path],
     source: str = "",
@@ -70,6 +94,7 @@ def compare(
     limit: int | None = None,
     beam: int = 5,
     metrics: Sequence[str] = ("bleu", "chrf"),
+    tokenize: str = "13a",
     edges: Sequence[int] = (),
     resamples: int = RESAMPLES,
     trials: int = TRIALS,
@@ -84,9 +109,8 @@ def compare(
     Without `source` and `target` the test is what all runs share: the held-out part of the built-in corpus, or the
     validation files. `others` are rows from elsewhere. `texts` is a folder that gets every text, a sentence a line.
     """
-    for name, value in (("limit", limit), ("beam", beam)):
-        if value is not None and value < 1:
-            raise SettingsError(f"{name} = {value}: is too small; 1 or more would be right")
+    check_numbers(("beam", beam, 1), ("limit", 1 if limit is None else limit, 1))
+    statistics = Statistics(metrics, edges, resamples, trials, examples, seed, tokenize)
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
     material = test_material(list(opened.values()), source, target, limit)
@@ -96,11 +120,6 @@ def compare(
     if texts:
         save_texts(Path(texts), material, candidates)
     say(f"testing every pair: {resamples:,} resamples, {trials:,} randomisations")
-    systems = [(candidate.name, candidate.outputs) for candidate in candidates]
-    verdicts = paired(systems, material.references, metrics=metrics, resamples=resamples, trials=trials, seed=seed)
-    outputs = [candidate.outputs for candidate in candidates]
-    differing = most_differing(material.sources, material.references, outputs, count=examples, seed=seed)
-    rows = [_row(candidate, material, metrics, edges, resamples=resamples, seed=seed) for candidate in candidates]
     facts = Conditions(
         data=material.name,
         sentences=len(material.sources),
@@ -113,7 +132,61 @@ def compare(
         seed=seed,
         versions={"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__},
     )
+    return judged(candidates, material, statistics, facts, others)
+
+
+def judged(
+    candidates: Sequence[Candidate],
+    material: Material,
+    statistics: Statistics,
+    facts: Conditions,
+    others: Sequence[Row] = (),
+) -> Comparison:
+    """Outputs as scores, paired tests and the sentences that tell them apart; rows from elsewhere come last."""
+    systems = [(candidate.name, candidate.outputs) for candidate in candidates]
+    verdicts = paired(
+        systems,
+        material.references,
+        metrics=statistics.metrics,
+        resamples=statistics.resamples,
+        trials=statistics.trials,
+        seed=statistics.seed,
+        tokenize=statistics.tokenize,
+    )
+    differing = most_differing(
+        material.sources,
+        material.references,
+        [candidate.outputs for candidate in candidates],
+        count=statistics.examples,
+        seed=statistics.seed,
+    )
+    rows = [_row(candidate, material, statistics) for candidate in candidates]
     return Comparison((*rows, *others), tuple(verdicts), tuple(differing), facts)
+
+
+def _row(candidate: Candidate, material: Material, statistics: Statistics) -> Row:
+    """A candidate's scores on the material, whole and by length; lengths that nobody has are left out."""
+    outputs, references = candidate.outputs, material.references
+    resamples, seed, tokenize = statistics.resamples, statistics.seed, statistics.tokenize
+    scores = measure(outputs, references, metrics=statistics.metrics, resamples=resamples, seed=seed, tokenize=tokenize)
+    buckets = by_length(
+        material.sources,
+        outputs,
+        references,
+        statistics.edges or fitting_edges(material.sources),
+        metric=statistics.metrics[0],
+        resamples=resamples,
+        seed=seed,
+        tokenize=tokenize,
+    )
+    filled = tuple(bucket for bucket in buckets if bucket.count)
+    return Row(candidate.name, tuple(scores), candidate.cost, filled, candidate.origin)
+
+
+def fitting_edges(sources: Sequence[str]) -> Sequence[int]:
+    """The usual edges; smaller steps where no sentence is long."""
+    longest = max((len(source.split()) for source in sources), default=0)
+    return EDGES if longest > 30 else tuple(range(5, max(6, longest), 5))
 
 
 def open_runs(runs: Sequence[Run | str | Path]) -> dict[str, Run]:
@@ -275,34 +348,3 @@ def origin(run: Run) -> str:
 
 def _device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
-
-
-def _row(
-    candidate: Candidate,
-    material: Material,
-    metrics: Sequence[str],
-    edges: Sequence[int],
-    *,
-    resamples: int,
-    seed: int,
-) -> Row:
-    """A candidate's scores on the material, whole and by length; lengths that nobody has are left out."""
-    outputs, references = candidate.outputs, material.references
-    scores = measure(outputs, references, metrics=metrics, resamples=resamples, seed=seed)
-    buckets = by_length(
-        material.sources,
-        outputs,
-        references,
-        edges or fitting_edges(material.sources),
-        metric=metrics[0],
-        resamples=resamples,
-        seed=seed,
-    )
-    filled = tuple(bucket for bucket in buckets if bucket.count)
-    return Row(candidate.name, tuple(scores), candidate.cost, filled, candidate.origin)
-
-
-def fitting_edges(sources: Sequence[str]) -> Sequence[int]:
-    """The usual edges; smaller steps where no sentence is long."""
-    longest = max((len(source.split()) for source in sources), default=0)
-    return EDGES if longest > 30 else tuple(range(5, max(6, longest), 5))
