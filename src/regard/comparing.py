@@ -208,11 +208,13 @@ def open_runs(runs: Sequence[Run | str | Path]) -> dict[str, Run]:
 
 
 def _short_names(folders: Sequence[Path]) -> list[str]:
-    for parts in range(1, max(len(folder.parts) for folder in folders)):
-        names = ["/".join(folder.parts[-parts:]) for folder in folders]
-        if len(set(names)) == len(names):
-            return names
-    return [str(folder) for folder in folders]
+    """Of each folder the fewest last parts that no other ends in."""
+    names = []
+    for folder in folders:
+        endings = (folder.parts[-count:] for count in range(1, len(folder.parts) + 1))
+        others = [other.parts for other in folders if other != folder]
+        names.append("/".join(next(end for end in endings if all(one[-len(end) :] != end for one in others))))
+    return names
 
 
 # What is translated

@@ -54,7 +54,10 @@ def paired(
     seed: int = SEED,
     tokenize: str = "13a",
 ) -> list[Verdict]:
-    """Every pair of systems under every metric: the earlier of the two is the one that sacreBLEU calls the baseline."""
+    """Every pair of systems under every metric, one metric after another.
+
+    The earlier of a pair is the one that sacreBLEU calls the baseline.
+    """
     _check(systems, references, resamples, trials)
     stripped: list[System] = [(name, [text.rstrip() for text in outputs]) for name, outputs in systems]
     verdicts: list[Verdict] = []
@@ -69,7 +72,8 @@ def paired(
                 Verdict(metric, systems[place][0], name, one.score - baseline.score, _p(one), _p(other))
                 for (name, _), one, other in zip(systems[place + 1 :], bootstrap, randomisation, strict=True)
             ]
-    return verdicts
+    order = list(dict.fromkeys(verdict.metric for verdict in verdicts))
+    return sorted(verdicts, key=lambda verdict: order.index(verdict.metric))
 
 
 def holm(values: Sequence[float]) -> list[float]:

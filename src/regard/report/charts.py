@@ -28,10 +28,10 @@ STYLE = """
 --grid:#3a3f47;--paper:#16181d}}
 svg.chart{font:12px/1 system-ui,sans-serif;display:block;overflow:visible}
 svg.chart text{fill:currentColor}
-svg.chart .quiet{opacity:.75}
 svg.chart .grid{stroke:var(--grid);stroke-width:1}
 svg.chart .path{fill:none;stroke:var(--hue);stroke-width:2;stroke-linejoin:round}
 svg.chart .interval{fill:none;stroke:var(--hue);stroke-width:1.5}
+svg.chart .whisker{fill:none;stroke:currentColor;stroke-width:1.5}
 svg.chart .marker{fill:var(--hue);stroke:var(--paper);stroke-width:1}
 svg.chart .bar{fill:var(--hue);opacity:.55}
 .s0{--hue:var(--s0)}.s1{--hue:var(--s1)}.s2{--hue:var(--s2)}.s3{--hue:var(--s3)}.s4{--hue:var(--s4)}.s5{--hue:var(--s5)}
@@ -137,7 +137,7 @@ def bar_chart(bars: Sequence[Bar], axis: Axis, *, title: str, width: int = WIDE,
         ]
         if bar.low is not None and bar.high is not None:
             low, high = (axis.at(value, 0, end) for value in (bar.low, bar.high))
-            shapes.append(element("path", {"class": "interval", "d": _whisker(low, high, middle)}))
+            shapes.append(element("path", {"class": "whisker", "d": _whisker(low, high, middle)}))
             last = max(last, high)
         shapes += [
             _label(0, top + SIZE, shortened(bar.name, width), "start"),
@@ -150,7 +150,7 @@ def bar_chart(bars: Sequence[Bar], axis: Axis, *, title: str, width: int = WIDE,
 def extent(label: str) -> float:
     """About how many pixels a text takes, its longest line if it has several."""
     return max(
-        sum(SIZE if east_asian_width(letter) in "WF" else 0.58 * SIZE for letter in line) for line in label.split("\n")
+        sum(SIZE if east_asian_width(letter) in "WF" else 0.54 * SIZE for letter in line) for line in label.split("\n")
     )
 
 

@@ -72,11 +72,10 @@ def _scores(comparison: Comparison) -> Html:
     rows = []
     for number, row in enumerate(comparison.rows):
         shown = {quality.name: numbers.score(quality.score, quality.margin) for quality in row.scores}
-        cells = [shown.get(name, numbers.UNKNOWN) for name in comparison.metrics]
-        cells[0] = f"{cells[0]} {comparison.signs(row.name)}".rstrip()
-        rows.append([_name(number, row), *cells])
-    legend = comparison.legend()
-    words = [paragraph("note", "  ".join([*legend, f"({comparison.test_name()}, p<{LEVEL})"]))] if legend else []
+        first, *rest = (shown.get(name, numbers.UNKNOWN) for name in comparison.metrics)
+        rows.append([_name(number, row), first, comparison.signs(row.name), *rest])
+    words = [*comparison.legend(), f"{comparison.test_name()} resamples, p<{LEVEL}"]
+    legend = [paragraph("note", " · ".join(words))] if words[1:] else []
     metric = comparison.metrics[0]
     bars = [
         Bar(row.name, quality.score, quality.low, quality.high)
@@ -89,8 +88,8 @@ def _scores(comparison: Comparison) -> Html:
     spoken = f"{metric} of each: " + ", ".join(f"{bar.name} {bar.value:.1f}" for bar in bars)
     return section(
         "Scores",
-        table(["", *comparison.metrics], rows),
-        *words,
+        table(["", metric, "", *comparison.metrics[1:]], rows, left=(2,)),
+        *legend,
         figure(
             lambda width: charts.bar_chart(bars, axis, title=spoken, width=width),
             f"{metric}; the whiskers are the interval that holds 95 % of the bootstrap resamples.",
@@ -144,7 +143,7 @@ def _tests(comparison: Comparison) -> Html:
     adjusted = _adjusted(comparison.verdicts)
     rows = []
     for verdict, corrected in zip(comparison.verdicts, adjusted, strict=True):
-        cells = [f"{verdict.second} − {verdict.first}", verdict.metric, f"{verdict.difference:+.2f}"]
+        cells = [f"{verdict.second} − {verdict.first}", verdict.metric, f"{verdict.difference:+.2f}".replace("-", "−")]
         cells += [f"{verdict.bootstrap:.4f}", f"{verdict.randomisation:.4f}"]
         rows.append([*cells, f"{corrected:.4f}"] if several else cells)
     words = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import groupby
 from typing import Any
 
 from regard.report import charts
@@ -10,6 +11,7 @@ from regard.report.markup import Html, data, element, join
 
 # A browser that reads this refuses every request, whatever else the file might hold.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+MOST_COLUMNS = 4  # of a table beside one another on a telephone
 DATA = "data"  # the id of the numbers
 
 STYLE = """
@@ -29,13 +31,13 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.94re
 th,td{padding:.4rem .9rem .4rem 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 th:first-child,td:first-child{text-align:left}
 thead th{color:var(--soft);font-weight:600;vertical-align:bottom}
-tbody th{font-weight:600}
-td.text,th.text{text-align:left;white-space:normal;min-width:12rem;overflow-wrap:anywhere}
+tbody th{font-weight:600;white-space:normal;overflow-wrap:anywhere;min-width:8rem}
+td.left{text-align:left}
 caption{text-align:left;color:var(--soft);font-size:.875rem;padding-bottom:.4rem}
 code{font:.875em/1.5 ui-monospace,SFMono-Regular,Consolas,monospace;overflow-wrap:anywhere}
 figure{margin:1rem 0}
 figure .narrow{display:none}
-.key{display:inline-block;width:.7em;height:.7em;margin-right:.45em;border-radius:2px;background:var(--hue)}
+.key{float:left;width:.7em;height:.7em;margin:.42em .45em 0 0;border-radius:2px;background:var(--hue)}
 .card{background:var(--panel);border-radius:8px;padding:.75rem 1rem;margin:.75rem 0;break-inside:avoid}
 .card dl{display:grid;grid-template-columns:minmax(5rem,max-content) 1fr;gap:.25rem 1rem;margin:.25rem 0}
 .card dt{color:var(--soft);font-size:.875rem;overflow-wrap:anywhere}
@@ -46,6 +48,13 @@ main{padding:1.25rem 1rem 3rem}
 h1{font-size:1.35rem}
 figure .wide{display:none}
 figure .narrow{display:block}
+thead th{white-space:normal}
+table.stack,.stack tbody,.stack tr,.stack th,.stack td{display:block}
+.stack thead{display:none}
+.stack tr{padding:.4rem 0;border-bottom:1px solid var(--grid)}
+.stack th,.stack td{border:0;padding:.1rem 0}
+.stack td{display:flex;justify-content:space-between}
+.stack td::before{content:attr(data-head);color:var(--soft)}
 .card dl{grid-template-columns:1fr;gap:0}
 .card dd{margin-bottom:.4rem}
 }
@@ -87,15 +96,23 @@ def paragraph(kind: str, *children: str) -> Html:
     return element("p", {"class": kind} if kind else {}, *children)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> Html:
-    """The first cell of a row is its name. What is too wide scrolls by itself."""
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", *, left: Collection[int] = ()) -> Html:
+    """The first cell of a row is its name; columns in `left` hold no numbers.
+
+    What is too wide scrolls by itself; on a telephone a table of many columns stands with its cells below one another.
+    """
     inside = [element("caption", {}, caption)] if caption else []
     inside.append(element("thead", {}, element("tr", {}, *(element("th", {"scope": "col"}, cell) for cell in head))))
-    body = [
-        element("tr", {}, element("th", {"scope": "row"}, row[0]), *(element("td", {}, cell) for cell in row[1:]))
-        for row in rows
-    ]
-    return element("div", {"class": "scroll"}, element("table", {}, *inside, element("tbody", {}, *body)))
+    body = []
+    for name, *cells in rows:
+        values = [
+            element("td", {"data-head": title} | ({"class": "left"} if place in left else {}), cell)
+            for place, (title, cell) in enumerate(zip(head[1:], cells, strict=True), start=1)
+        ]
+        body.append(element("tr", {}, element("th", {"scope": "row"}, name), *values))
+    kind = {"class": "stack"} if len(head) > MOST_COLUMNS else {}
+    whole = element("table", kind, *inside, element("tbody", {}, *body))
+    return element("div", {"class": "scroll", "tabindex": 0}, whole)
 
 
 def figure(draw: Callable[[int], Html], caption: str = "") -> Html:
@@ -121,5 +138,10 @@ def sentence(words: str, wrong: Sequence[bool] = ()) -> Html:
     """A text of any language in its own direction; ``wrong`` says which of its words to mark."""
     if not any(wrong):
         return element("span", {"dir": "auto"}, words)
-    marked = [element("mark", {}, word) if bad else word for word, bad in zip(words.split(), wrong, strict=True)]
-    return element("span", {"dir": "auto"}, join(marked, " "))
+    parts = [
+        (bad, " ".join(word for word, _ in group))
+        for bad, group in groupby(zip(words.split(), wrong, strict=True), key=lambda item: item[1])
+    ]
+    return element(
+        "span", {"dir": "auto"}, join([element("mark", {}, part) if bad else part for bad, part in parts], " ")
+    )
