@@ -69,7 +69,9 @@ def paired(
         for metric in tests[0]:
             (baseline, *bootstrap), (_, *randomisation) = (test[metric] for test in tests)
             verdicts += [
-                Verdict(metric, systems[place][0], name, one.score - baseline.score, _p(one), _p(other))
+                Verdict(
+                    metric, systems[place][0], name, one.score - baseline.score, _p(one, baseline), _p(other, baseline)
+                )
                 for (name, _), one, other in zip(systems[place + 1 :], bootstrap, randomisation, strict=True)
             ]
     order = list(dict.fromkeys(verdict.metric for verdict in verdicts))
@@ -108,9 +110,10 @@ def _test(
     }
 
 
-def _p(result: Result) -> float:
+def _p(result: Result, baseline: Result) -> float:
+    """The p value; 1 where the scores are equal, since sacreBLEU's count of *larger* differences is then none at all."""
     assert result.p_value is not None  # only a baseline has none
-    return float(result.p_value)
+    return 1.0 if result.score == baseline.score else float(result.p_value)
 
 
 def _check(systems: Sequence[System], references: Sequence[str], resamples: int, trials: int) -> None:
