@@ -87,6 +87,7 @@ class Evaluation:
     rarities: list[Bucket]  # none where the counts are not known
     counts: str  # where the counts of words come from, or why there are none
     habits: Habits
+    tokenised: int  # outputs that end in " .": sacreBLEU's metrics expect text as people write it
     alignment: AlignmentQuality | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,13 +135,16 @@ def evaluate(
 ) -> Evaluation:
     """Corpus scores with intervals; the first metric also by length and by rarity; habits."""
     rows = texts.sources, hypotheses, texts.references
-    first, tokenize = measures.metrics[0], measures.tokenize
-    qualities = measure(*rows[1:], metrics=measures.metrics, resamples=measures.resamples, tokenize=tokenize)
-    lengths = by_length(*rows, measures.edges, metric=first, tokenize=tokenize)
+    first, resamples, tokenize = measures.metrics[0], measures.resamples, measures.tokenize
+    qualities = measure(*rows[1:], metrics=measures.metrics, resamples=resamples, tokenize=tokenize)
+    lengths = by_length(*rows, measures.edges, metric=first, resamples=resamples, tokenize=tokenize)
     rarities = []
     if counts.words is not None:
-        rarities = by_rarity(*rows, counts.words, of=measures.rarity, metric=first, tokenize=tokenize)
-    return Evaluation(len(hypotheses), qualities, lengths, rarities, counts.origin, habits(*rows), alignment)
+        rarities = by_rarity(
+            *rows, counts.words, of=measures.rarity, metric=first, resamples=resamples, tokenize=tokenize
+        )
+    tokenised = sum(text.endswith(" .") for text in hypotheses)
+    return Evaluation(len(hypotheses), qualities, lengths, rarities, counts.origin, habits(*rows), tokenised, alignment)
 
 
 def training_counts(run: Run, sources: Iterable[str]) -> Counts:

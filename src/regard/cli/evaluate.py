@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from regard.measure.habits import Habits
     from regard.measure.translation import Quality
 
+TOKENISED = 100  # outputs that end in " .", as many as make sacreBLEU warn
 METHODS = ("intersection", "union", "grow-diag", "grow-diag-final-and")
 
 
@@ -135,6 +136,10 @@ def _show(result: Evaluation, judged: list[Quality], title: str, measures: Measu
     console.print(title, style="bold")
     for quality in (*result.qualities, *judged):
         console.print(f"  {quality.name:8}{_score(quality):14}{quality.signature}")
+    if result.tokenised >= TOKENISED:
+        console.print(
+            f"  {result.tokenised:,} outputs end in ' .': is the text tokenised? These metrics expect it as written"
+        )
     name = result.qualities[0].name
     _show_buckets(console, f"{name} by words of the source", result.lengths)
     if result.rarities:

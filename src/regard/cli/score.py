@@ -45,8 +45,8 @@ def score(
     if as_json:
         print(json.dumps(sums))
     print(
-        f"{lines:,} lines, {pieces:,} pieces with <end>: log-probability {total:,.2f}, {mean:.4f} a piece, "
-        f"perplexity {math.exp(-mean):,.3f} a piece",
+        f"lines {lines:,}, pieces with <end> {pieces:,}, log-probability {total:,.2f}, "
+        f"a piece {mean:.4f}, perplexity a piece {math.exp(-mean):,.3f}",
         file=sys.stderr,
     )
 

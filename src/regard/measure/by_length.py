@@ -63,10 +63,9 @@ def in_buckets(
     tokenize: str,
 ) -> list[Bucket]:
     """The corpus metric of the sentences at each place."""
-    if len(places) != len(hypotheses):
-        raise DataError(
-            f"hypotheses = {len(hypotheses):,} lines: the sources have {len(places):,}; one is needed for each"
-        )
+    if not len(places) == len(hypotheses) == len(references):
+        counts = f"{len(places):,} sources, {len(hypotheses):,} hypotheses, {len(references):,} references"
+        raise DataError(f"lines = {counts}: they must be as many as each other")
     buckets = []
     for number, name in enumerate(names):
         rows = [row for row, place in enumerate(places) if place == number]

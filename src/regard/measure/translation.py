@@ -82,7 +82,7 @@ def _metric(name: str, tokenize: str) -> Metric:
         raise SettingsError(f"tokenize = {tokenize}: no such tokenizer of BLEU's; {did_you_mean(tokenize, TOKENIZERS)}")
     match name.lower():
         case "bleu":
-            return BLEU(tokenize=tokenize)
+            return BLEU(tokenize=tokenize, force=True)  # whether text looks tokenised is said by those who show it
         case "chrf":
             return CHRF()
         case "chrf++":

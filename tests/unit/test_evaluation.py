@@ -1,0 +1,352 @@
+"""``regard evaluate`` and ``regard score``: what they print, where, and how they end."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+import corpora_for_tests as small
+from regard import evaluation
+from regard.cli.main import run
+from regard.cli.progress import Lines
+from regard.corpora.fable import generate
+from regard.data.readers import Pair
+from regard.errors import DataError, ModelError, SettingsError
+from regard.evaluation import Measures, Texts, alignment_of, check_translates, score, training_counts
+from regard.loading import load
+from regard.measure.by_length import by_length
+from regard.measure.translation import measure
+from regard.run import Run
+from regard.text.words import split_words
+from regard.training import start
+
+Capture = pytest.CaptureFixture[str]
+PAIRS = [(pair.source, pair.target) for pair in generate("fr", count=61, split="test", maximum_words=8)]
+
+
+def write(path: Path, lines: list[str]) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has learned next to nothing, beside its test set."""
+    folder = tmp_path_factory.mktemp("evaluation")
+    start(folder / "run", small.settings("gru"), small.Notes(), device="cpu")
+    write(folder / "test.en", [source for source, _ in PAIRS])
+    write(folder / "test.fr", [target for _, target in PAIRS])
+    worse = [target.replace("le", "la", 1) for _, target in PAIRS]
+    write(folder / "worse.fr", worse)
+    return folder
+
+
+def arguments(folder: Path, *flags: str, verb: str = "evaluate") -> list[str]:
+    files = ["--source", str(folder / "test.en"), "--target", str(folder / "test.fr")]
+    return [verb, str(folder / "run"), *files, "--device", "cpu", *flags]
+
+
+def told(folder: Path, capsys: Capture, *flags: str) -> dict[str, object]:
+    assert run(arguments(folder, "--json", *flags)) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+# Evaluate
+
+
+def test_a_run_translates_and_what_it_wrote_is_measured(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    found = told(trained, capsys, "--out", str(tmp_path / "out.fr"), "--beam", "2", "--resamples", "11")
+    written = (tmp_path / "out.fr").read_text(encoding="utf-8").split("\n")[:-1]
+    assert written == load(trained / "run").translate([source for source, _ in PAIRS], beam=2)
+    assert found["sentences"] == len(PAIRS)
+    assert found["output"] == "beam 2"
+    expected = measure(written, [target for _, target in PAIRS], resamples=11)
+    assert found["qualities"] == [vars(quality) for quality in expected]
+
+
+def test_it_says_what_the_sacrebleu_command_says_of_the_same_files(trained: Path, capsys: Capture) -> None:
+    found = told(trained, capsys, "--hypotheses", str(trained / "worse.fr"))
+    files = [str(trained / "test.fr"), "-i", str(trained / "worse.fr")]
+    flags = ["-m", "bleu", "chrf", "ter", "--confidence", "--format", "json", "-w", "10", "--quiet"]
+    done = subprocess.run([sys.executable, "-m", "sacrebleu", *files, *flags], check=True, capture_output=True)
+    for quality, said in zip(found["qualities"], json.loads(done.stdout), strict=True):
+        assert (quality["name"], quality["signature"]) == (said["name"], said["signature"])
+        assert quality["score"] == pytest.approx(said["score"], abs=1e-9)
+        assert (quality["low"] + quality["high"]) / 2 == pytest.approx(said["confidence_mean"], abs=1e-9)
+        assert (quality["high"] - quality["low"]) / 2 == pytest.approx(said["confidence_var"], abs=1e-9)
+
+
+def test_an_output_that_is_there_needs_no_model(
+    trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.loading.load", None)
+    flags = ("--edges", "6,7", "--metrics", "chrf++,bleu", "--resamples", "0", "--rarity", "mean")
+    found = told(trained, capsys, "--hypotheses", str(trained / "worse.fr"), *flags)
+    assert [quality["name"] for quality in found["qualities"]] == ["chrF2++", "BLEU"]
+    worse = (trained / "worse.fr").read_text(encoding="utf-8").split("\n")[:-1]
+    sources, references = zip(*PAIRS, strict=True)
+    expected = by_length(sources, worse, references, (6, 7), metric="chrf++", resamples=0)
+    assert found["lengths"] == [asdict(bucket) for bucket in expected]
+    assert sum(bucket["count"] for bucket in found["rarities"]) == len(worse) == 61
+    assert found["counts"] == "the run's source vocabulary"
+    assert 0.9 < found["habits"]["length_ratio"] < 1.1
+
+
+def test_people_get_a_table_on_stderr_and_nothing_on_stdout(
+    trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run(arguments(trained, "--hypotheses", str(trained / "worse.fr"), "--resamples", "0")) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "61 sentences" in captured.err
+    assert "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:" in captured.err
+    assert "BLEU by words of the source\n  up to 10              61 sentences  " in captured.err
+    assert "over 40                0 sentences  too few" in captured.err
+    assert "of the rarest word of the source in the run's source vocabulary" in captured.err
+    assert "copied sentences        0.0%" in captured.err
+    assert "\x1b" not in captured.err
+
+
+def test_output_that_looks_tokenised_is_noted(
+    trained: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked = write(tmp_path / "marked", [f"{target} ." for _, target in PAIRS])
+    flags = ["--hypotheses", marked, "--resamples", "0"]
+    assert run(arguments(trained, *flags)) == 0
+    assert "tokenised" not in capsys.readouterr().err  # a few may be right
+    monkeypatch.setattr("regard.cli.evaluate.TOKENISED", 61)
+    assert run(arguments(trained, *flags)) == 0
+    assert "61 outputs end in ' .': is the text tokenised?" in capsys.readouterr().err
+
+
+def test_packed_files_are_read(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    for name in ("test.en", "test.fr", "worse.fr"):
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress((trained / name).read_bytes()))
+    files = [f"--{side}={tmp_path / name}.gz" for side, name in (("source", "test.en"), ("target", "test.fr"))]
+    assert run(["evaluate", str(trained / "run"), *files, "--hypotheses", f"{tmp_path}/worse.fr.gz", "--json"]) == 0
+    packed = json.loads(capsys.readouterr().out)
+    plain = told(trained, capsys, "--hypotheses", str(trained / "worse.fr"))
+    assert packed["qualities"] == plain["qualities"]
+
+
+def test_alignments_are_held_against_gold(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    gold = write(tmp_path / "gold", ["0-0 1-1 2?2"] * 61)
+    links = write(tmp_path / "links", ["0-0 2-2"] * 61)
+    reverse = write(tmp_path / "reverse", ["0-0 1-1 3-3"] * 61)
+    flags = ["--hypotheses", str(trained / "worse.fr"), "--resamples", "0", "--alignment", gold, "--links", links]
+    alone = told(trained, capsys, *flags)["alignment"]
+    assert alone == pytest.approx(
+        {"error_rate": 1 / 4, "precision": 1.0, "recall": 1 / 2, "predicted": 122, "sure": 122, "possible": 183}
+    )
+    joined = told(trained, capsys, *flags, "--reverse-links", reverse, "--symmetrise", "union")["alignment"]
+    assert joined["predicted"] == 4 * 61
+    assert joined["recall"] == 1.0
+    assert run(arguments(trained, *flags)) == 0
+    assert "error rate 0.250, precision 1.000, recall 0.500 (122 links; gold 122 sure" in capsys.readouterr().err
+
+
+def test_comet_stands_beside_the_others(
+    trained: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    flags = ["--hypotheses", str(trained / "worse.fr"), "--resamples", "0", "--comet", "some/model"]
+    assert run(arguments(trained, *flags)) == 5
+    assert "no comet-score on PATH" in capsys.readouterr().err
+    program = tmp_path / "comet-score"
+    program.write_text(f"#!{sys.executable}\nprint('x\\tscore: 0.8125')\n")
+    program.chmod(0o755)
+    assert told(trained, capsys, *flags)["qualities"][-1]["score"] == 0.8125
+    assert run(arguments(trained, *flags)) == 0
+    assert "COMET   0.8125        model:some/model" in capsys.readouterr().err
+
+
+MISTAKES = {
+    "an empty beam": (["--beam", "0"], 2, "--beam = 0"),
+    "an unknown metric": (["--metrics", "bleu,tre"], 2, "metrics = tre: no such metric; did you mean 'ter'?"),
+    "no metric": (["--metrics", ","], 2, "metrics = none"),
+    "edges that are no numbers": (["--edges", "10,x"], 2, "--edges = 10,x: not numbers"),
+    "edges that fall": (["--edges", "20,10"], 2, "edges = 20,10: must be growing"),
+    "another rarity": (["--rarity", "median"], 2, "rarity = median: no such choice"),
+    "fewer resamples than none": (["--resamples", "-1"], 2, "resamples = -1: cannot be negative"),
+    "another way to join": (["--symmetrise", "unite"], 2, "--symmetrise = unite: no such way; did you mean 'union'?"),
+    "gold without links": (["--alignment", "{tmp}/short"], 2, "--alignment: gold and found alignments go together"),
+    "links without gold": (["--links", "{tmp}/short"], 2, "--alignment: gold and found alignments go together"),
+    "too few hypotheses": (["--hypotheses", "{tmp}/short"], 3, "short: 2 lines but"),
+    "a missing file": (["--hypotheses", "{tmp}/no"], 3, "no: cannot be read"),
+    "bytes that are no text": (["--hypotheses", "{tmp}/bytes"], 3, "bytes line 1: not UTF-8"),
+    "gold outside": (
+        ["--alignment", "{tmp}/gold", "--links", "{tmp}/gold"],
+        3,
+        "gold sentence 1 = 0-99: points",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_gets_one_line_and_its_exit_code(name: str, trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    write(tmp_path / "short", ["une", "deux"])
+    write(tmp_path / "gold", ["0-0 0-99"] * 61)
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\n" * 61)
+    flags, code, expected = MISTAKES[name]
+    assert run(arguments(trained, *(flag.replace("{tmp}", str(tmp_path)) for flag in flags))) == code
+    captured = capsys.readouterr()
+    assert expected in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "score"])
+def test_empty_files_and_files_that_do_not_pair_are_named(
+    verb: str, trained: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    empty, short = write(tmp_path / "empty", []), write(tmp_path / "short", ["one", "two"])
+    assert run([verb, str(trained / "run"), "--source", empty, "--target", empty]) == 3
+    assert "empty: is empty; give at least one sentence" in capsys.readouterr().err
+    assert run([verb, str(trained / "run"), "--source", short, "--target", empty]) == 3
+    assert "empty: 0 lines but" in capsys.readouterr().err
+    assert run([verb, str(trained / "run"), "--source", short]) == 2
+    assert "--target" in capsys.readouterr().err
+
+
+def test_runs_for_other_tasks_are_refused(tmp_path: Path, capsys: Capture) -> None:
+    tagger = Run.create(tmp_path / "tagger", small.settings("gru", "task=tag"))
+    with pytest.raises(ModelError, match="is a run for task 'tag'; what is measured here is translation"):
+        check_translates(tagger)
+    assert run(["evaluate", str(tagger.folder), "--source", "a", "--target", "b"]) == 4
+    assert run(["score", str(tagger.folder), "--source", "a", "--target", "b"]) == 4
+    assert run(["evaluate", str(tmp_path / "nowhere"), "--source", "a", "--target", "b"]) == 4
+    assert "nowhere: no such folder" in capsys.readouterr().err
+
+
+def test_directions_that_do_not_pair_are_refused() -> None:
+    with pytest.raises(DataError, match="alignments = 0 backward: there are 1 forward"):
+        alignment_of([frozenset()], [], [])
+
+
+def test_measures_complain_before_any_work() -> None:
+    with pytest.raises(SettingsError, match="metrics = blue"):
+        Measures(metrics=("blue",))
+    with pytest.raises(SettingsError, match="rarity = often"):
+        Measures(rarity="often")  # type: ignore[arg-type]
+
+
+# Where counts of words come from
+
+
+def counted(folder: Path, *overrides: str) -> Run:
+    """A run that was only prepared."""
+    return Run.create(folder, small.settings("gru", *overrides))
+
+
+def test_a_word_tokenizer_of_the_source_has_counted(trained: Path) -> None:
+    found = training_counts(Run.open(trained / "run"), ["the cat"])
+    lines = [pair.source for pair in generate("fr", count=300, split="train", maximum_words=8)]
+    expected = Counter(word for line in lines for word in split_words(line))
+    assert found.words is not None
+    assert {word: found.words[word] for word in expected} == expected
+
+
+def test_else_the_training_text_is_read_once_more(tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a", ["the bear", "the bear, old", "x"]), write(tmp_path / "b", ["l'", "l'", "x"])
+    files = {"source": source, "target": target, "valid_source": source, "valid_target": target}
+    corpus = ("data.corpus=''", *(f"data.{name}={path}" for name, path in files.items()))
+    prepared = counted(tmp_path / "run", *corpus, "text.joint=true")
+    evaluation.Tokenizers.learn("word", ["the"], ["le"], joint=True).save(prepared.tokenizer)
+    found = training_counts(prepared, ["the yeti, bear"])
+    assert found.words == {"the": 2, "yeti": 0, "￭,": 1, "bear": 2}
+    assert found.origin == f"the training text, {source}"
+    Path(source).unlink()
+    gone = training_counts(prepared, ["the yeti"])
+    assert gone.words is None
+    assert "the training text is not there" in gone.origin
+
+
+def test_a_hub_is_not_asked_again(tmp_path: Path) -> None:
+    prepared = counted(tmp_path / "run", "data.corpus='hf://some/set'", "text.joint=true")
+    evaluation.Tokenizers.learn("byte", [], [], joint=True).save(prepared.tokenizer)
+    found = training_counts(prepared, ["the"])
+    assert found == evaluation.Counts(None, "hf://some/set is not read again for counts")
+    texts = Texts(["a"] * 3, ["b"] * 3)
+    result = evaluation.evaluate(texts, ["b"] * 3, found, Measures(resamples=0))
+    assert result.rarities == []
+
+
+def test_people_are_told_why_rare_words_are_not_measured(
+    trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluation, "training_counts", lambda *_: evaluation.Counts(None, "the text is gone"))
+    assert run(arguments(trained, "--hypotheses", str(trained / "worse.fr"), "--resamples", "0")) == 0
+    assert "BLEU by rare words: not measured, the text is gone" in capsys.readouterr().err
+
+
+# Score
+
+
+def test_scores_come_line_by_line_with_sums_for_people(trained: Path, capsys: Capture) -> None:
+    assert run(arguments(trained, verb="score")) == 0
+    captured = capsys.readouterr()
+    numbers = [float(line) for line in captured.out.split("\n")[:-1]]
+    assert len(numbers) == 61
+    pieces = sum(len(split_words(target)) + 1 for _, target in PAIRS)
+    said = [float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*(?:\.\d+)?", captured.err)]
+    mean = sum(numbers) / pieces
+    assert said == pytest.approx([61, pieces, sum(numbers), mean, math.exp(-mean)], rel=1e-3)
+
+
+def test_every_piece_has_its_log_probability(trained: Path, capsys: Capture) -> None:
+    assert run(arguments(trained, "--tokens", verb="score")) == 0
+    total, *pieces = capsys.readouterr().out.split("\n")[0].split("\t")
+    values = [float(piece.rpartition("=")[2]) for piece in pieces]
+    assert [piece.rpartition("=")[0] for piece in pieces][-1] == "<end>"
+    assert sum(values) == pytest.approx(float(total), abs=1e-3)
+
+
+def test_scores_as_json_are_those_of_python(trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "CHUNK", 7)  # several chunks, and one that is not full
+    assert run(arguments(trained, "--tokens", "--json", verb="score")) == 0
+    *rows, sums = [json.loads(line) for line in capsys.readouterr().out.split("\n")[:-1]]
+    monkeypatch.setattr(evaluation, "CHUNK", 1000)
+    expected = list(score(load(trained / "run"), [Pair(*pair) for pair in PAIRS]))
+    for number, (row, scored) in enumerate(zip(rows, expected, strict=True), start=1):
+        assert row["line"] == number
+        assert row["log_probability"] == pytest.approx(scored.total, abs=1e-4)
+        assert [token["piece"] for token in row["tokens"]] == scored.pieces
+    assert sums["lines"] == 61
+    assert sums["perplexity"] == pytest.approx(math.exp(-sums["log_probability"] / sums["pieces"]))
+
+
+def test_a_line_that_is_no_sentence_is_named(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "LONGEST", 5)
+    monkeypatch.setattr(evaluation, "CHUNK", 2)
+    found = score(load(trained / "run"), [Pair("a", "b"), Pair("a", "b"), Pair("a", "b " * 7)])
+    assert len([next(found), next(found)]) == 2
+    with pytest.raises(DataError, match="line 3 = 7 pieces: too long to score; at most 5"):
+        next(found)
+
+
+# Progress
+
+
+def test_progress_is_a_counter_in_a_terminal_and_a_line_now_and_then_in_a_log(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = Lines("translated")
+    lines(1024, 3000)
+    assert capsys.readouterr().err == ""  # too soon
+    monkeypatch.setattr("regard.cli.progress.EVERY", 0.0)
+    lines(2048, 3000)
+    assert capsys.readouterr().err == "2,048 of 3,000 lines translated\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    lines(3000, 3000)
+    assert capsys.readouterr().err == "\r3,000 of 3,000 lines translated\n"
