@@ -13,7 +13,7 @@ from regard.errors import SettingsError
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Two or more run folders.")],
+    runs: Annotated[list[Path] | None, typer.Argument(help="Two or more run folders.")] = None,
     source: Annotated[str, typer.Option(help="Text to translate; without it, a test that all runs share.")] = "",
     target: Annotated[str, typer.Option(help="Its reference translation, line by line.")] = "",
     out: Annotated[
@@ -39,7 +39,7 @@ def compare(
     for path in out or []:
         check_suffix(path)
     comparison = comparing.compare(
-        runs,
+        runs or [],
         source,
         target,
         limit=limit,

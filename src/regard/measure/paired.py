@@ -111,7 +111,7 @@ def _test(
 
 
 def _p(result: Result, baseline: Result) -> float:
-    """The p value; 1 where the scores are equal, since sacreBLEU's count of *larger* differences is then none at all."""
+    """The p value; 1 where the scores are equal, and sacreBLEU finds no larger difference and says 1/(n+1)."""
     assert result.p_value is not None  # only a baseline has none
     return 1.0 if result.score == baseline.score else float(result.p_value)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
+from sacrebleu.metrics.chrf import CHRF, CHRFScore
+from sacrebleu.metrics.ter import TER, TERScore
 
 from regard.errors import DataError, ResourceError, SettingsError, did_you_mean
 
@@ -77,6 +77,24 @@ def metrics_named(names: Sequence[str], tokenize: str = "13a") -> list[Metric]:
     return [_metric(name, tokenize) for name in names]
 
 
+class _Chrf(CHRF):
+    """SacreBLEU's resamples are numpy's numbers, or Python's where nothing matches; it cannot take the mean of both."""
+
+    def _compute_score_from_stats(self, statistics: list[int]) -> CHRFScore:
+        result = super()._compute_score_from_stats(statistics)
+        result.score = float(result.score)
+        return result
+
+
+class _Ter(TER):
+    """The same for TER, where resamples may have empty references alone."""
+
+    def _compute_score_from_stats(self, statistics: list[float]) -> TERScore:
+        result = super()._compute_score_from_stats(statistics)
+        result.score = float(result.score)
+        return result
+
+
 def _metric(name: str, tokenize: str) -> Metric:
     if tokenize not in TOKENIZERS:
         raise SettingsError(f"tokenize = {tokenize}: no such tokenizer of BLEU's; {did_you_mean(tokenize, TOKENIZERS)}")
@@ -84,11 +102,11 @@ def _metric(name: str, tokenize: str) -> Metric:
         case "bleu":
             return BLEU(tokenize=tokenize, force=True)  # whether text looks tokenised is said by those who show it
         case "chrf":
-            return CHRF()
+            return _Chrf()
         case "chrf++":
-            return CHRF(word_order=2)
+            return _Chrf(word_order=2)
         case "ter":
-            return TER()
+            return _Ter()
         case _:
             raise SettingsError(f"metrics = {name}: no such metric; {did_you_mean(name, METRICS)}")
 
