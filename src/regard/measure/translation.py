@@ -9,7 +9,9 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import cast
 
+import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF, CHRFScore
@@ -82,17 +84,23 @@ class _Chrf(CHRF):
 
     def _compute_score_from_stats(self, statistics: list[int]) -> CHRFScore:
         result = super()._compute_score_from_stats(statistics)
-        result.score = float(result.score)
+        result.score = _like(result.score, statistics)
         return result
 
 
 class _Ter(TER):
-    """The same for TER, where resamples may have empty references alone."""
+    """The same for TER, where a resample may have empty references alone."""
 
     def _compute_score_from_stats(self, statistics: list[float]) -> TERScore:
         result = super()._compute_score_from_stats(statistics)
-        result.score = float(result.score)
+        result.score = _like(result.score, statistics)
         return result
+
+
+def _like(score: float, statistics: object) -> float:
+    """A score as the kind of number that a resample's statistics are."""
+    resample = isinstance(statistics, np.ndarray) and statistics.dtype.kind == "f"
+    return cast("float", np.float32(score)) if resample else score
 
 
 def _metric(name: str, tokenize: str) -> Metric:
