@@ -345,7 +345,7 @@ def cost(run: Run, translator: Translator, milliseconds: float, alone: float) ->
 def origin(run: Run) -> str:
     model = run.settings.model
     kind = model.cell if isinstance(model, RecurrentModel) else model.kind
-    return f"{run.folder}, {best_checkpoint(run).name}, {kind} of width {model.width}, {run.settings.text.tokenizer}"
+    return f"{run.folder}, {best_checkpoint(run).name}, {kind} of width {model.width}, {run.settings.text.tokenizer} tokenizer"
 
 
 def _device_name(device: torch.device) -> str:

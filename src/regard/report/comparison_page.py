@@ -147,7 +147,7 @@ def _tests(comparison: Comparison) -> Html:
         cells += [f"{verdict.bootstrap:.4f}", f"{verdict.randomisation:.4f}"]
         rows.append([*cells, f"{corrected:.4f}"] if several else cells)
     words = (
-        "How often chance alone would give a difference as large as the one seen: SacreBLEU's paired bootstrap "
+        "How often chance alone would give a difference as large as the one seen: sacreBLEU's paired bootstrap "
         f"({facts.resamples:,} resamples) and paired approximate randomisation ({facts.trials:,} trials), seed "
         f"{facts.seed}. "
     )
