@@ -343,9 +343,10 @@ def cost(run: Run, translator: Translator, milliseconds: float, alone: float) ->
 
 
 def origin(run: Run) -> str:
-    model = run.settings.model
+    """Which checkpoint of which run, and what kind of model it is."""
+    model, tokenizer = run.settings.model, run.settings.text.tokenizer
     kind = model.cell if isinstance(model, RecurrentModel) else model.kind
-    return f"{run.folder}, {best_checkpoint(run).name}, {kind} of width {model.width}, {run.settings.text.tokenizer} tokenizer"
+    return f"{run.folder}, {best_checkpoint(run).name}, {kind} of width {model.width}, {tokenizer} tokenizer"
 
 
 def _device_name(device: torch.device) -> str:
