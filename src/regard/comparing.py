@@ -113,6 +113,8 @@ def compare(
     statistics = Statistics(metrics, edges, resamples, trials, examples, seed, tokenize)
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
+    if (task := shared_task(list(opened.values()))) != "translate":  # others need a `Row` each: scores and cost
+        raise ModelError(f"task = {task}: only translations are compared; give runs for task translate")
     material = test_material(list(opened.values()), source, target, limit)
     say(f"{len(material.sources):,} sentences: {material.name}")
     chosen = pick_device(device)
@@ -190,21 +192,22 @@ def fitting_edges(sources: Sequence[str]) -> Sequence[int]:
 
 
 def open_runs(runs: Sequence[Run | str | Path]) -> dict[str, Run]:
-    """Runs of one task under names that tell them apart: the folder's, with as much before it as that takes."""
+    """Runs under names that tell them apart: the folder's, with as much before it as that takes."""
     opened = [run if isinstance(run, Run) else Run.open(Path(run)) for run in runs]
     folders = [run.folder.resolve() for run in opened]
     if len(set(folders)) < 2 or len(set(folders)) < len(folders):
         given = ", ".join(str(run.folder) for run in opened) or "none"
         raise SettingsError(f"runs = {given}: a comparison takes at least two, and none of them twice")
-    found = sorted({run.settings.task for run in opened})
+    return dict(zip(_short_names(folders), opened, strict=True))
+
+
+def shared_task(runs: Sequence[Run]) -> str:
+    """The task that all runs are for."""
+    found = sorted({run.settings.task for run in runs})
     if len(found) > 1:
-        each = ", ".join(f"{run.folder} for {run.settings.task}" for run in opened)
+        each = ", ".join(f"{run.folder} for {run.settings.task}" for run in runs)
         raise ModelError(f"runs = {each}: are for different tasks; compare runs of one task")
-    match found[0]:
-        case "translate":
-            return dict(zip(_short_names(folders), opened, strict=True))
-        case task:  # the seam for the other tasks: a `Row` with its score for each run is all that a page needs
-            raise ModelError(f"task = {task}: only translations are compared; give runs for task translate")
+    return found[0]
 
 
 def _short_names(folders: Sequence[Path]) -> list[str]:

@@ -299,7 +299,7 @@ def test_the_headline_says_who_is_best_and_whether_that_can_be_told() -> None:
 def test_a_row_that_is_no_run_stands_in_the_table_with_what_is_known_of_it() -> None:
     base = by_hand(0.001, 0.001, 0.02)
     rows = (*(replace(one, scores=(Quality("accuracy", 80.0, ""),)) for one in base.rows), Row("TF-IDF", ()))
-    comparison = Comparison((*rows, Row("words", (Quality("macro F1", 61.2, ""),))), (), (), FACTS)
+    comparison = Comparison((*rows, Row("words", (Quality("macro F1", 61.2, ""),))), (), (), replace(FACTS, beam=None))
     assert comparison.metrics == ("accuracy", "macro F1")
     assert str(comparison).splitlines()[-2:] == [
         "TF-IDF       –         –         –       –       –         –",
@@ -307,6 +307,7 @@ def test_a_row_that_is_no_run_stands_in_the_table_with_what_is_known_of_it() -> 
     ]
     page = read(comparison_page(comparison))
     assert "TF-IDF" in page.shown
+    assert "Measured with: cpu, 1 thread." in page.shown
     assert "Paired tests" not in page.shown
     assert "by length" not in page.shown
 

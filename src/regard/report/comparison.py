@@ -49,7 +49,7 @@ class Conditions:
     data: str
     sentences: int
     sha256: str  # of sources and references
-    beam: int
+    beam: int | None  # None where nothing is searched for
     device: str
     threads: int
     resamples: int

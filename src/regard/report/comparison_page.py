@@ -10,7 +10,7 @@ from regard.measure.differing import Differing
 from regard.measure.paired import LOWER_IS_BETTER, Verdict, holm
 from regard.report import charts, numbers
 from regard.report.charts import Bar, Point, Series
-from regard.report.comparison import LEVEL, Comparison, Row, costs
+from regard.report.comparison import LEVEL, Comparison, Conditions, Row, costs
 from regard.report.markup import Html, element, join
 from regard.report.page import figure, items, key, page, paragraph, section, sentence, table
 
@@ -61,7 +61,12 @@ def _and(names: Sequence[str]) -> str:
 
 def _about(comparison: Comparison) -> str:
     facts = comparison.conditions
-    return f"{facts.sentences:,} sentences: {facts.data}. Beam {facts.beam}, on {facts.device}."
+    return f"{facts.sentences:,} sentences: {facts.data}. Measured with: {_machine(facts)}."
+
+
+def _machine(facts: Conditions) -> str:
+    beam = [] if facts.beam is None else [f"beam {facts.beam}"]
+    return ", ".join([*beam, facts.device, f"{facts.threads} thread{'s' if facts.threads > 1 else ''}"])
 
 
 def _name(number: int, row: Row) -> Html:
@@ -185,8 +190,8 @@ def _costs(comparison: Comparison) -> Html:
             "note",
             "Training time and speed are from each run's own log: its target tokens over its whole training, without "
             "validation, on the machine it was trained on. Milliseconds are measured here, in one process, the "
-            f"systems taking turns ({facts.device}, threads: {facts.threads}, beam {facts.beam}): with the test "
-            "translated in batches, and as the median of sentences translated one by one.",
+            f"systems taking turns ({_machine(facts)}): with the test taken in batches, and as the median of sentences "
+            "taken one by one.",
         ),
     )
 
