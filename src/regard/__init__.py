@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regard.build import encoder_decoder, labeller, language_model
+    from regard.comparing import compare
     from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError
     from regard.loading import load
     from regard.nn.observe import Recorder
@@ -26,6 +27,7 @@ _HOMES = {
     "ResourceError": "regard.errors",
     "Settings": "regard.settings",
     "SettingsError": "regard.errors",
+    "compare": "regard.comparing",
     "encoder_decoder": "regard.build",
     "labeller": "regard.build",
     "language_model": "regard.build",
@@ -43,6 +45,7 @@ __all__ = [
     "ResourceError",
     "Settings",
     "SettingsError",
+    "compare",
     "encoder_decoder",
     "labeller",
     "language_model",

@@ -40,8 +40,14 @@ DOORS: dict[str, set[str]] = {
     "training": {"build", "data", "errors", "run", "settings", "tasks", "text", "trainer"},
     "loading": {"build", "decode", "errors", "run", "text", "trainer"},
     "evaluation": {"data", "decode", "errors", "loading", "measure", "run", "tasks", "text"},
+    "report": {"errors", "files", "measure"},
+    "comparing": {
+        *("corpora", "data", "decode", "errors", "files", "loading", "measure", "report"),
+        *("run", "settings", "tasks", "trainer", "training"),
+    },
     "__main__": {"cli"},
     "cli": {
+        "comparing",
         "corpora",
         "data",
         "decode",
@@ -51,6 +57,7 @@ DOORS: dict[str, set[str]] = {
         "loading",
         "measure",
         "run",
+        "report",
         "settings",
         "text",
         "trainer",
@@ -68,6 +75,8 @@ WITHOUT_TORCH = (
     "data",
     "run",
     "measure",
+    "report.charts",
+    "report.comparison_page",
     "cli.main",
 )
 WITHOUT_NUMPY = ("errors", "files", "checks", "settings", "presets", "corpora", "run", "cli.main")
@@ -136,6 +145,7 @@ PUBLIC = [
     "ResourceError",
     "Settings",
     "SettingsError",
+    "compare",
     "encoder_decoder",
     "labeller",
     "language_model",

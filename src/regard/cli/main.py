@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from regard import __version__
-from regard.cli import data, demo, doctor, evaluate, score, settings, train, translate
+from regard.cli import compare, data, demo, doctor, evaluate, score, settings, train, translate
 from regard.errors import RegardError
 
 WELCOME = """\
@@ -39,6 +39,7 @@ app.command("train")(train.train)
 app.command("translate")(translate.translate)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
 app.add_typer(data.app, name="data")
 app.add_typer(settings.app, name="settings")
 app.command("doctor")(doctor.doctor)

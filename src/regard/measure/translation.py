@@ -9,11 +9,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import cast
 
+import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
+from sacrebleu.metrics.chrf import CHRF, CHRFScore
+from sacrebleu.metrics.ter import TER, TERScore
 
 from regard.errors import DataError, ResourceError, SettingsError, did_you_mean
 
@@ -77,6 +79,30 @@ def metrics_named(names: Sequence[str], tokenize: str = "13a") -> list[Metric]:
     return [_metric(name, tokenize) for name in names]
 
 
+class _Chrf(CHRF):
+    """SacreBLEU's resamples are numpy's numbers, or Python's where nothing matches; it cannot take the mean of both."""
+
+    def _compute_score_from_stats(self, statistics: list[int]) -> CHRFScore:
+        result = super()._compute_score_from_stats(statistics)
+        result.score = _like(result.score, statistics)
+        return result
+
+
+class _Ter(TER):
+    """The same for TER, where a resample may have empty references alone."""
+
+    def _compute_score_from_stats(self, statistics: list[float]) -> TERScore:
+        result = super()._compute_score_from_stats(statistics)
+        result.score = _like(result.score, statistics)
+        return result
+
+
+def _like(score: float, statistics: object) -> float:
+    """A score as the kind of number that a resample's statistics are."""
+    resample = isinstance(statistics, np.ndarray) and statistics.dtype.kind == "f"
+    return cast("float", np.float32(score)) if resample else score
+
+
 def _metric(name: str, tokenize: str) -> Metric:
     if tokenize not in TOKENIZERS:
         raise SettingsError(f"tokenize = {tokenize}: no such tokenizer of BLEU's; {did_you_mean(tokenize, TOKENIZERS)}")
@@ -84,11 +110,11 @@ def _metric(name: str, tokenize: str) -> Metric:
         case "bleu":
             return BLEU(tokenize=tokenize, force=True)  # whether text looks tokenised is said by those who show it
         case "chrf":
-            return CHRF()
+            return _Chrf()
         case "chrf++":
-            return CHRF(word_order=2)
+            return _Chrf(word_order=2)
         case "ter":
-            return TER()
+            return _Ter()
         case _:
             raise SettingsError(f"metrics = {name}: no such metric; {did_you_mean(name, METRICS)}")
 
@@ -110,7 +136,7 @@ def _check(hypotheses: Sequence[str], references: Sequence[str], resamples: int)
 def _quality(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[str], resamples: int, seed: int
 ) -> Quality:
-    with _seeded(seed):
+    with seeded(seed):
         result = metric.corpus_score(
             [text.rstrip() for text in hypotheses], [[text.rstrip() for text in references]], n_bootstrap=resamples
         )
@@ -122,7 +148,7 @@ def _quality(
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """SacreBLEU takes the seed of its bootstrap from the environment, and only from there."""
     before = os.environ.get("SACREBLEU_SEED")
     os.environ["SACREBLEU_SEED"] = str(seed)

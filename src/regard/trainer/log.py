@@ -82,12 +82,16 @@ class Log:
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The events of a training in order. What a resumed run did again counts once, as it was done last."""
     events: list[dict[str, Any]] = []
+    reached: dict[str, int] = {}  # the last step of each kind of event
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             event = json.loads(line)
         except ValueError:
             continue  # the last line of a run that was killed while writing it
         if "step" in event:
-            events = [old for old in events if old.get("step", 0) < event["step"] or old["event"] != event["event"]]
+            kind, step = event["event"], event["step"]
+            if step <= reached.get(kind, -1):
+                events = [old for old in events if old.get("step", 0) < step or old["event"] != kind]
+            reached[kind] = step
         events.append(event)
     return events
