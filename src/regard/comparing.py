@@ -18,7 +18,8 @@ import torch
 from regard import __version__
 from regard.corpora.sentence import Language
 from regard.data.readers import Corpus
-from regard.decode.translator import Translator
+from regard.decode.options import Options
+from regard.decode.rules import Beam
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.files import new_file
 from regard.loading import best_checkpoint, load
@@ -32,6 +33,7 @@ from regard.settings import RecurrentModel
 from regard.tasks.material import COLUMNS, Fable, materials
 from regard.trainer.log import read_log
 from regard.training import pick_device
+from regard.translator import Translator
 
 HELD_OUT = 500  # sentences of the built-in corpus, when nobody says how many
 ROUND = 64  # sentences that a system translates before it is the next one's turn
@@ -279,7 +281,7 @@ def _candidates(
     runs: dict[str, Run], material: Material, beam: int, device: torch.device, tell: Tell
 ) -> list[Candidate]:
     """Every run's outputs and cost, all models in this process and taking turns."""
-    translators = [load(run.folder, str(device)) for run in runs.values()]
+    translators = [load(run.folder, device=str(device)) for run in runs.values()]
     calls = [_caller(translator, beam) for translator in translators]
     tell(f"translating with {', '.join(runs)}, in turns")
     outputs, each = take_turns(calls, material.sources)
@@ -293,7 +295,7 @@ def _candidates(
 
 
 def _caller(translator: Translator, beam: int) -> Translate:
-    return lambda sources: [_one_line(text) for text in translator.translate(sources, beam=beam)]
+    return lambda sources: [_one_line(each.text) for each in translator.stream(sources, Options(Beam(beam)))]
 
 
 def take_turns(calls: Sequence[Translate], sources: Sequence[str]) -> tuple[list[list[str]], list[float]]:

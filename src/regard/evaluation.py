@@ -15,6 +15,7 @@ from regard.decode import scoring
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError, RegardError, SettingsError
+from regard.explain.alignment import attend, sides
 from regard.measure.alignment import (
     AlignmentQuality,
     Gold,
@@ -171,6 +172,17 @@ def training_counts(run: Run, sources: Iterable[str]) -> Counts:
     except RegardError as problem:
         return Counts(None, f"the training text is not there: {problem}")
     return Counts(words, f"the training text, {name}")
+
+
+def aligned(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Links]:
+    """The links that the run's best aligner reads between given texts and their translations."""
+    pairs = [sides(translator.tokenizers, *pair) for pair in zip(sources, targets, strict=True)]
+    return [translator.aligner.align(seen) for seen in attend(translator.model, pairs)]
+
+
+def turned(links: Sequence[Links]) -> list[Links]:
+    """The links of the other direction, source first again."""
+    return [frozenset((target, source) for source, target in each) for each in links]
 
 
 def alignment_of(

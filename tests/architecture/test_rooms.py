@@ -38,12 +38,14 @@ DOORS: dict[str, set[str]] = {
     "tasks": {"corpora", "data", "decode", "errors", "measure", "models", "nn", "settings", "text"},
     "trainer": {"data", "errors", "files", "settings", "tasks"},
     "training": {"build", "data", "errors", "run", "settings", "tasks", "text", "trainer"},
-    "loading": {"build", "decode", "errors", "run", "text", "trainer"},
-    "evaluation": {"data", "decode", "errors", "loading", "measure", "run", "tasks", "text"},
+    "aligning": {"corpora", "errors", "explain", "measure", "models", "run", "settings", "tasks", "text"},
+    "translator": {"aligning", "decode", "errors", "explain", "models", "run", "text"},
+    "loading": {"build", "errors", "models", "run", "settings", "text", "trainer", "translator"},
+    "evaluation": {"data", "decode", "errors", "explain", "measure", "run", "tasks", "text", "translator"},
     "report": {"errors", "files", "measure"},
     "comparing": {
         *("corpora", "data", "decode", "errors", "files", "loading", "measure", "report"),
-        *("run", "settings", "tasks", "trainer", "training"),
+        *("run", "settings", "tasks", "trainer", "training", "translator"),
     },
     "__main__": {"cli"},
     "cli": {
@@ -62,6 +64,7 @@ DOORS: dict[str, set[str]] = {
         "text",
         "trainer",
         "training",
+        "translator",
     },
 }
 WITHOUT_TORCH = (

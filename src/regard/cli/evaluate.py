@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from regard.evaluation import Evaluation, Measures, Texts
-    from regard.measure.alignment import AlignmentQuality
+    from regard.measure.alignment import AlignmentQuality, Gold
     from regard.measure.by_length import Bucket
     from regard.measure.habits import Habits
     from regard.measure.translation import Quality
@@ -39,7 +40,8 @@ def evaluate(
     resamples: Annotated[int, typer.Option(help="Resamples for the intervals; 0 for none.")] = 1000,
     tokenize: Annotated[str, typer.Option(help="BLEU's tokenizer: 13a, intl, char, zh or none.")] = "13a",
     alignment: Annotated[Path | None, typer.Option(help="Gold word alignments, Pharaoh or NAACL format.")] = None,
-    links: Annotated[Path | None, typer.Option(help="The alignments to hold against the gold.")] = None,
+    reverse: Annotated[Path | None, typer.Option(help="A run of the other direction, to join links with.")] = None,
+    links: Annotated[Path | None, typer.Option(help="Alignments to hold against the gold, not the run's.")] = None,
     reverse_links: Annotated[Path | None, typer.Option(help="Those of the other direction, to join with.")] = None,
     symmetrise: Annotated[str, typer.Option(help=f"How to join them: {', '.join(METHODS)}.")] = "grow-diag-final-and",
     comet: Annotated[str, typer.Option(help="Also COMET with this model, if comet-score is installed.")] = "",
@@ -56,11 +58,13 @@ def evaluate(
     opened = Run.open(run)
     evaluation.check_translates(opened)
     texts = evaluation.read_texts(source, target, hypotheses)
-    aligned = _alignment(texts, alignment, links, reverse_links, symmetrise)
+    wanted = _Wanted(alignment, links, reverse_links, reverse, symmetrise)
+    golds = None if alignment is None else evaluation.read_alignments(alignment, texts)
     outputs = texts.hypotheses or _translate(run, texts, beam, device)
     if out is not None:
         _write(out, outputs)
     counts = evaluation.training_counts(opened, texts.sources)
+    aligned = None if golds is None else _alignment(run, texts, golds, wanted, device)
     result = evaluation.evaluate(texts, outputs, counts, measures, aligned)
     judged = _comet(texts, outputs, comet, device) if comet else []
     origin = f"beam {beam}" if hypotheses is None else str(hypotheses)
@@ -82,20 +86,44 @@ def _measures(metrics: str, edges: str, rarity: str, resamples: int, tokenize: s
     return Measures(names, numbers, rarity, resamples, tokenize)  # type: ignore[arg-type]
 
 
-def _alignment(
-    texts: Texts, gold: Path | None, links: Path | None, reverse: Path | None, method: str
-) -> AlignmentQuality | None:
-    from regard import evaluation
+@dataclass(frozen=True)
+class _Wanted:
+    """Where links come from; complains before any work is done."""
 
-    if method not in METHODS:
-        raise SettingsError(f"--symmetrise = {method}: no such way; {did_you_mean(method, METHODS)}")
-    if gold is None or links is None:
-        if gold is not None or links is not None or reverse is not None:
-            raise SettingsError("--alignment: gold and found alignments go together; give --alignment F --links F")
-        return None
-    golds, *found = (evaluation.read_alignments(path, texts) for path in (gold, links, reverse) if path is not None)
-    forward, backward = ([pair.possible for pair in side] for side in (found[0], found[-1]))
-    return evaluation.alignment_of(forward, golds, backward if reverse else None, method)  # type: ignore[arg-type]
+    gold: Path | None
+    links: Path | None
+    reverse_links: Path | None
+    reverse: Path | None
+    method: str
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise SettingsError(f"--symmetrise = {self.method}: no such way; {did_you_mean(self.method, METHODS)}")
+        if self.gold is None and (self.links or self.reverse_links or self.reverse):
+            raise SettingsError("--alignment: links are held against gold ones; give --alignment FILE")
+        if self.reverse_links is not None and self.links is None:
+            raise SettingsError(f"--reverse-links = {self.reverse_links}: joins --links; give --links FILE too")
+
+
+def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, device: str) -> AlignmentQuality:
+    """From files where they are given, else from the attention of the run, and of the reverse run."""
+    from regard import evaluation
+    from regard.loading import load
+    from regard.training import pick_device
+
+    if wanted.links is not None:
+        paths = [path for path in (wanted.links, wanted.reverse_links) if path is not None]
+        found = [[pair.possible for pair in evaluation.read_alignments(path, texts)] for path in paths]
+    else:
+        chosen = str(pick_device(device))
+        translator = load(run, device=chosen)
+        found = [evaluation.aligned(translator, texts.sources, texts.references)]
+        print(f"links: {translator.aligner.describe()}", file=sys.stderr)
+        if wanted.reverse is not None:
+            backward = load(wanted.reverse, device=chosen)
+            found.append(evaluation.turned(evaluation.aligned(backward, texts.references, texts.sources)))
+    both = found[1] if len(found) > 1 else None
+    return evaluation.alignment_of(found[0], golds, both, wanted.method)  # type: ignore[arg-type]
 
 
 def _translate(run: Path, texts: Texts, beam: int, device: str) -> list[str]:

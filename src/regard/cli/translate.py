@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,9 +28,7 @@ def translate(
     beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 5,
     nbest: Annotated[int, typer.Option(help="Translations to show of each text, best first.")] = 1,
     length_penalty: Annotated[float, typer.Option(help="Outputs are compared by log p / length^this.")] = 1.0,
-    coverage_penalty: Annotated[
-        float, typer.Option(help="Price of leaving source words unattended; 0.2 is usual.")
-    ] = 0,
+    coverage_penalty: Annotated[float, typer.Option(help="Price of source words left unattended.")] = 0.0,
     groups: Annotated[int, typer.Option(help="Groups of the beam that must differ; see --diversity.")] = 1,
     diversity: Annotated[float, typer.Option(help="What a group pays for a word that an earlier one chose.")] = 0.5,
     sample: Annotated[bool, typer.Option("--sample", help="Draw --nbest translations instead of searching.")] = False,
@@ -61,33 +59,25 @@ def translate(
     from regard.loading import load
     from regard.training import pick_device
 
-    rule: Beam | Sample
-    if sample or risk:
-        rule = Sample(risk or nbest, temperature, top_k, nucleus, seed)
-    else:
-        width = max(beam, nbest) if beam >= 1 else beam
-        parted = diversity if groups > 1 else 0.0
+    rule: Beam | Sample = Sample(risk or nbest, temperature, top_k, nucleus, seed)
+    if not (sample or risk):
+        width, parted = max(beam, nbest) if beam >= 1 else beam, diversity if groups > 1 else 0.0
         rule = Beam(width, length_penalty, coverage_penalty, nbest, groups, parted)
-    options = Options(
-        rule,
-        risk=bool(risk),
-        shortest=min_ratio,
-        longest=max_ratio,
-        no_repeat=no_repeat,
-        forbidden=tuple(forbid or ()),
-        prefix=prefix,
-        glossary=_glossary(constrain),
-        copy_unknown=copy_unknown,
-    )
+    words, glossary = tuple(forbid or ()), _glossary(constrain)
+    options = Options(rule, bool(risk), min_ratio, max_ratio, no_repeat, words, prefix, glossary, copy_unknown)
     translator = load(run, *(ensemble or ()), device=str(pick_device(device)))
-    with _destination(out) as write:
-        for number, found in enumerate(translator.stream(_texts(texts, file), options), start=1):
-            if found.warning:
-                print(f"text {number}: {found.warning}", file=sys.stderr)
-            for line in _json(found, nbest) if as_json else _lines(found, nbest, show):
-                write(line)
+    _write(translator.stream(_texts(texts, file), options), out, nbest, "json" if as_json else show)
     if show == "align" and not as_json:
         print(f"weights: {translator.aligner.describe()}", file=sys.stderr)
+
+
+def _write(found: Iterable[Translation], out: Path | None, count: int, show: str) -> None:
+    with _destination(out) as write:
+        for number, each in enumerate(found, start=1):
+            if each.warning:
+                print(f"text {number}: {each.warning}", file=sys.stderr)
+            for line in _json(each, count) if show == "json" else _lines(each, count, show):
+                write(line)
 
 
 def _glossary(path: Path | None) -> Glossary | None:
