@@ -15,6 +15,7 @@ from regard.errors import DataError, ModelError
 from regard.explain.alignment import (
     Aligner,
     Attended,
+    align_texts,
     attend,
     choose,
     choose_without_gold,
@@ -189,6 +190,16 @@ def test_texts_become_sides_with_the_words_of_the_text() -> None:
     assert source.words == ("the", "moose", "sleeps")
     assert target.words == ("l'ours", "dort")
     assert target.word_of == (0, 0, 1, OUTSIDE)
+
+
+def test_many_texts_are_aligned_a_chunk_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = " ".join(f"w{number}" for number in range(tiny.SOURCE_SIZE - 4))
+    tokenizers = Tokenizers(*[WordTokenizer.learn([words])] * 2)
+    model, sources, targets = tiny.translator("bahdanau"), ["w1 w2 w3", "", "w4 w5"], ["w3 w1", "w2", "w7 w8 w9"]
+    whole = align_texts(model, tokenizers, sources, targets, Aligner())
+    assert [len(links) for links in whole] == [2, 0, 3]
+    monkeypatch.setattr("regard.explain.alignment.CHUNK", 2)
+    assert align_texts(model, tokenizers, sources, targets, Aligner()) == whole
 
 
 def test_the_late_view_keeps_the_last_row() -> None:

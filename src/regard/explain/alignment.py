@@ -37,6 +37,7 @@ Head = tuple[int, int]  # layer, head
 THRESHOLDS = (0.15, 0.2, 0.3, 0.4, 0.5)
 COVERS = (0.0, 0.05, 0.1, 0.2)
 FILE = "aligner.json"
+CHUNK = 256  # pairs whose weights are held at once
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,18 @@ def attend(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]], *, budget:
         for number, (source, target), weights in zip(group, chosen, _replay(model, chosen), strict=True):
             found[number] = Attended(weights[..., : len(target), : len(source)].clone(), source, target)
     return [found[number] for number in range(len(pairs))]
+
+
+def align_texts(
+    model: EncoderDecoder, tokenizers: Tokenizers, sources: Sequence[str], targets: Sequence[str], aligner: Aligner
+) -> list[Links]:
+    """The links of many pairs of texts; no more weights are held at once than those of a few hundred pairs."""
+    found: list[Links] = []
+    for first in range(0, len(sources), CHUNK):
+        texts = zip(sources[first : first + CHUNK], targets[first : first + CHUNK], strict=True)
+        seen = attend(model, [sides(tokenizers, source, target) for source, target in texts])
+        found += [aligner.align(pair) for pair in seen]
+    return found
 
 
 def _replay(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]]) -> Tensor:

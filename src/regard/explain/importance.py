@@ -106,17 +106,24 @@ def gradient(
     """Gradient × input (T words, S words), with the embeddings as the input."""
     targets = _targets(model, source_ids, target_ids)
     read, written = _read(model, source_ids, targets, spelling), spelling.spell_target(model, targets)
+    found, embedded = slopes(model, source_ids, targets)
+    products = (found * embedded).sum(-1)  # (T, S)
+    groups = members(read, special=False)
+    effect = torch.stack([products[:, group].sum(1) for group in groups.places], 1)
+    return _by_word(effect, written, groups.labels)
+
+
+def slopes(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
+    """``∂ log-odds(y_t) / ∂ x_s`` (T, S, D) and the embeddings x (S, D), in the order of the text."""
+    targets = _targets(model, source_ids, target_ids)
     leaf: list[Tensor] = []
     with torch.enable_grad(), resting(model):
         logits = forward_all(model, [source_ids], targets, Embedded(_place(model), leaf=leaf))
         others = logits.scatter(2, torch.tensor(targets, device=logits.device)[None, :, None], -torch.inf)
         log_odds = _own(logits, targets)[0] - others.logsumexp(-1)[0]  # (T,)
-        slopes = [torch.autograd.grad(one, leaf[0], retain_graph=True)[0] for one in log_odds]
-    products = torch.stack([(slope * leaf[0]).sum(-1)[0] for slope in slopes]).detach()  # (T, S)
-    products = products.flip(1) if reads_backwards(model) else products
-    groups = members(read, special=False)
-    effect = torch.stack([products[:, group].sum(1) for group in groups.places], 1)
-    return _by_word(effect, written, groups.labels)
+        rows = [torch.autograd.grad(one, leaf[0], retain_graph=True)[0][0] for one in log_odds]
+    found, embedded = torch.stack(rows).detach(), leaf[0][0].detach()
+    return (found.flip(1), embedded.flip(0)) if reads_backwards(model) else (found, embedded)
 
 
 def _targets(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None) -> list[int]:

@@ -124,6 +124,7 @@ def replay(
         top_ids=best.indices,
         top_log_probability=best.values,
         top_pieces=tuple(tuple(spelling.name(model, number) for number in row) for row in best.indices.tolist()),
+        backwards=reads_backwards(model),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,7 +43,8 @@ class Trace:
     rank: Tensor  # (T,) of each target piece among all, 0 the most probable
     top_ids: Tensor  # (T, k) the most probable at each step, best first
     top_log_probability: Tensor  # (T, k)
-    top_pieces: tuple[tuple[str, ...], ...] = field(default=())
+    top_pieces: tuple[tuple[str, ...], ...] = ()
+    backwards: bool = False  # whether the encoder read the source from its end
 
     @property
     def score(self) -> float:
@@ -115,6 +116,7 @@ class Trace:
             "source": asdict(self.source),
             "target": asdict(self.target),
             "top_pieces": self.top_pieces,
+            "backwards": self.backwards,
             "bytes": len(data),
         }
         for suffix, content in ((TENSORS, data), (DESCRIPTION, _json(description))):
@@ -134,6 +136,7 @@ class Trace:
                 target=_side(description["target"]),
                 tensors={name.removeprefix("model/"): value for name, value in tensors.items() if "/" in name},
                 top_pieces=tuple(map(tuple, description["top_pieces"])),
+                backwards=bool(description["backwards"]),
                 **{name: tensors[name] for name in _OWN},
             )
         except (KeyError, TypeError, AttributeError) as problem:

@@ -1,0 +1,96 @@
+"""Gates, the filling context vector, and the vanishing gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tiny
+from regard.errors import ModelError
+from regard.explain.importance import gradient
+from regard.explain.recurrent import filling, gates, reach, saliency
+from regard.explain.replay import replay
+from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Stack
+from regard.text.special import END
+
+SOURCE, TARGET = [5, 9, 7, 11, END], [8, 11, 6, END]
+
+
+@pytest.mark.parametrize(
+    ("preset", "names"), [("lstm", {"input", "forget", "output"}), ("bahdanau", {"reset", "update"})]
+)
+def test_gates_lie_between_zero_and_one_in_every_layer(preset: str, names: set[str]) -> None:
+    views = gates(replay(tiny.translator(preset), SOURCE, TARGET))
+    assert {view.name.rpartition(".")[2] for view in views} == names
+    for view in views:
+        steps = len(SOURCE) if view.name.startswith("encoder") else len(TARGET)
+        assert view.values.shape == (steps, 11)
+        assert ((view.values > 0) & (view.values < 1)).all()
+        torch.testing.assert_close(view.mean, view.values.mean(1))
+        assert (view.opened + view.closed <= 1).all()
+
+
+def test_opened_and_closed_count_units() -> None:
+    trace = replay(tiny.translator("lstm"), SOURCE, TARGET)
+    trace.tensors["encoder.0.cell.forget"][0] = torch.tensor([0.95] * 4 + [0.05] * 2 + [0.5] * 5)  # type: ignore[index]
+    view = next(view for view in gates(trace) if view.name == "encoder.0.cell.forget")
+    assert view.opened[0] == pytest.approx(4 / 11)
+    assert view.closed[0] == pytest.approx(2 / 11)
+
+
+@pytest.mark.parametrize(
+    ("preset", "reason"), [("rnn", "a plain RNN has no gates"), ("transformer-tiny", "no recurrent")]
+)
+def test_what_has_no_gates_says_so(preset: str, reason: str) -> None:
+    with pytest.raises(ModelError, match=reason):
+        gates(replay(tiny.translator(preset), SOURCE, TARGET))
+
+
+@pytest.mark.parametrize("preset", ["rnn", "lstm", "lstm-reversed", "bahdanau"])
+def test_the_context_vector_is_itself_when_the_last_word_is_read(preset: str) -> None:
+    for found in filling(replay(tiny.translator(preset), SOURCE, TARGET)):
+        last = 0 if found.name.endswith("backward") or preset == "lstm-reversed" else -1
+        assert found.likeness[last] == pytest.approx(1.0)
+        assert float(found.change.sum()) == pytest.approx(1.0)
+        assert found.length.shape == (len(SOURCE),)
+        first = -1 if last == 0 else 0
+        assert found.likeness[first] < 1
+
+
+def test_what_has_no_context_vector_says_so() -> None:
+    with pytest.raises(ModelError, match="holds no states of a recurrent encoder"):
+        filling(replay(tiny.translator("transformer-tiny"), SOURCE, TARGET))
+
+
+def reaches(cell: Cell, steps: int = 51) -> torch.Tensor:
+    torch.manual_seed(3)
+    stack = Stack(cell, 64, 64)
+    return reach(stack.double(), torch.randn(5, steps, 64, dtype=torch.float64))
+
+
+def test_the_gradient_of_a_plain_rnn_vanishes_a_million_times_faster_than_an_lstm_s() -> None:
+    """Over 50 steps, untrained, with forget bias 1."""
+    plain, gated = reaches(ELMAN), reaches(LSTM)
+    fall = (plain[50] / plain[0]) / (gated[50] / gated[0])
+    assert fall <= 1e-6
+    assert gated[50] / gated[0] > reaches(GRU, 51)[50] / reaches(GRU, 51)[0] > plain[50] / plain[0]
+
+
+def test_reach_is_the_gradient_of_the_last_state() -> None:
+    torch.manual_seed(3)
+    stack, inputs = Stack(ELMAN, 3, 5).double(), torch.randn(1, 4, 3, dtype=torch.float64)
+    direction = torch.randn(5, generator=torch.Generator().manual_seed(0)).double()
+    jacobian = torch.autograd.functional.jacobian(lambda x: stack(x)[0][0, -1], inputs)  # (5, 1, 4, 3)
+    expected = torch.einsum("h,hbtd->td", direction, jacobian).norm(dim=-1).flip(0)
+    torch.testing.assert_close(reach(stack, inputs), expected)
+    assert all(parameter.grad is None for parameter in stack.parameters())
+
+
+@pytest.mark.parametrize("preset", ["rnn", "lstm-reversed", "transformer-tiny"])
+def test_saliency_has_a_number_for_every_pair_of_tokens(preset: str) -> None:
+    model = tiny.translator(preset)
+    found = saliency(model, SOURCE, TARGET)
+    assert found.shape == (len(TARGET), len(SOURCE))
+    assert (found > 0).all()
+    bound = found[:, :-1] * replay(model, SOURCE, TARGET).tensors["encoder.embedded"][:-1].norm(dim=-1)
+    assert (gradient(model, SOURCE, TARGET).weights.abs() <= bound + 1e-12).all()  # Cauchy and Schwarz
