@@ -15,7 +15,7 @@ from regard.decode import scoring
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError, RegardError, SettingsError
-from regard.explain.alignment import attend, sides
+from regard.explain.alignment import align_texts
 from regard.measure.alignment import (
     AlignmentQuality,
     Gold,
@@ -176,8 +176,7 @@ def training_counts(run: Run, sources: Iterable[str]) -> Counts:
 
 def aligned(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Links]:
     """The links that the run's best aligner reads between given texts and their translations."""
-    pairs = [sides(translator.tokenizers, *pair) for pair in zip(sources, targets, strict=True)]
-    return [translator.aligner.align(seen) for seen in attend(translator.model, pairs)]
+    return align_texts(translator.model, translator.tokenizers, sources, targets, translator.aligner)
 
 
 def turned(links: Sequence[Links]) -> list[Links]:
