@@ -309,6 +309,7 @@ def test_constraints_that_force_hold_on_every_output(
 
 
 @few_presets
+@few_examples
 @given(batch=tiny.batches(), width=st.integers(1, 5), data=st.data())
 def test_a_sentence_without_terms_does_not_feel_those_of_its_mates(
     preset: str, batch: tuple[Tensor, Tensor], width: int, data: st.DataObject
