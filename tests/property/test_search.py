@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -21,6 +21,7 @@ from regard.decode.tree import Trees
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.text.special import END, PAD, START, UNK
 
+few_examples = settings(max_examples=4)  # there are many presets
 every_preset = pytest.mark.parametrize("preset", tiny.PRESETS)
 few_presets = pytest.mark.parametrize("preset", ["gru", "bahdanau", "transformer-tiny"])
 ATTENTIVE = [name for name in tiny.PRESETS if not name.startswith(("rnn", "gru", "lstm"))]
@@ -76,6 +77,7 @@ def log_probability(model: EncoderDecoder, source: Tensor, tokens: list[int]) ->
 
 
 @every_preset
+@few_examples
 @given(batch=tiny.batches(), rule=rules)
 def test_the_log_probability_is_the_teacher_forced_one(preset: str, batch: tuple[Tensor, Tensor], rule: Rule) -> None:
     model, (source, _) = tiny.translator(preset), batch
@@ -102,6 +104,7 @@ def test_the_log_probability_is_the_teacher_forced_one_in_single_precision(prese
 
 
 @every_preset
+@few_examples
 @given(batch=tiny.batches(), rule=rules, seed=st.integers(0, 99))
 def test_a_sentence_does_not_depend_on_its_batch_mates(
     preset: str, batch: tuple[Tensor, Tensor], rule: Rule, seed: int
@@ -114,6 +117,7 @@ def test_a_sentence_does_not_depend_on_its_batch_mates(
 
 
 @every_preset
+@few_examples
 @given(batch=tiny.batches())
 def test_a_beam_of_one_is_greedy(preset: str, batch: tuple[Tensor, Tensor]) -> None:
     model, (source, _) = tiny.translator(preset), batch
@@ -157,6 +161,7 @@ def test_a_very_wide_beam_is_exhaustive_search(preset: str, penalty: float) -> N
 
 
 @every_preset
+@few_examples
 @given(
     batch=tiny.batches(),
     width=st.integers(1, 4),
@@ -186,6 +191,7 @@ def test_early_stopping_stops_early() -> None:
 
 
 @every_preset
+@few_examples
 @given(batch=tiny.batches(), width=st.integers(2, 5), groups=st.booleans())
 def test_n_best_is_sorted_and_distinct(preset: str, batch: tuple[Tensor, Tensor], width: int, groups: bool) -> None:
     model, (source, _) = tiny.translator(preset), batch
@@ -209,6 +215,7 @@ def test_groups_differ_where_one_beam_would_not() -> None:
 
 
 @every_preset
+@few_examples
 @given(batch=tiny.batches(), seed=st.integers(0, 99))
 def test_the_same_seed_samples_the_same_text(preset: str, batch: tuple[Tensor, Tensor], seed: int) -> None:
     model, (source, _) = tiny.translator(preset), batch
@@ -259,6 +266,7 @@ def contains(tokens: list[int], part: Sequence[int]) -> bool:
 
 
 @every_preset
+@few_examples
 @given(batch=tiny.batches(), rule=rules, forbidden=st.lists(words, max_size=9), size=st.integers(1, 3), data=st.data())
 def test_constraints_that_forbid_hold_on_every_output(
     preset: str, batch: tuple[Tensor, Tensor], rule: Rule, forbidden: list[list[int]], size: int, data: st.DataObject
@@ -279,6 +287,7 @@ def test_constraints_that_forbid_hold_on_every_output(
 
 
 @every_preset
+@few_examples
 @given(batch=tiny.batches(), rule=rules, forbidden=st.lists(words, max_size=5), data=st.data())
 def test_constraints_that_force_hold_on_every_output(
     preset: str, batch: tuple[Tensor, Tensor], rule: Rule, forbidden: list[list[int]], data: st.DataObject
@@ -300,6 +309,7 @@ def test_constraints_that_force_hold_on_every_output(
 
 
 @few_presets
+@few_examples
 @given(batch=tiny.batches(), width=st.integers(1, 5), data=st.data())
 def test_a_sentence_without_terms_does_not_feel_those_of_its_mates(
     preset: str, batch: tuple[Tensor, Tensor], width: int, data: st.DataObject
@@ -313,6 +323,7 @@ def test_a_sentence_without_terms_does_not_feel_those_of_its_mates(
 
 
 @pytest.mark.parametrize("preset", ATTENTIVE)
+@few_examples
 @given(batch=tiny.batches(), width=st.integers(1, 4), penalty=st.sampled_from([0.2, 1.0]))
 def test_coverage_is_that_of_the_replayed_attention(
     preset: str, batch: tuple[Tensor, Tensor], width: int, penalty: float
@@ -334,6 +345,7 @@ def test_coverage_is_that_of_the_replayed_attention(
 
 
 @pytest.mark.parametrize("preset", ATTENTIVE)
+@few_examples
 @given(batch=tiny.batches(), width=st.integers(1, 4))
 def test_early_stopping_changes_nothing_with_coverage(preset: str, batch: tuple[Tensor, Tensor], width: int) -> None:
     model, (source, _) = tiny.translator(preset), batch
@@ -342,6 +354,7 @@ def test_early_stopping_changes_nothing_with_coverage(preset: str, batch: tuple[
 
 
 @every_preset
+@few_examples
 @given(batch=tiny.batches(), rule=rules)
 def test_the_tree_ends_in_the_outputs_and_listening_changes_nothing(
     preset: str, batch: tuple[Tensor, Tensor], rule: Rule

@@ -227,5 +227,6 @@ def _check(name: str, sequences: Iterable[Sequence[int]]) -> None:
 
 
 def _padded(rows: Sequence[Sequence[int]], width: int = 0) -> Tensor:
-    width = max(width, *map(len, rows)) if rows else width
-    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows], dtype=torch.long).reshape(-1, width)
+    width = max((width, *map(len, rows)))
+    filled = [[*row, *[PAD] * (width - len(row))] for row in rows]
+    return torch.tensor(filled, dtype=torch.long).reshape(len(rows), width)

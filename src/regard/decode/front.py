@@ -50,6 +50,7 @@ class Front:
     totals: Tensor  # (B, W) log-probabilities; -inf: nothing is under way here
     finished: Finished
     count: Tensor  # (B,) how many have finished so far, kept or not
+    open: Tensor  # (B,) whether the sentence is still searched; those that are not leave when that pays
     covered: Tensor | None = None  # (B, W, S) how much each source word has been looked at
 
     @property

@@ -58,6 +58,7 @@ class Listener(Protocol):
 
 
 BEAM = Beam()
+WORTH_MOVING = 7 / 8  # without a beam, rows stay where they are until so few are left that moving them pays
 
 
 @torch.no_grad()
@@ -96,15 +97,17 @@ def search(
         over = _over(after, rule)
         if listener is not None:
             listener.hear(Step(now, choice, scores, after, over))
+        rows, kept = _rows(now, choice.parents), None
         if bool(over.any()):
             _collect(after.select(over.nonzero().squeeze(1)), results)
-            kept = (~over).nonzero().squeeze(1)
+            after = _close(after, over)
+            kept = after.open.nonzero().squeeze(1)
             if not len(kept):
                 return results
-            state = state.select(_rows(now, choice.parents)[kept], sentences=kept)
-            after = after.select(kept)
+        if kept is not None and (choice.parents is not None or len(kept) <= WORTH_MOVING * len(now.open)):
+            state, after = state.select(rows[kept], sentences=kept), after.select(kept)
         elif choice.parents is not None:
-            state = state.select(_rows(now, choice.parents))
+            state = state.select(rows)
         now = after
         token = now.written[:, :, -1].flatten()
 
@@ -115,7 +118,8 @@ def _opening(limits: Tensor, rule: Rule) -> Front:
     totals = rule.opening().to(device).expand(count, -1)
     written = torch.zeros(count, rule.rows, 0, dtype=torch.long, device=device)
     finished = Finished.none(count, rule.best, totals)
-    return Front(torch.arange(count, device=device), limits, written, totals, finished, torch.zeros_like(limits))
+    nothing = torch.zeros_like(limits)
+    return Front(torch.arange(count, device=device), limits, written, totals, finished, nothing, nothing == 0)
 
 
 def _rows(front: Front, parents: Tensor | None) -> Tensor:
@@ -164,7 +168,12 @@ def _over(after: Front, rule: Rule) -> Tensor:
     """(B,) as many have ended as there are rows, or nothing is under way, or nothing that is can still win."""
     over = (after.count >= rule.rows) | after.totals.amax(1).isneginf()
     bound = rule.reachable(after)
-    return over if bound is None else over | (bound < after.finished.scores[:, -1])
+    return after.open & (over if bound is None else over | (bound < after.finished.scores[:, -1]))
+
+
+def _close(after: Front, over: Tensor) -> Front:
+    """Nothing is under way any more in sentences that are over."""
+    return replace(after, open=after.open & ~over, totals=after.totals.masked_fill(over[:, None], -torch.inf))
 
 
 def _collect(done: Front, results: list[list[Hypothesis]]) -> None:

@@ -82,6 +82,8 @@ class Trees:
             step.scores,
         )
         for place, (sentence, *values) in enumerate(zip(sentences, *(each.tolist() for each in columns), strict=True)):
+            if not step.before.open[place]:
+                continue
             tree, seen = self.trees.setdefault(sentence, Tree()), _Seen(*values)
             parents = self._slots.get(sentence, [0] * self.rule.rows)
             self._slots[sentence] = _continue(tree, parents, length, seen)

@@ -1,0 +1,317 @@
+"""Search against `generate` of `transformers` on the same weights, and how its time grows with sentence length.
+
+    python bench/translate.py [--run RUN --source FILE] [--sentences N] [--batch 64] [--rounds N] [--ledger]
+    python bench/translate.py --growth [--out docs/figures/growth.svg] [--ledger]
+
+Without a run, both sides have the same random weights (3 + 3 layers, width 256, 8,000 tokens) and every sentence
+is made to end at a length of its own, as long as its source; with a run (a Transformer with model.norm_place=after
+and model.tie=all), its weights are copied into a MarianMTModel, and FILE is translated. Regard sorts sentences by
+length; `generate` gets batches of the same size twice, in the order of the file and sorted as ours. Rounds are
+interleaved; the figures are medians of ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, MarianConfig, MarianMTModel
+
+import regard
+from regard.decode.rules import Beam
+from regard.decode.search import search
+from regard.interop.huggingface import from_marian
+from regard.loading import load
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.settings import TransformerModel
+from regard.text.special import END, PAD, START, UNK
+
+LEDGER = Path(__file__).parent / "ledger.jsonl"
+NEVER = -1e4  # a bias that lets nothing end before its limit
+LENGTHS = (10, 20, 40, 80, 160)
+
+
+@dataclass(frozen=True)
+class Match:
+    """The same model twice, and what it is to translate."""
+
+    theirs: MarianMTModel
+    ours: EncoderDecoder
+    rows: list[list[int]]
+    limits: list[int]
+    batch: int
+
+    def batches(self, *, ordered: bool) -> list[tuple[list[int], Tensor, Tensor]]:
+        """Numbers of sentences, sources (B, S) and limits (B,); ``ordered`` by length or as they come."""
+        numbers = sorted(range(len(self.rows)), key=lambda row: len(self.rows[row]) if ordered else row)
+        result = []
+        for start in range(0, len(numbers), self.batch):
+            group = numbers[start : start + self.batch]
+            width = max(len(self.rows[row]) for row in group)
+            source = torch.tensor([self.rows[row] + [PAD] * (width - len(self.rows[row])) for row in group])
+            result.append((group, source, torch.tensor([self.limits[row] for row in group])))
+        return result
+
+
+class EndAtLimit(LogitsProcessor):
+    """Ends each sentence at its own limit, as search does."""
+
+    def __init__(self, limits: Tensor, beam: int) -> None:
+        self.limits = limits.repeat_interleave(beam)
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        rows = (input_ids.shape[1] >= self.limits).nonzero().squeeze(1)
+        if len(rows):
+            ends = scores[rows, END]
+            scores[rows] = -torch.inf
+            scores[rows, END] = ends
+        return scores
+
+
+def marian(model: TransformerModel, vocabulary: int) -> MarianMTModel:
+    config = MarianConfig(
+        vocab_size=vocabulary,
+        d_model=model.width,
+        encoder_layers=model.encoder_depth,
+        decoder_layers=model.decoder_depth,
+        encoder_attention_heads=model.heads,
+        decoder_attention_heads=model.heads,
+        encoder_ffn_dim=model.hidden,
+        decoder_ffn_dim=model.hidden,
+        max_position_embeddings=1024,
+        activation_function=model.activation,
+        pad_token_id=PAD,
+        eos_token_id=END,
+        decoder_start_token_id=START,
+        forced_eos_token_id=None,
+        scale_embedding=True,
+    )
+    return MarianMTModel(config).eval()
+
+
+def random_match(sentences: int, batch: int) -> Match:
+    torch.manual_seed(0)
+    settings = regard.load_settings("transformer-small").model
+    assert isinstance(settings, TransformerModel)
+    theirs = marian(settings, 8000)
+    with torch.no_grad():
+        for name, parameter in theirs.named_parameters():
+            if "embed_positions" not in name:
+                parameter.mul_(3)  # so that the odds differ
+        theirs.final_logits_bias[0, END] = NEVER
+    lengths = torch.randn(sentences).mul(5).add(15).round().clamp(4, 40).long().tolist()
+    rows = [[*torch.randint(4, 8000, (length,)).tolist(), END] for length in lengths]
+    return Match(theirs, from_marian(theirs), rows, lengths, batch)
+
+
+def run_match(run: Path, source: Path, sentences: int, batch: int) -> Match:
+    translator = load(run)
+    settings = regard.load_settings(str(run / "settings.toml")).model
+    assert isinstance(settings, TransformerModel)
+    theirs = marian(settings, translator.tokenizers.target.size)
+    copy_into(theirs, translator.model)
+    lines = source.read_text(encoding="utf-8").splitlines()[:sentences]
+    rows = [[*translator.tokenizers.source.encode(line), END] for line in lines]
+    return Match(theirs, translator.model, rows, [2 * len(row) + 10 for row in rows], batch)
+
+
+@torch.no_grad()
+def copy_into(theirs: MarianMTModel, ours: EncoderDecoder) -> None:
+    """`from_marian` backwards: let it carry numbers instead of weights, and see where each arrives."""
+    named = theirs.double().state_dict()
+    first = 0
+    for tensor in {tensor.data_ptr(): tensor for tensor in named.values()}.values():
+        tensor.copy_(torch.arange(first, first + tensor.numel()).reshape(tensor.shape))
+        first += tensor.numel()
+    values = torch.zeros(first, dtype=torch.float64)
+    numbers = from_marian(theirs).state_dict()
+    for name, tensor in ours.state_dict().items():
+        if name in numbers:
+            values[numbers[name].round().long().flatten()] = tensor.double().flatten()
+    for tensor in {tensor.data_ptr(): tensor for tensor in named.values()}.values():
+        tensor.copy_(values[tensor.round().long()])
+    theirs.float().eval()
+
+
+def regard_outputs(match: Match, beam: int) -> list[list[int]]:
+    outputs: list[list[int]] = [[] for _ in match.rows]
+    with torch.inference_mode():
+        for numbers, source, limits in match.batches(ordered=True):
+            first, state = match.ours.start(source)
+            found = search(match.ours, first, state, limits, rule=Beam(beam))
+            for number, (best,) in zip(numbers, found, strict=True):
+                outputs[number] = best.tokens
+    return outputs
+
+
+def their_outputs(match: Match, beam: int, *, ordered: bool) -> list[list[int]]:
+    outputs: list[list[int]] = [[] for _ in match.rows]
+    for numbers, source, limits in match.batches(ordered=ordered):
+        config = GenerationConfig(
+            num_beams=beam,
+            early_stopping=beam > 1,
+            do_sample=False,
+            max_length=int(limits.max()) + 1,
+            suppress_tokens=[PAD, START, UNK],
+            pad_token_id=PAD,
+            eos_token_id=END,
+            decoder_start_token_id=START,
+        )
+        found = match.theirs.generate(
+            input_ids=source,
+            attention_mask=(source != PAD).long(),
+            generation_config=config,
+            logits_processor=LogitsProcessorList([EndAtLimit(limits, beam)]),
+        )
+        for number, row in zip(numbers, found.tolist(), strict=True):
+            outputs[number] = [token for token in row if token not in (PAD, START, END)]
+    return outputs
+
+
+def seconds(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+def compare(match: Match, beam: int, rounds: int) -> dict[str, object]:
+    """`generate` on batches as the sentences come, and on our batches, sorted by length."""
+    sides: dict[str, Callable[[], list[list[int]]]] = {
+        "regard": lambda: regard_outputs(match, beam),
+        "generate": lambda: their_outputs(match, beam, ordered=False),
+        "generate_sorted": lambda: their_outputs(match, beam, ordered=True),
+    }
+    outputs = {name: side() for name, side in sides.items()}
+    spent: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, side in sides.items():
+            spent[name].append(seconds(side))
+    result: dict[str, object] = {"beam": beam, "sentences": len(match.rows)}
+    for name, times in spent.items():
+        result[f"{name}_sentences_per_second"] = round(len(match.rows) / statistics.median(times), 1)
+    for name in ("generate", "generate_sorted"):
+        ratios = [theirs / ours for ours, theirs in zip(spent["regard"], spent[name], strict=True)]
+        equal = sum(a == b for a, b in zip(outputs["regard"], outputs[name], strict=True))
+        result[f"times_{name}"] = round(statistics.median(ratios), 2)
+        result[f"times_{name}_range"] = [round(min(ratios), 2), round(max(ratios), 2)]
+        result[f"equal_to_{name}"] = equal / len(match.rows)
+    return result
+
+
+def growth(preset: str, rounds: int) -> dict[str, object]:
+    """Seconds a sentence, greedy, source and output of the same length; the exponent of ``time ∝ length^e``."""
+    torch.manual_seed(0)
+    model = regard.encoder_decoder(regard.load_settings(preset).model, 8000, 8000).eval()
+    with torch.no_grad():
+        model.decoder.output.bias[END] = NEVER
+    spent: dict[int, list[float]] = {length: [] for length in LENGTHS}
+    for trial in range(rounds + 1):
+        for length in LENGTHS:
+            source, limits = torch.randint(4, 8000, (8, length)), torch.full((8,), length)
+
+            def once(source: Tensor = source, limits: Tensor = limits) -> None:
+                with torch.inference_mode():
+                    search(model, *model.start(source), limits, rule=Beam(1))
+
+            took = seconds(once)
+            if trial:  # the first round warms up
+                spent[length].append(took / 8)
+    medians = [statistics.median(spent[length]) for length in LENGTHS]
+    logs = [math.log(length) for length in LENGTHS]
+    exponent = statistics.linear_regression(logs, [math.log(value) for value in medians]).slope
+    return {"preset": preset, "seconds": [round(value, 5) for value in medians], "exponent": round(exponent, 2)}
+
+
+def draw(results: list[dict[str, object]]) -> str:
+    """Both axes logarithmic: a straight line is a power, its slope the exponent."""
+    colours, dashes = ("#0072b2", "#d55e00", "#009e73", "#cc79a7"), ("", "6 3", "2 3", "8 3 2 3")
+    curves = [[float(value) for value in result["seconds"]] for result in results]  # type: ignore[attr-defined]
+    low, high = math.log10(min(map(min, curves))), math.log10(max(map(max, curves)))
+
+    def x(length: int) -> float:
+        return 70 + 400 * math.log(length / LENGTHS[0]) / math.log(LENGTHS[-1] / LENGTHS[0])
+
+    def y(value: float) -> float:
+        return 260 - 230 * (math.log10(value) - low) / (high - low)
+
+    lines = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 660 320" font-family="sans-serif" font-size="12">',
+        "<title>Seconds a sentence by sentence length, greedy search</title>",
+        '<path d="M70 20V270H480" fill="none" stroke="#888"/>',
+        '<text x="275" y="310" text-anchor="middle" fill="#666">tokens in source and output</text>',
+        '<text transform="translate(20 145) rotate(-90)" text-anchor="middle" fill="#666">seconds a sentence</text>',
+    ]
+    lines += [f'<text x="{x(n):.0f}" y="288" text-anchor="middle" fill="#666">{n}</text>' for n in LENGTHS]
+    for exponent in range(math.ceil(low), math.floor(high) + 1):
+        lines.append(
+            f'<text x="64" y="{y(10**exponent) + 4:.0f}" text-anchor="end" fill="#666">{10**exponent:g}</text>'
+        )
+    for place, (result, curve) in enumerate(zip(results, curves, strict=True)):
+        points = " ".join(f"{x(n):.1f},{y(value):.1f}" for n, value in zip(LENGTHS, curve, strict=True))
+        style = f'fill="none" stroke="{colours[place % 4]}" stroke-width="2" stroke-dasharray="{dashes[place % 4]}"'
+        lines.append(f'<polyline points="{points}" {style}/>')
+        label = f"{result['preset']}, n^{result['exponent']}"
+        lines.append(f'<path d="M490 {40 + 22 * place}H515" {style}/>')
+        lines.append(f'<text x="520" y="{44 + 22 * place}" fill="#666">{label}</text>')
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def enter(bench: str, result: dict[str, object], command: str) -> None:
+    where = {"torch": torch.__version__, "machine": platform.processor() or platform.machine()}
+    record = {"bench": bench, "date": time.strftime("%Y-%m-%d"), "threads": torch.get_num_threads()}
+    with LEDGER.open("a", encoding="utf-8") as ledger:
+        ledger.write(json.dumps({**record, **where, **result, "command": command}) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Sentences a second against generate; above 1 Regard is faster.")
+    parser.add_argument("--run", type=Path)
+    parser.add_argument("--source", type=Path)
+    parser.add_argument("--sentences", type=int, default=256)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--beams", type=int, nargs="+", default=[1, 5])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--presets", nargs="+", default=["lstm", "bahdanau", "transformer-small"])
+    parser.add_argument("--out", type=Path, help="where to draw the growth")
+    parser.add_argument("--ledger", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if (options.run is None) != (options.source is None):
+        parser.error("--run and --source go together")
+    if options.growth:
+        results = []
+        for preset in options.presets:
+            results.append(growth(preset, options.rounds))
+            print(json.dumps(results[-1]), flush=True)
+            if options.ledger:
+                enter("growth", results[-1], "python bench/translate.py --growth --ledger")
+        if options.out is not None:
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(draw(results), encoding="utf-8")
+        return
+    if options.run is None:
+        match, weights = random_match(options.sentences, options.batch), "random"
+    else:
+        match = run_match(options.run, options.source, options.sentences, options.batch)
+        weights = f"{options.run.name}, {options.source.name}"
+    for beam in options.beams:
+        result = {"weights": weights, "batch": options.batch, **compare(match, beam, options.rounds)}
+        print(json.dumps(result), flush=True)
+        if options.ledger:
+            flags = "" if options.run is None else f" --run {options.run.name} --source {options.source.name}"
+            enter("translate", result, f"python bench/translate.py{flags} --batch {options.batch} --ledger")
+
+
+if __name__ == "__main__":
+    main()
