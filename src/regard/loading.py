@@ -9,7 +9,7 @@ import torch
 from regard import build
 from regard.decode.translator import Translator
 from regard.errors import ModelError
-from regard.run import Run
+from regard.run import Run, best_checkpoint
 from regard.text.tokenizers import Tokenizers
 from regard.trainer import checkpoint
 
@@ -32,14 +32,3 @@ def load(folder: str | Path, device: str = "cpu") -> Translator:
     checkpoint.load_model(model, weights, str(path))
     chosen = torch.device(device)
     return Translator(model.to(chosen).eval(), tokenizers, chosen)
-
-
-def best_checkpoint(run: Run) -> Path:
-    """The checkpoint that validation found best, else the newest."""
-    pointer = run.folder / "best"
-    if pointer.is_file() and (path := run.checkpoints / pointer.read_text().strip()).is_dir():
-        return path
-    found = checkpoint.steps(run.checkpoints)
-    if not found:
-        raise ModelError(f"{run.folder}: has no checkpoint yet; train it first: regard train --resume {run.folder}")
-    return found[-1]

@@ -23,7 +23,9 @@ DOORS: dict[str, set[str]] = {
     "files": set(),
     "presets": set(),
     "checks": {"errors"},
-    "settings": {"checks", "errors", "presets"},
+    "reader": {"errors"},
+    "settings": {"checks", "errors", "presets", "reader"},
+    "glossary": {"errors", "reader", "settings"},
     "text": {"errors", "files"},
     "corpora": {"errors", "files"},
     "data": {"errors", "files", "text"},
@@ -33,28 +35,39 @@ DOORS: dict[str, set[str]] = {
     "build": {"checks", "errors", "models", "nn", "settings"},
     "decode": {"errors", "models", "nn", "text"},
     "measure": {"errors"},
-    "interop": {"build", "errors", "models", "nn", "settings"},
+    "interop": {"build", "errors", "models", "nn", "reader", "settings"},
     "tasks": {"corpora", "data", "decode", "errors", "measure", "models", "nn", "settings", "text"},
-    "trainer": {"data", "errors", "files", "settings", "tasks"},
-    "training": {"build", "data", "errors", "run", "settings", "tasks", "text", "trainer"},
+    "trainer": {"data", "errors", "files", "run", "settings", "tasks"},
+    "runs": {"errors", "files", "presets", "run", "settings", "trainer"},
+    "archive": {"data", "errors", "files", "reader", "run", "text"},
+    "training": {"build", "data", "errors", "files", "run", "settings", "tasks", "text", "trainer"},
     "loading": {"build", "decode", "errors", "run", "text", "trainer"},
     "__main__": {"cli"},
-    "cli": {"corpora", "data", "decode", "errors", "loading", "measure", "settings", "text", "trainer", "training"},
+    "cli": {
+        *("archive", "corpora", "data", "decode", "errors", "glossary", "loading", "measure", "runs", "settings"),
+        *("text", "trainer", "training"),
+    },
 }
 WITHOUT_TORCH = (
     "errors",
     "files",
     "checks",
+    "reader",
     "settings",
+    "glossary",
     "presets",
     "text",
     "corpora",
     "data",
     "run",
+    "runs",
+    "archive",
     "measure",
     "cli.main",
 )
-WITHOUT_NUMPY = ("errors", "files", "checks", "settings", "presets", "corpora", "run", "cli.main")
+WITHOUT_NUMPY = (
+    *("errors", "files", "checks", "reader", "settings", "glossary", "presets", "corpora", "run", "runs", "cli.main"),
+)
 LONGEST_FUNCTION = 60
 
 

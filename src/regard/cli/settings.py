@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from regard.settings import Settings, explain, load_settings, preset_names
+from regard.glossary import explain
+from regard.settings import Settings, load_settings, preset_names
 
 app = typer.Typer(help="See what can be set and what it is set to.", no_args_is_help=True, rich_markup_mode=None)
 

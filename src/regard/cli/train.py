@@ -68,7 +68,7 @@ def _train(
         listeners: list[Any] = [shown, *([events(folder)] if tensorboard else [])]
         if dry_run:
             estimate = training.preflight(folder, settings, shown, device=device)
-            shown.tell(str(estimate))
+            shown.tell(f"{estimate}\nprepared; train it with: regard train --resume {folder}")
             print(json.dumps(asdict(estimate))) if as_json else None
             return 0
         if settings is None:
