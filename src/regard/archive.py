@@ -119,7 +119,7 @@ def _contents(name: str, parts: dict[str, IO[bytes]]) -> Contents:
     files = {}
     for path, part in sorted(parts.items()):
         sha256 = hashlib.file_digest(cast("Any", part), "sha256").hexdigest()
-        files[path] = Entry(size=part.tell(), sha256=sha256)
+        files[path] = Entry(size=part.seek(0, io.SEEK_END), sha256=sha256)
         part.seek(0)
     return Contents(regard=1, version=__version__, name=name, files=files)
 
@@ -218,7 +218,7 @@ def _read_contents(tar: tarfile.TarFile, file: Path) -> Contents:
 def _extract(tar: tarfile.TarFile, contents: Contents, folder: Path, file: Path) -> set[str]:
     """Write what the archive holds; returns the names."""
     done: set[str] = set()
-    for member in tar:
+    while (member := tar.next()) is not None:
         _check_member(member, contents, done, file)
         entry, target = contents.files[member.name], folder / member.name
         target.parent.mkdir(parents=True, exist_ok=True)

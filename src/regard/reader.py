@@ -48,7 +48,7 @@ def _line(kind: type[Frozen], error: ErrorDetails) -> str:
         case "union_tag_invalid":
             return f"{where}.kind = {context['tag']}: no such kind; {did_you_mean(context['tag'], map(_tag, variants))}"
         case "literal_error":
-            known = get_args(model.model_fields[names[-1]].annotation)
+            known = map(str, get_args(model.model_fields[names[-1]].annotation))
             return f"{where} = {value}: not known; {did_you_mean(str(value), known)}"
         case _:
             return f"{where} = {value!r}: not valid; {error['msg'].removeprefix('Input ')}"
