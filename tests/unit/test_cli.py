@@ -44,8 +44,24 @@ def test_help_is_quick_because_it_does_without_torch() -> None:
 
 
 MISTAKES = {
-    "a mistyped verb": (["trian"], 2, "train"),
-    "a mistyped flag": (["train", "lstm", "--sorce", "x"], 2, "--source"),
+    "a mistyped verb": (["trian"], 2, "trian: no such verb; did you mean 'train'?\n  regard --help\n"),
+    "a mistyped verb inside": (
+        ["data", "chek"],
+        2,
+        "chek: no such verb; did you mean 'check'?\n  regard data --help\n",
+    ),
+    "a mistyped flag": (
+        ["train", "lstm", "--sorce", "x"],
+        2,
+        "--sorce: no such option; did you mean '--source'?\n  regard train --help\n",
+    ),
+    "a flag without its value": (
+        ["train", "lstm", "--out"],
+        2,
+        "'--out' requires an argument\n  regard --help\n",
+    ),
+    "a group without a verb": (["runs"], 2, "export"),
+    "a number that is none": (["translate", "x", "y", "--beam", "many"], 2, "'--beam': Input should be a valid integer"),
     "a mistyped preset": (["train", "lstn"], 2, "did you mean 'lstm'?"),
     "a mistyped setting": (["train", "lstm", "model.hiden=3"], 2, "did you mean 'hidden'?"),
     "no preset": (["train"], 2, "PRESET: missing"),
@@ -184,7 +200,11 @@ def test_a_missing_line_is_found(fable: Path, capsys: Capture) -> None:
     assert "has 60 lines" in capsys.readouterr().out
     arguments = ["--valid-source", pair(fable)[0], "--valid-target", pair(fable)[0], "--out", str(fable / "run")]
     assert run(["train", "lstm", "--source", pair(fable)[0], "--target", pair(fable)[1], *arguments]) == 3
-    assert "the sides must pair line by line" in capsys.readouterr().err
+    *_, line, hint = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{pair(fable)[1]}: 59 lines but {pair(fable)[0]} has 60; the sides must pair line by line.")
+    assert hint == f"  regard data check {' '.join(pair(fable))} --find-shift"
+    assert run(hint.split()[1:]) == 3  # the hint is a command that works
+    assert not (fable / "run").exists()
 
 
 def test_corpora_are_counted_and_divided(fable: Path, capsys: Capture) -> None:

@@ -273,7 +273,7 @@ def test_the_same_run_gives_the_same_bytes_and_a_default_name(
     first = pack(run, Path("a.tar.gz"))
     pack(run, Path("b.tar.gz"))
     assert Path("a.tar.gz").read_bytes() == Path("b.tar.gz").read_bytes()
-    assert first.files == len(tarfile.open("a.tar.gz").getnames()) - 1
+    assert first.files == len(members(Path("a.tar.gz"))) - 1
     assert cli(["runs", "import", "a.tar.gz"]) == 4
     assert "runs/small: is there already; choose another --out" in capsys.readouterr().err
     shutil.rmtree(run)
