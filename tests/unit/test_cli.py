@@ -61,7 +61,11 @@ MISTAKES = {
         "'--out' requires an argument\n  regard --help\n",
     ),
     "a group without a verb": (["runs"], 2, "export"),
-    "a number that is none": (["translate", "x", "y", "--beam", "many"], 2, "'--beam': Input should be a valid integer"),
+    "a number that is none": (
+        ["translate", "x", "y", "--beam", "many"],
+        2,
+        "'--beam': Input should be a valid integer",
+    ),
     "a mistyped preset": (["train", "lstn"], 2, "did you mean 'lstm'?"),
     "a mistyped setting": (["train", "lstm", "model.hiden=3"], 2, "did you mean 'hidden'?"),
     "no preset": (["train"], 2, "PRESET: missing"),
@@ -302,7 +306,19 @@ def test_tensorboard_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytes
 
 
 def test_tensorboard_gets_the_curves(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: PLC0415
+
     events = Events(tmp_path)
     events.moment(MOMENT)
     events.validation(VALIDATION)
-    assert any((tmp_path / "tensorboard").iterdir())
+    read = EventAccumulator(str(tmp_path / "tensorboard"))
+    read.Reload()
+    found = {name: [(point.step, point.value) for point in read.Scalars(name)] for name in read.Tags()["scalars"]}
+    assert found == {
+        "train/loss": [(1200, 2.5)],
+        "train/norm": [(1200, pytest.approx(0.7))],
+        "train/rate": [(1200, pytest.approx(1e-3))],
+        "train/tokens_per_second": [(1200, 5000.0)],
+        "valid/loss": [(1200, 1.25)],
+        "valid/BLEU": [(1200, pytest.approx(33.3))],
+    }
