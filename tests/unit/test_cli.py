@@ -38,8 +38,9 @@ def test_it_knows_its_version(capsys: Capture) -> None:
     assert capsys.readouterr().out.strip() == __version__
 
 
-def test_help_is_quick_because_it_does_without_torch() -> None:
-    script = "import sys; from regard.cli.main import run; run(['--help']); sys.exit('torch' in sys.modules)"
+def test_help_is_quick_because_it_does_without_torch_and_settings() -> None:
+    heavy = "{'torch', 'numpy', 'pydantic', 'rich.progress'} & sys.modules.keys()"
+    script = f"import sys; from regard.cli.main import run; run(['--help']); sys.exit(bool({heavy}))"
     assert subprocess.run([sys.executable, "-c", script], check=False, capture_output=True).returncode == 0
 
 
@@ -291,6 +292,22 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: Capture)
     written = capsys.readouterr().err
     assert "5,000 tokens/s" in written
     assert "a [word]" in written
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_bar_fits_the_terminal_and_commands_stay_whole(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    command = "go on with: regard train --resume runs/a-rather-long-name-for-a-run/inside-a-folder"
+    with display() as shown:
+        shown.moment(MOMENT)
+        shown.tell(command)
+    written = capsys.readouterr().err
+    assert command in written
+    assert "…" not in written
+    assert ("300 MiB" in written) == (columns >= 92)
 
 
 def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
