@@ -3,15 +3,22 @@
     python bench/ten_million.py --pairs 10000000 --folder /somewhere/with/5GB --processes 2
 
 The corpus is made up on the spot: random sentences over a few thousand words, written as two plain files.
-Memory is the peak of the resident set of this process and, apart, of the largest process it started.
+Memory is sampled over this process and all that it started, at the same moment: the sum of their proportional set
+sizes (PSS), in which a page that several processes share counts once. Beside it stand the system's own peaks of the
+resident set, of this process and of the largest one it started, which count shared pages in each.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import resource
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +26,7 @@ import numpy as np
 from regard.data import Batches, Corpus, PairEncoder, prepare_corpus, read_pairs
 from regard.text import Tokenizers
 
+LEDGER = Path(__file__).parent / "ledger.jsonl"
 WORDS = 5000
 BLOCK = 100_000
 
@@ -40,6 +48,57 @@ def write_corpus(folder: Path, pairs: int) -> Corpus:
     return Corpus(tuple(map(str, paths)))
 
 
+def family(root: int) -> list[int]:
+    """A process and all its descendants, as the system lists them now."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it has ended meanwhile
+    found = [root]
+    for process in found:  # grows while it is read
+        found += [child for child, parent in parents.items() if parent == process]
+    return found
+
+
+def proportional(process: int) -> int:
+    """The PSS of a process in KiB; 0 once it has ended."""
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
+class Sampler(threading.Thread):
+    """Watches the memory of all processes, by the stage that is under way."""
+
+    def __init__(self, every: float = 0.2) -> None:
+        super().__init__(daemon=True)
+        self.every, self.stage, self.peaks = every, "", dict[str, int]()
+        self.samples, self.most_processes = 0, 0
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        while not self.over.wait(self.every):
+            processes = family(os.getpid())
+            total = sum(map(proportional, processes)) // 1024
+            self.peaks[self.stage] = max(self.peaks.get(self.stage, 0), total)
+            self.most_processes, self.samples = max(self.most_processes, len(processes)), self.samples + 1
+
+
+@contextmanager
+def sampled() -> Iterator[Sampler]:
+    sampler = Sampler()
+    sampler.start()
+    try:
+        yield sampler
+    finally:
+        sampler.over.set()
+        sampler.join()
+
+
 def memory() -> dict[str, float]:
     """Peak resident memory so far, in MiB."""
     kinds = {"own": resource.RUSAGE_SELF, "largest child": resource.RUSAGE_CHILDREN}
@@ -52,31 +111,46 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--budget", type=int, default=16_384)
+    parser.add_argument("--ledger", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    times, begin = {}, time.perf_counter()
+    with sampled() as sampler:
+        result = measure(options, sampler)
+    tree = {"peak": max(sampler.peaks.values()), "by stage": sampler.peaks, "processes": sampler.most_processes}
+    result["MiB"] = {"all processes (PSS)": tree, "samples": sampler.samples, **memory()}
+    print(json.dumps(result, indent=2))
+    if options.ledger:
+        flags = f"--pairs {options.pairs} --processes {options.processes}"
+        record = {"bench": "ten_million", "date": time.strftime("%Y-%m-%d"), "machine": platform.machine()}
+        with LEDGER.open("a", encoding="utf-8") as ledger:
+            ledger.write(json.dumps({**record, **result, "command": f"python bench/ten_million.py {flags}"}) + "\n")
 
-    def lap(name: str) -> None:
-        nonlocal begin
+
+def measure(options: argparse.Namespace, sampler: Sampler) -> dict[str, object]:
+    """Each stage's time and the numbers that say that it did its work."""
+    times: dict[str, float] = {}
+
+    @contextmanager
+    def stage(name: str) -> Iterator[None]:
+        sampler.stage, begin = name, time.perf_counter()
+        yield
         times[name] = round(time.perf_counter() - begin, 1)
-        begin = time.perf_counter()
 
-    corpus = write_corpus(options.folder, options.pairs)
-    lap("write")
-    sides = [(pair.source for pair in read_pairs(corpus)), (pair.target for pair in read_pairs(corpus))]
-    tokenizers = Tokenizers.learn("bpe", *sides, joint=True, size=8000)
-    lap("learn tokenizer")
-    encoder, folder = PairEncoder(tokenizers), options.folder / "shards"
-    shards = prepare_corpus(corpus, encoder, folder, processes=options.processes)
-    lap("prepare")
-    batches = Batches(shards, budget=options.budget)
-    plan = batches.plan(0)
-    lap("plan")
-    rows = sum(len(batch) for batch in batches.epoch(0))
-    lap("read")
+    with stage("write"):
+        corpus = write_corpus(options.folder, options.pairs)
+    with stage("learn tokenizer"):
+        sides = [(pair.source for pair in read_pairs(corpus)), (pair.target for pair in read_pairs(corpus))]
+        tokenizers = Tokenizers.learn("bpe", *sides, joint=True, size=8000)
+    with stage("prepare"):
+        shards = prepare_corpus(corpus, PairEncoder(tokenizers), options.folder / "shards", processes=options.processes)
+    with stage("plan"):
+        batches = Batches(shards, budget=options.budget)
+        plan = batches.plan(0)
+    with stage("read"):
+        rows = sum(len(batch) for batch in batches.epoch(0))
     tokens = {name: column.numbers for name, column in shards.manifest.columns.items()}
     padding = [round(share, 4) for share in plan.padding]
-    print(json.dumps({"rows": rows, "tokens": tokens, "padding": padding, "seconds": times, "MiB": memory()}, indent=2))
+    return {"pairs": options.pairs, "rows": rows, "tokens": tokens, "padding": padding, "seconds": times}
 
 
 if __name__ == "__main__":

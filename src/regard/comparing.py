@@ -22,13 +22,13 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.files import new_file
-from regard.loading import best_checkpoint, load
+from regard.loading import load
 from regard.measure.by_length import EDGES, bucket_names, by_length
 from regard.measure.differing import most_differing
 from regard.measure.paired import TRIALS, paired
 from regard.measure.translation import RESAMPLES, SEED, measure, metrics_named
 from regard.report.comparison import Comparison, Conditions, Cost, Row
-from regard.run import Run
+from regard.run import Run, best_checkpoint
 from regard.settings import RecurrentModel
 from regard.tasks.material import COLUMNS, Fable, materials
 from regard.trainer.log import read_log

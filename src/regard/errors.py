@@ -12,12 +12,16 @@ from typing import ClassVar
 
 
 class RegardError(Exception):
-    """A problem the user can solve. Its text is a single line."""
+    """A problem the user can solve. Its text is a single line; `hint` is a command that helps, where there is one.
+
+    The command line prints the hint below, indented. It is no part of the text, so that a service can leave it out.
+    """
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(" ".join(message.split()))
+        self.hint = hint
 
 
 class SettingsError(RegardError):

@@ -58,6 +58,16 @@ def new_folder(path: Path) -> Iterator[Path]:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def remove(folder: Path) -> None:
+    """Remove a folder with all that is in it. It is gone at once, even if removing its files is cut short.
+
+    Links inside are removed themselves; where they point stays as it is.
+    """
+    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.removed."))
+    folder.rename(aside)  # onto the empty one
+    shutil.rmtree(aside)
+
+
 def _umask() -> int:
     """The process's file mode mask; the system tells it only to those who set it."""
     mask = os.umask(0)

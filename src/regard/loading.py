@@ -9,7 +9,7 @@ import torch
 from regard import build
 from regard.errors import ModelError
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.run import Run
+from regard.run import Run, best_checkpoint
 from regard.settings import ModelSettings, TransformerModel
 from regard.text.tokenizers import Tokenizers
 from regard.trainer import checkpoint
@@ -42,17 +42,6 @@ def open_translating(folder: str | Path) -> Run:
             f"{folder}: is a run for task '{run.settings.task}', which does not translate; try regard predict"
         )
     return run
-
-
-def best_checkpoint(run: Run) -> Path:
-    """The checkpoint that validation found best, else the newest."""
-    pointer = run.folder / "best"
-    if pointer.is_file() and (path := run.checkpoints / pointer.read_text().strip()).is_dir():
-        return path
-    found = checkpoint.steps(run.checkpoints)
-    if not found:
-        raise ModelError(f"{run.folder}: has no checkpoint yet; train it first: regard train --resume {run.folder}")
-    return found[-1]
 
 
 def _model(run: Run, tokenizers: Tokenizers, device: torch.device) -> EncoderDecoder:

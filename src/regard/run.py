@@ -7,18 +7,43 @@ RUN/checkpoints/step-N  see `regard.trainer.checkpoint`
 RUN/best                the name of the best checkpoint
 RUN/log.jsonl           what happened
 RUN/data/               the encoded corpus; made again when missing
+RUN/tensorboard/        event files, where they were asked for
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.errors import ModelError
+from regard.errors import ModelError, ResourceError, did_you_mean
 from regard.files import new_file
 from regard.settings import Settings, load_settings
 
 SETTINGS = "settings.toml"
+MANIFEST = "manifest.json"
+PARTS = (SETTINGS, "tokenizer", "labels.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard")
+_STEP = re.compile(r"step-(\d+)")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands. Plain numbers."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best: float | None = None  # the best value of the metric so far, higher is better
+    best_step: int = 0
+    stale: int = 0  # validations since the best
 
 
 @dataclass(frozen=True)
@@ -30,8 +55,10 @@ class Run:
 
     @classmethod
     def create(cls, folder: Path, settings: Settings) -> Run:
-        """Begin a run. A folder that holds a run already is left alone."""
+        """Begin a run. A folder that holds a run already is left alone, unless it is this one, not yet trained."""
         if (folder / SETTINGS).exists():
+            if not steps(folder / "checkpoints") and load_settings(folder / SETTINGS) == settings:
+                return cls(folder, settings)
             raise ModelError(
                 f"{folder}: holds a run already; continue it with regard train --resume {folder}, "
                 "or choose another --out"
@@ -45,10 +72,14 @@ class Run:
 
     @classmethod
     def open(cls, folder: Path) -> Run:
-        if not (folder / SETTINGS).is_file():
-            problem = "is not a run: it has no settings.toml" if folder.exists() else "no such folder"
-            raise ModelError(f"{folder}: {problem}; regard train makes one")
-        return cls(folder, load_settings(folder / SETTINGS))
+        if (folder / SETTINGS).is_file():
+            return cls(folder, load_settings(folder / SETTINGS))
+        if folder.exists():
+            raise ModelError(f"{folder}: is not a run: it has no settings.toml; regard train makes one")
+        beside = [path.name for path in folder.parent.glob("*") if (path / SETTINGS).is_file()]
+        hint = f"regard runs ls {folder.parent}" if beside else ""
+        near = did_you_mean(folder.name, beside) if beside else "regard train makes one"
+        raise ModelError(f"{folder}: no such folder; {near}", hint=hint)
 
     @property
     def tokenizer(self) -> Path:
@@ -69,3 +100,104 @@ class Run:
     @property
     def data(self) -> Path:
         return self.folder / "data"
+
+
+# Checkpoints, as far as they can be understood without their tensors
+
+
+def steps(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, oldest first. What a crash left half-written has another name."""
+    found = [path for path in folder.glob("step-*") if _STEP.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+
+
+def best_checkpoint(run: Run) -> Path:
+    """The checkpoint that validation found best, else the newest."""
+    pointer = run.folder / "best"
+    if pointer.is_file() and _STEP.fullmatch(name := pointer.read_text().strip()):
+        path = run.checkpoints / name
+        if path.is_dir():
+            return path
+    found = steps(run.checkpoints)
+    if not found:
+        raise ModelError(f"{run.folder}: has no checkpoint yet; train it first: regard train --resume {run.folder}")
+    return found[-1]
+
+
+def verify(path: Path) -> None:
+    """Every file of a checkpoint is what was written, by the hashes in its manifest."""
+    for name, expected in manifest(path).items():
+        file = path / name
+        if not file.is_file() or digest(file) != expected:
+            raise ModelError(f"{file}: is not what was written; the checkpoint is damaged")
+
+
+def manifest(path: Path) -> dict[str, str]:
+    """The hash of every file of a checkpoint, by its name."""
+    try:
+        hashes = json.loads((path / MANIFEST).read_text())
+        return {str(name): str(expected) for name, expected in hashes.items()}
+    except (OSError, ValueError, AttributeError):
+        raise ModelError(f"{path / MANIFEST}: missing or damaged; the checkpoint cannot be trusted") from None
+
+
+def load_progress(path: Path) -> Progress:
+    """Where the training stood when a checkpoint was written."""
+    return Progress(**json.loads((path / "progress.json").read_text()))
+
+
+def shapes(path: Path) -> dict[str, list[int]]:
+    """The shape of every tensor in a safetensors file, by name: its header says, and the rest is not read."""
+    try:
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            if size > path.stat().st_size:
+                raise ValueError
+            header = json.loads(file.read(size))
+        return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise ModelError(f"{path}: is not a safetensors file, or a damaged one") from None
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Who trains
+
+
+@contextmanager
+def occupied(folder: Path) -> Iterator[None]:
+    """Hold a run for the time of a training, so that no two processes write into it.
+
+    The lock is the system's and ends with the process, however that ends. Where a file system has no locks, there
+    is none.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise ResourceError(f"{folder}: is being trained by another process; wait for it, or stop it first") from None
+    except OSError:
+        pass
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_occupied(folder: Path) -> bool:
+    """Whether a process trains this run now."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False

@@ -7,28 +7,20 @@ reason, before anything is built.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic import Field, model_validator
 
 from regard.checks import common_width, even_width, head_width
 from regard.errors import SettingsError, did_you_mean
+from regard.reader import Frozen, read
 
 Count = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 ScoreName = Literal["dot", "scaled_dot", "general", "additive", "concat", "cosine"]
-
-
-class Frozen(BaseModel):
-    """What all settings are: unchangeable, and strict about names and types."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
 class NoWindow(Frozen):
@@ -276,7 +268,7 @@ AverageSettings = Annotated[NoAverage | MovingAverage | LastAverage, Field(discr
 class ReinforceSettings(Frozen):
     """How hard attention learns where to look."""
 
-    weight: Annotated[float, Field(ge=0)] = 1.0
+    weight: Annotated[float, Field(ge=0)] = 3.0
     """Of the REINFORCE term beside the cross-entropy."""
     discount: Annotated[float, Field(ge=0, le=1)] = 0.0
     """How much a choice is credited for later words: 0 its own word only, 1 all that follow."""
@@ -372,6 +364,15 @@ class Settings(Frozen):
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
 
+    @model_validator(mode="after")
+    def _can_be_compiled(self) -> Self:
+        if self.train.step == "compiled" and self.model.kind == "recurrent":
+            raise SettingsError(
+                "train.step = compiled: torch.compile cannot see into recurrent layers, and cuts the step into pieces "
+                "that are no faster; use 'auto'"
+            )
+        return self
+
     def to_toml(self) -> str:
         """All values, defaults too: a file from which the same settings come back."""
         return tomli_w.dumps(self.model_dump())
@@ -431,99 +432,3 @@ def _override(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise SettingsError(f"{override}: '{table}' is a value, not a table, and has nothing inside it to set")
     values[last] = value
-
-
-Model = TypeVar("Model", bound=Frozen)
-
-
-def read(kind: type[Model], values: Mapping[str, Any], origin: str) -> Model:
-    """The one reader of untrusted settings: TOML, overrides and JSON bodies all pass here."""
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        raise SettingsError(f"{origin}: {_line(kind, error.errors()[0])}") from None
-    except SettingsError as error:
-        raise SettingsError(f"{origin}: {error}") from None
-
-
-def _line(kind: type[Frozen], error: ErrorDetails) -> str:
-    """Pydantic's first complaint in our grammar."""
-    names, model, variants = _locate(kind, error["loc"])
-    where, value, context = ".".join(names), error["input"], error.get("ctx", {})
-    match error["type"]:
-        case "extra_forbidden":
-            return f"{where} = {value}: no such setting; {did_you_mean(names[-1], model.model_fields)}"
-        case "missing":
-            return f"{where}: missing; it has no default"
-        case "union_tag_not_found":
-            return f"{where}.kind: missing; known: {', '.join(map(_tag, variants))}"
-        case "union_tag_invalid":
-            return f"{where}.kind = {context['tag']}: no such kind; {did_you_mean(context['tag'], map(_tag, variants))}"
-        case "literal_error":
-            known = get_args(model.model_fields[names[-1]].annotation)
-            return f"{where} = {value}: not known; {did_you_mean(str(value), known)}"
-        case _:
-            return f"{where} = {value!r}: not valid; {error['msg'].removeprefix('Input ')}"
-
-
-def _locate(
-    kind: type[Frozen], location: Sequence[str | int]
-) -> tuple[list[str], type[Frozen], tuple[type[Frozen], ...]]:
-    """An error's dotted names, the settings class it is in, and the variants there are at that place.
-
-    Pydantic names the variant of a union as if it were a level of its own; users have never seen it.
-    """
-    names: list[str] = []
-    model = kind
-    variants: tuple[type[Frozen], ...] = ()
-    for part in map(str, location):
-        tagged = [variant for variant in variants if _tag(variant) == part]
-        if tagged:
-            model, variants = tagged[0], ()
-            continue
-        names.append(part)
-        field = model.model_fields.get(part)
-        inside = () if field is None else _classes(field.annotation)
-        variants = inside if len(inside) > 1 else ()
-        model = inside[0] if len(inside) == 1 else model
-    return names, model, variants
-
-
-def _tag(variant: type[Frozen]) -> str:
-    return str(get_args(variant.model_fields["kind"].annotation)[0])
-
-
-def _classes(annotation: Any) -> tuple[type[Frozen], ...]:
-    candidates = (annotation, *get_args(annotation))
-    return tuple(item for item in candidates if isinstance(item, type) and issubclass(item, Frozen))
-
-
-def explain(name: str) -> list[str]:
-    """What a dotted setting means, what it takes and what it is by default; one entry for each variant that has it."""
-    lines: list[str] = []
-    known: list[str] = []
-    for path, field in _all_fields(Settings, ""):
-        known.append(path)
-        if path == name:
-            default = "required" if field.is_required() else f"default {field.default!r}"
-            lines.append(
-                f"{path}: {field.description or 'no further explanation'} ({_takes(field.annotation)}; {default})"
-            )
-    if not lines:
-        raise SettingsError(f"{name}: no such setting; {did_you_mean(name, sorted(set(known)))}")
-    return list(dict.fromkeys(lines))
-
-
-def _all_fields(model: type[Frozen], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
-    for name, field in model.model_fields.items():
-        yield prefix + name, field
-        for inside in _classes(field.annotation):
-            yield from _all_fields(inside, f"{prefix}{name}.")
-
-
-def _takes(annotation: Any) -> str:
-    if get_origin(annotation) is Literal:
-        return ", ".join(map(str, get_args(annotation)))
-    if _classes(annotation):
-        return "a table"
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[annotation]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,8 +14,9 @@ import torch
 
 from regard import build
 from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder, TextEncoder
-from regard.errors import ModelError, SettingsError
-from regard.run import Run
+from regard.errors import ModelError, RegardError, SettingsError
+from regard.files import remove
+from regard.run import Run, occupied, steps
 from regard.settings import Settings, TransformerModel, load_settings
 from regard.tasks.label import Label
 from regard.tasks.language import Language
@@ -67,17 +69,38 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
     """Train a new run."""
     chosen = pick_device(device)
     with workers(chosen) as together:
+        fresh = together.leads and not folder.exists()
         if together.leads:
             Run.create(folder, settings)
         together.wait()
-        return open_run(Run.open(folder), chosen, together, *listeners).trainer.run()
+        with _held(folder, together):
+            with _undone(folder, fresh=fresh):
+                opened = open_run(Run.open(folder), chosen, together, *listeners)
+            return opened.trainer.run()
+
+
+def _held(folder: Path, together: Workers) -> AbstractContextManager[None]:
+    """The first process holds the run for all."""
+    return occupied(folder) if together.leads else nullcontext()
+
+
+@contextmanager
+def _undone(folder: Path, *, fresh: bool) -> Iterator[None]:
+    """A new run that cannot be prepared is taken away again: the mended command must find its place free."""
+    try:
+        yield
+    except RegardError:
+        if fresh:
+            remove(folder)
+        raise
 
 
 def resume(folder: Path, *listeners: Listener, device: str = "auto") -> Outcome:
     """Go on with a run from its last good checkpoint, as if it had never stopped."""
     chosen = pick_device(device)
-    with workers(chosen) as together:
-        run = Run.open(folder)
+    run = Run.open(folder)
+    _can_go_on(run)
+    with workers(chosen) as together, _held(folder, together):
         opened = open_run(run, chosen, together, *listeners)
         saved = last_good(run, opened.trainer.listener.tell)
         if saved is not None:
@@ -87,9 +110,18 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto") -> Outcome:
         return opened.trainer.run()
 
 
+def _can_go_on(run: Run) -> None:
+    """An imported run may have weights alone: training it from the beginning is not what resuming means."""
+    found = steps(run.checkpoints)
+    if found and not any((path / checkpoint.OPTIMIZER).exists() for path in found):
+        raise ModelError(
+            f"{run.folder}: holds weights alone and cannot be resumed; export the run with --all where it was trained"
+        )
+
+
 def last_good(run: Run, tell: Tell) -> Checkpoint | None:
     """The newest checkpoint that is whole. A damaged one is named and passed over."""
-    for path in reversed(checkpoint.steps(run.checkpoints)):
+    for path in reversed(steps(run.checkpoints)):
         try:
             return checkpoint.load(path)
         except ModelError as error:
@@ -225,9 +257,11 @@ def _labels(task: str, text: str) -> list[str]:
 
 def preflight(folder: Path, settings: Settings | None, *listeners: Listener, device: str = "auto") -> Preflight:
     """Prepare a run and estimate what its training needs, without training. What was prepared stays."""
+    chosen = pick_device(device)
+    fresh = not folder.exists()
     run = Run.open(folder) if settings is None else Run.create(folder, settings)
-    opened = open_run(run, pick_device(device), ALONE, *listeners)
-    return _estimate(opened)
+    with occupied(folder), _undone(folder, fresh=fresh):
+        return _estimate(open_run(run, chosen, ALONE, *listeners))
 
 
 def _estimate(opened: Opened) -> Preflight:

@@ -38,14 +38,35 @@ def test_it_knows_its_version(capsys: Capture) -> None:
     assert capsys.readouterr().out.strip() == __version__
 
 
-def test_help_is_quick_because_it_does_without_torch() -> None:
-    script = "import sys; from regard.cli.main import run; run(['--help']); sys.exit('torch' in sys.modules)"
+def test_help_is_quick_because_it_does_without_torch_and_settings() -> None:
+    heavy = "{'torch', 'numpy', 'pydantic', 'rich.progress'} & sys.modules.keys()"
+    script = f"import sys; from regard.cli.main import run; run(['--help']); sys.exit(bool({heavy}))"
     assert subprocess.run([sys.executable, "-c", script], check=False, capture_output=True).returncode == 0
 
 
 MISTAKES = {
-    "a mistyped verb": (["trian"], 2, "train"),
-    "a mistyped flag": (["train", "lstm", "--sorce", "x"], 2, "--source"),
+    "a mistyped verb": (["trian"], 2, "trian: no such verb; did you mean 'train'?\n  regard --help\n"),
+    "a mistyped verb inside": (
+        ["data", "chek"],
+        2,
+        "chek: no such verb; did you mean 'check'?\n  regard data --help\n",
+    ),
+    "a mistyped flag": (
+        ["train", "lstm", "--sorce", "x"],
+        2,
+        "--sorce: no such option; did you mean '--source'?\n  regard train --help\n",
+    ),
+    "a flag without its value": (
+        ["train", "lstm", "--out"],
+        2,
+        "'--out' requires an argument\n  regard --help\n",
+    ),
+    "a group without a verb": (["runs"], 2, "export"),
+    "a number that is none": (
+        ["translate", "x", "y", "--beam", "many"],
+        2,
+        "'--beam': Input should be a valid integer",
+    ),
     "a mistyped preset": (["train", "lstn"], 2, "did you mean 'lstm'?"),
     "a mistyped setting": (["train", "lstm", "model.hiden=3"], 2, "did you mean 'hidden'?"),
     "no preset": (["train"], 2, "PRESET: missing"),
@@ -184,7 +205,11 @@ def test_a_missing_line_is_found(fable: Path, capsys: Capture) -> None:
     assert "has 60 lines" in capsys.readouterr().out
     arguments = ["--valid-source", pair(fable)[0], "--valid-target", pair(fable)[0], "--out", str(fable / "run")]
     assert run(["train", "lstm", "--source", pair(fable)[0], "--target", pair(fable)[1], *arguments]) == 3
-    assert "the sides must pair line by line" in capsys.readouterr().err
+    *_, line, hint = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{pair(fable)[1]}: 59 lines but {pair(fable)[0]} has 60; the sides must pair line by line.")
+    assert hint == f"  regard data check {' '.join(pair(fable))} --find-shift"
+    assert run(hint.split()[1:]) == 3  # the hint is a command that works
+    assert not (fable / "run").exists()
 
 
 def test_corpora_are_counted_and_divided(fable: Path, capsys: Capture) -> None:
@@ -269,6 +294,22 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: Capture)
     assert "a [word]" in written
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_bar_fits_the_terminal_and_commands_stay_whole(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    command = "go on with: regard train --resume runs/a-rather-long-name-for-a-run/inside-a-folder"
+    with display() as shown:
+        shown.moment(MOMENT)
+        shown.tell(command)
+    written = capsys.readouterr().err
+    assert command in written
+    assert "…" not in written
+    assert ("300 MiB" in written) == (columns >= 92)
+
+
 def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     with display() as shown:
@@ -282,7 +323,19 @@ def test_tensorboard_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytes
 
 
 def test_tensorboard_gets_the_curves(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: PLC0415
+
     events = Events(tmp_path)
     events.moment(MOMENT)
     events.validation(VALIDATION)
-    assert any((tmp_path / "tensorboard").iterdir())
+    read = EventAccumulator(str(tmp_path / "tensorboard"))
+    read.Reload()
+    found = {name: [(point.step, point.value) for point in read.Scalars(name)] for name in read.Tags()["scalars"]}
+    assert found == {
+        "train/loss": [(1200, 2.5)],
+        "train/norm": [(1200, pytest.approx(0.7))],
+        "train/rate": [(1200, pytest.approx(1e-3))],
+        "train/tokens_per_second": [(1200, 5000.0)],
+        "valid/loss": [(1200, 1.25)],
+        "valid/BLEU": [(1200, pytest.approx(33.3))],
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,13 @@ def test_each_kind_of_error_has_its_exit_code() -> None:
 
 def test_a_message_is_always_one_line() -> None:
     assert str(RegardError("first\n   second")) == "first second"
+
+
+def test_a_hint_is_beside_the_line_and_survives_another_process() -> None:
+    error = DataError("a: wrong; b would be right", hint="regard data check a b")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.hint) == ("a: wrong; b would be right", "regard data check a b")
+    assert DataError("a").hint == ""
 
 
 def test_the_nearest_name_is_offered_or_all_of_them() -> None:
@@ -86,6 +94,7 @@ MEANINGLESS = [
         ["model.decoder.attention.normaliser=relu"],
         "attention.selection = hard: samples from the weights, but relu weights may all be zero",
     ),
+    ("lstm", ["train.step=compiled"], "train.step = compiled: torch.compile cannot see into recurrent layers"),
     (
         "transformer-tiny",
         ["model.positions=rotary", "model.width=12"],

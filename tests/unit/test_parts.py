@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import regard
 from regard.models.transformer import TransformerDecoder
-from regard.nn import masks
-from regard.nn.attention import Attention, Memory, one_hot_choice, relu, softmax
+from regard.nn import masks, recurrent
+from regard.nn.attention import Attention, Memory, Projections, one_hot_choice, relu, softmax
 from regard.nn.cache import Cache
 from regard.nn.embeddings import Embedding, OneHotEmbedding, Output
 from regard.nn.feed_forward import GatedFeedForward
@@ -114,6 +114,25 @@ def test_the_newest_queries_see_their_past_however_few_they_are(length: int) -> 
     torch.testing.assert_close(attention(x[:, first:], memory, first=first, causal=True), whole)
     torch.testing.assert_close(attention(x[:, first:], memory, first=first, causal=True, observer=watch), whole)
     assert torch.equal(watch["weights"][0, 0] > 0, torch.ones(5, 5).tril().bool()[first:])
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_as_many_queries_as_keys_need_not_begin_where_the_keys_do(first: int) -> None:
+    """Torch's own causal mask is square; from a later position on a query sees more."""
+    attention, x, watch = Attention(InnerScore()), torch.randn(2, 5, 4), Recorder()
+    memory = attention.remember(x)
+    fused = attention(x, memory, first=first, causal=True)
+    torch.testing.assert_close(attention(x, memory, first=first, causal=True, observer=watch), fused)
+    assert torch.equal(watch["weights"][0, 0] > 0, torch.ones(5, 5).tril(first).bool())
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_hypotheses_that_share_a_memory_stand_at_their_own_positions(watched: bool) -> None:
+    attention = Attention(InnerScore(0.5), heads=2, projections=Projections(8, 8, 8), rotary=Rotary(4))
+    source, queries = torch.randn(2, 7, 8), torch.randn(6, 3, 8)  # three hypotheses a sentence
+    shared, own = attention.remember(source), attention.remember(source.repeat_interleave(3, 0))
+    observer = Recorder() if watched else UNOBSERVED
+    torch.testing.assert_close(attention(queries, shared, first=2, observer=observer), attention(queries, own, first=2))
 
 
 def test_hard_attention_takes_the_likeliest_at_inference_and_samples_in_training() -> None:
@@ -456,3 +475,60 @@ def test_a_reversed_encoder_reads_back_to_front_and_answers_in_order() -> None:
     torch.testing.assert_close(there.final[0].hidden, here.final[0].hidden)
     torch.testing.assert_close(there.states[0], here.states[0].flip(0))
     torch.testing.assert_close(there.states[1, :2], here.states[1, :2].flip(0))
+
+
+def test_a_cache_begun_in_inference_mode_may_go_on_outside_of_it() -> None:
+    pieces = torch.randn(3, 2, 1, 1, 5).unbind()
+    with torch.inference_mode():
+        begun = Cache(least=4).append(pieces[0], pieces[0]).append(pieces[1], pieces[1])
+    grown = begun.append(pieces[2], pieces[2])
+    torch.testing.assert_close(grown.view()[0], torch.cat(pieces, 2))
+    torch.testing.assert_close(begun.view()[1], torch.cat(pieces[:2], 2))
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_positions_stay_exact_when_the_model_is_cast(kind: torch.dtype) -> None:
+    for make in (Sinusoidal, Rotary):
+        exact = make(6)
+        for (name, table), again in zip(exact.named_buffers(), make(6).to(kind).buffers(), strict=True):
+            assert again.dtype == torch.float32, name
+            assert torch.equal(again, table)
+    x = torch.randn(1, 1, 9, 6, dtype=kind)
+    assert Rotary(6).to(kind)(x).dtype == kind
+    torch.testing.assert_close(Rotary(6).to(kind)(x), Rotary(6)(x.float()).to(kind))
+
+
+def test_lengths_are_asked_for_once_however_deep_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(recurrent, "row_lengths", lambda x, mask, observer: asked.append(1) or mask.sum(1))  # noqa: ARG005
+    stack = Stack(LSTM, 3, 5, depth=3)
+    mask = masks.from_lengths(torch.tensor([4, 2]), 4)
+    outputs, _ = stack(torch.randn(2, 4, 3), None, mask)
+    assert outputs[1, 2:].eq(0).all()
+    assert len(asked) == 1
+
+
+class Silences:
+    """Sets what it is shown under one name to zero."""
+
+    active = True
+
+    def __init__(self, name: str, place: str = "") -> None:
+        self.name, self.place = name, place
+
+    def at(self, place: str | int) -> Silences:
+        return Silences(self.name, f"{self.place}{place}.")
+
+    def see(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(value) if self.place + name == self.name else value
+
+
+def test_a_step_goes_on_with_the_states_that_an_observer_returns() -> None:
+    stack = Stack(LSTM, 3, 5, depth=2)
+    x = torch.randn(2, 1, 3)
+    projected, noises = stack.layers[0].project(x)[:, 0], stack.noises(x)
+    cells = stack.step(projected, stack.zero_state(2, x), noises, 0, Silences("0.states"))
+    assert cells[0].hidden.eq(0).all()
+    assert not cells[0].cell.eq(0).all()
+    expected, _ = stack.layers[1](torch.zeros(2, 1, 5))
+    torch.testing.assert_close(cells[1].hidden, expected[:, 0])

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import regard
 import tiny
-from regard.settings import LuongDecoder, RecurrentModel, TransformerModel, read
+from regard.reader import read
+from regard.settings import LuongDecoder, RecurrentModel, TransformerModel
 
 every_preset = pytest.mark.parametrize("preset", tiny.PRESETS)
 

@@ -209,7 +209,7 @@ def test_the_kind_of_step_follows_the_machine_and_the_settings() -> None:
     assert step_kind(train, gpu, ALONE) == "graph"
     assert step_kind(train, gpu, Workers(0, 2)) == "eager"
     assert step_kind(load_settings("lstm", "train.accumulate=2").train, gpu, ALONE) == "eager"
-    assert step_kind(load_settings("lstm", "train.step=compiled").train, cpu, ALONE) == "compiled"
+    assert step_kind(load_settings("transformer-tiny", "train.step=compiled").train, cpu, ALONE) == "compiled"
 
 
 def test_a_rate_is_never_negative_nor_above_its_peak() -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 import corpora_for_tests as small
-from regard.data.batches import Batches
+from regard.data.batches import Batch, Batches
 from regard.errors import DataError, ResourceError, SettingsError
-from regard.run import Run
+from regard.loading import load
+from regard.run import Run, best_checkpoint, steps
 from regard.tasks.losses import Choices, _discounted, drop_words, token_loss
 from regard.tasks.task import Task, Tensors
 from regard.text.special import UNK
+from regard.trainer import checkpoint
 from regard.trainer.optimizer import make_optimizer
+from regard.trainer.signals import interruptible
 from regard.trainer.steps import EagerStep, Recipe
 from regard.training import open_task, pick_device, start
 
@@ -196,6 +201,84 @@ def test_scheduled_sampling_mixes_in_own_words(tmp_path: Path) -> None:
     assert torch.equal(mixed == 0, batch.target_in == 0)
     task.progress = 1.0
     assert task(batch).isfinite()
+
+
+def test_scheduled_sampling_sets_in_as_training_goes_on_and_never_in_validation(tmp_path: Path) -> None:
+    task = opened(tmp_path / "run", "lstm", "train.scheduled_sampling=0.9")
+    batch = batches(task)[0]
+    task.progress = 0.0
+    plain = task(batch)
+    task.progress = 1.0
+    assert not torch.equal(task(batch), plain)
+    task._smoothing = 0.0
+    expected = task.eval()(batch)
+    task.progress = 0.0
+    assert torch.equal(task(batch), expected)
+
+
+def test_every_batch_of_a_training_is_cut_anew_in_its_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from regard.tasks.translate import Translate  # noqa: PLC0415
+
+    epochs: list[int] = []
+    prepare = Translate.prepare
+
+    def prepared(self: Translate, batch: Batch, epoch: int) -> Batch:
+        epochs.append(epoch)
+        return prepare(self, batch, epoch)
+
+    monkeypatch.setattr(Translate, "prepare", prepared)
+    sampling = ("text.tokenizer=bpe", "text.size=320", "text.sampling=true", "train.batch=2048")
+    start(tmp_path / "run", small.settings("lstm", *sampling), small.Notes(), device="cpu")
+    assert len(epochs) == 12
+    assert sorted(epochs) == epochs
+    assert epochs[-1] > epochs[0]
+
+
+def kept(folder: Path) -> list[checkpoint.Checkpoint]:
+    return [checkpoint.load(path) for path in steps(folder / "checkpoints")]
+
+
+def test_the_moving_average_is_kept_judged_and_used(tmp_path: Path) -> None:
+    overrides = ("train.average={kind='moving', decay=0.9}", "train.rate=0.05")
+    start(tmp_path / "run", small.settings("gru", *overrides), small.Notes(), device="cpu")
+    last = kept(tmp_path / "run")[-1]
+    assert last.average.keys() == last.weights.keys()
+    assert any(not torch.equal(last.average[name], tensor) for name, tensor in last.weights.items())
+    used = load(tmp_path / "run").model.state_dict()
+    best = checkpoint.load(best_checkpoint(Run.open(tmp_path / "run")))
+    for name, tensor in used.items():
+        assert torch.equal(tensor, best.average[f"model.{name}"])
+
+
+def test_the_last_checkpoints_are_averaged(tmp_path: Path) -> None:
+    overrides = ("train.average={kind='last', count=2}", "train.rate=0.05")
+    start(tmp_path / "run", small.settings("gru", *overrides), small.Notes(), device="cpu")
+    *_, before, last = kept(tmp_path / "run")
+    for name, tensor in last.average.items():
+        torch.testing.assert_close(tensor, (before.weights[name] + last.weights[name]) / 2)
+
+
+def test_validation_judges_the_averaged_weights(tmp_path: Path) -> None:
+    """At a rate where the weights jump about, the loss of their average is another number."""
+    overrides = ("train.rate=0.05", "model.dropout=0.0")
+    notes = small.Notes(), small.Notes()
+    start(tmp_path / "a", small.settings("gru", *overrides), notes[0], device="cpu")
+    start(tmp_path / "b", small.settings("gru", *overrides, "train.average={kind='moving'}"), notes[1], device="cpu")
+    assert small.weights(tmp_path / "a")["weights"] == small.weights(tmp_path / "b")["weights"]
+    assert notes[0].validations[-1].loss != notes[1].validations[-1].loss
+
+
+def test_the_second_signal_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = small.Notes()
+    monkeypatch.setattr("os._exit", sys.exit)
+    with interruptible(told.tell) as interruption:
+        signal.raise_signal(signal.SIGTERM)
+        assert interruption.asked
+        with pytest.raises(SystemExit) as left:
+            signal.raise_signal(signal.SIGINT)
+        assert left.value.code == 130
+    assert told.lines == ["stopping after this step, to save a checkpoint; once more to leave at once"]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_subword_sampling_depends_on_row_and_epoch_alone(tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ from functools import cache
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from regard.errors import ResourceError
 from regard.trainer.log import Listener, Moment, Validation
 
 EVERY = 10.0  # seconds between two lines of a log
+_WIDE = 92  # columns that the whole bar takes
 
 
 @contextmanager
@@ -25,15 +26,18 @@ def display() -> Iterator[Listener]:
     if not console.is_terminal:
         yield Lines()
         return
-    columns = (
-        TextColumn("step {task.fields[step]:,}"),
-        BarColumn(bar_width=24),
-        TextColumn("loss {task.fields[loss]:.3f}  {task.fields[speed]:,.0f} tokens/s  {task.fields[memory]:,.0f} MiB"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*_columns(console.width), console=console, transient=True) as bar:
         yield Bar(bar)
+
+
+def _columns(width: int) -> list[ProgressColumn]:
+    """What there is room for: a narrow terminal does without the bar, the memory and the time so far."""
+    step = TextColumn("step {task.fields[step]:,}")
+    pace = "loss {task.fields[loss]:.3f}  {task.fields[speed]:,.0f} tokens/s"
+    if width < _WIDE:
+        return [step, TextColumn(pace), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn()]
+    rest = TextColumn(pace + "  {task.fields[memory]:,.0f} MiB")
+    return [step, BarColumn(bar_width=24), rest, TimeElapsedColumn(), TimeRemainingColumn()]
 
 
 class Bar:
@@ -55,10 +59,10 @@ class Bar:
         )
 
     def validation(self, validation: Validation) -> None:
-        self._bar.console.print(validation_line(validation))
+        self.tell(validation_line(validation))
 
     def tell(self, line: str) -> None:
-        self._bar.console.print(line, markup=False)
+        self._bar.console.print(line, markup=False, soft_wrap=True)  # a command must not be cut in two
 
 
 class Lines:

@@ -11,7 +11,8 @@ import typer
 from typer.exceptions import TyperException
 
 from regard import __version__
-from regard.cli import compare, data, demo, doctor, evaluate, score, settings, train, translate
+from regard.cli import compare, data, demo, doctor, evaluate, runs, score, settings, train, translate
+from regard.cli.usage import complain, complain_of_usage
 from regard.errors import RegardError
 
 WELCOME = """\
@@ -41,6 +42,7 @@ app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.add_typer(data.app, name="data")
+app.add_typer(runs.app, name="runs")
 app.add_typer(settings.app, name="settings")
 app.command("doctor")(doctor.doctor)
 
@@ -68,12 +70,12 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911
         result = app(arguments, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except RegardError as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return error.exit_code
     except typer.Exit as end:
         return end.exit_code
     except TyperException as error:  # a verb or an option that is not there, or a value that cannot be read
-        print(getattr(error, "format_message", error.__str__)(), file=sys.stderr)
+        complain_of_usage(error)
         return 2
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)

@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from regard.settings import Settings, explain, load_settings, preset_names
-
 app = typer.Typer(help="See what can be set and what it is set to.", no_args_is_help=True, rich_markup_mode=None)
 
 
@@ -20,6 +18,8 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Print all settings, defaults too."""
+    from regard.settings import load_settings
+
     path = Path(name) / "settings.toml" if Path(name).is_dir() else name
     settings = load_settings(path, *(overrides or []))
     print(json.dumps(settings.model_dump(), indent=2) if as_json else settings.to_toml().rstrip())
@@ -30,18 +30,24 @@ def explain_setting(
     setting: Annotated[str, typer.Argument(help="A dotted name, such as model.heads or train.schedule.")],
 ) -> None:
     """Say what a setting means, what it takes and its default."""
+    from regard.glossary import explain
+
     print("\n".join(explain(setting)))
 
 
 @app.command()
 def schema() -> None:
     """Print the JSON schema of all settings."""
+    from regard.settings import Settings
+
     print(json.dumps(Settings.model_json_schema(), indent=2))
 
 
 @app.command()
 def presets(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
     """List the architectures that come along, simplest first."""
+    from regard.settings import load_settings, preset_names
+
     about = {name: load_settings(name).about for name in preset_names()}
     if as_json:
         print(json.dumps(about, indent=2, ensure_ascii=False))

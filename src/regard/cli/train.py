@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.errors import SettingsError
-from regard.settings import Settings, load_settings
 
-Text = Annotated[str, typer.Option()]
+if TYPE_CHECKING:
+    from regard.settings import Settings
 
 
 def train(
@@ -34,6 +34,8 @@ def train(
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON on stdout.")] = False,
 ) -> int:
     """Train a model, from a preset or a settings file; Ctrl-C saves and stops."""
+    from regard.settings import load_settings
+
     flags = {
         "data.source": source,
         "data.target": target,
@@ -68,7 +70,7 @@ def _train(
         listeners: list[Any] = [shown, *([events(folder)] if tensorboard else [])]
         if dry_run:
             estimate = training.preflight(folder, settings, shown, device=device)
-            shown.tell(str(estimate))
+            shown.tell(f"{estimate}\nprepared; train it with: regard train --resume {folder}")
             print(json.dumps(asdict(estimate))) if as_json else None
             return 0
         if settings is None:

@@ -26,6 +26,7 @@ class Problem:
     path: str
     line: int
     message: str
+    hint: str = ""  # a command that helps
 
 
 Complain = Callable[[Problem], None]
@@ -33,7 +34,7 @@ Complain = Callable[[Problem], None]
 
 def refuse(problem: Problem) -> None:
     """The strict way to complain, and the usual one: where complaining returns, reading carries on."""
-    raise DataError(problem.message)
+    raise DataError(problem.message, hint=problem.hint)
 
 
 def ignore(problem: Problem) -> None:

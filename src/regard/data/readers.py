@@ -10,6 +10,7 @@ nested records. All readers stream: none holds more than one row (or one Parquet
 
 from __future__ import annotations
 
+import shlex
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -183,7 +184,8 @@ def _mismatch(paths: Sequence[str], number: int) -> Problem:
         f"{paths[short]}: {len(lengths[short]):,} lines but {paths[long]} has {len(lengths[long]):,}; "
         f"the sides must pair line by line. Lengths stop matching near line {line:,}."
     )
-    return Problem("mismatch", paths[short], line or number, message)
+    hint = f"regard data check {shlex.join(paths)} --find-shift"
+    return Problem("mismatch", paths[short], line or number, message, hint)
 
 
 def line_lengths(path: str) -> NDArray[np.uint32]:

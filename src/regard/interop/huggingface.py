@@ -16,7 +16,8 @@ from regard.nn.chain import Chain
 from regard.nn.feed_forward import FeedForward
 from regard.nn.norms import LayerNorm
 from regard.nn.transformer import Residual
-from regard.settings import TransformerModel, read
+from regard.reader import read
+from regard.settings import TransformerModel
 
 if TYPE_CHECKING:
     from transformers import MarianMTModel

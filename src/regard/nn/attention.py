@@ -150,19 +150,22 @@ class Attention(nn.Module):
             query = query.reshape(sentences, -1, query.shape[-1])  # (B, W · T, D)
             positions = positions.repeat(rows // sentences)
         window = self._window(query, memory, positions, observer)
-        asked = self._ask(query, first, observer)
+        asked = self._ask(query, first, length, observer)
         if self.fusible and not observer.active:
-            contexts = self._fused(asked, memory, positions, causal, window)
+            contexts = self._fused(asked, memory, positions, window, causal=causal, begins=first == 0)
         else:
             contexts = self._written_out(asked, memory, _visible(memory, positions, causal, window), window, observer)
         contexts = contexts.transpose(1, 2).reshape(rows, length, -1)  # heads side by side
         return contexts if self.projections is None else self.projections.output(contexts)
 
-    def _ask(self, query: Tensor, first: int, observer: Observer) -> Tensor:
-        """The query as each head sees it, (B, H, T, K)."""
+    def _ask(self, query: Tensor, first: int, length: int, observer: Observer) -> Tensor:
+        """The query as each head sees it, (B, H, T, K); hypotheses side by side stand at the same positions."""
         projected = query if self.projections is None else self.projections.query(query)
         heads = observer.see("queries", self._split(projected))
-        return heads if self.rotary is None else self.rotary(heads, first)
+        if self.rotary is None:
+            return heads
+        apart = heads.reshape(len(heads), -1, length, heads.shape[-1])  # (B, H · W, T, K)
+        return self.rotary(apart, first).reshape(heads.shape)
 
     def _written_out(
         self, query: Tensor, memory: Memory, mask: Tensor | None, window: Window | None, observer: Observer
@@ -171,16 +174,20 @@ class Attention(nn.Module):
         weights = self.normaliser(scores, mask)
         if self.hard:
             weights, log_probability = one_hot_choice(observer.see("odds", weights), sample=self.training)
-            observer.see("log_probability", log_probability)
+            observer.see("log_probability", log_probability)  # shown alone: nothing here goes on from it
         if window is not None and window.focus is not None:
             weights = weights * window.focus
         weights = observer.see("weights", weights)
         return observer.see("contexts", F.dropout(weights, self.dropout, self.training) @ memory.values)
 
-    def _fused(self, query: Tensor, memory: Memory, positions: Tensor, causal: bool, window: Window | None) -> Tensor:
+    def _fused(
+        self, query: Tensor, memory: Memory, positions: Tensor, window: Window | None, *, causal: bool, begins: bool
+    ) -> Tensor:
+        """Torch's kernel. Its own causal mask is square: the queries must begin where the keys do and be as many."""
         assert isinstance(self.score, InnerScore)
         # A branch and not a value: under torch.compile a comparison of sizes is symbolic, which the kernel refuses.
-        if causal and memory.mask is None and window is None and query.shape[2] == memory.keys.shape[2]:
+        square = begins and memory.mask is None and window is None and query.shape[2] == memory.keys.shape[2]
+        if causal and square:
             mask, square = None, True
         else:
             mask, square = _visible(memory, positions, causal, window), False

@@ -22,6 +22,10 @@ class _Room:
         self.values = values
         self.taken = taken
 
+    def is_sealed(self) -> bool:
+        """Whether it was made in torch's inference mode, which is over: it can be read and no longer written."""
+        return self.keys.is_inference() and not torch.is_inference_mode_enabled()
+
 
 @dataclass(frozen=True)
 class Cache:
@@ -41,7 +45,7 @@ class Cache:
             return Cache(0, None, self.least).append(*joined)
         end = self.length + keys.shape[2]
         room = self.room
-        if room.taken != self.length or end > room.keys.shape[2]:
+        if room.taken != self.length or end > room.keys.shape[2] or room.is_sealed():
             room = self._moved(torch.arange(len(keys), device=keys.device), max(self.least, 2 * end))
         room.keys[:, :, self.length : end] = keys
         room.values[:, :, self.length : end] = values

@@ -6,6 +6,10 @@ All take ``first``, the position of the first token given, so that a step is the
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Self
+
 import torch
 from torch import Tensor, nn
 
@@ -28,7 +32,27 @@ def sinusoid(positions: Tensor, width: int) -> Tensor:
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)[:, :width]
 
 
-class Sinusoidal(nn.Module):
+class _Tables(nn.Module, ABC):
+    """Keeps the first positions ready. A model cast to half precision keeps them in float32: they cost nothing."""
+
+    @abstractmethod
+    def make(self, positions: Tensor) -> dict[str, Tensor]:
+        """Each table for these positions, by name, in float64."""
+
+    def _keep(self, ready: int) -> None:
+        for name, table in self.make(torch.arange(ready)).items():
+            self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, table in list(self.named_buffers(recurse=False)):
+            if table.dtype in (torch.bfloat16, torch.float16):
+                again = self.make(torch.arange(len(table)))[name]
+                setattr(self, name, again.to(table.device, torch.float32))
+        return self
+
+
+class Sinusoidal(_Tables):
     """``x + PE``. Without parameters and without a longest length; the first positions are kept ready."""
 
     table: Tensor
@@ -36,8 +60,10 @@ class Sinusoidal(nn.Module):
     def __init__(self, width: int, ready: int = 512) -> None:
         super().__init__()
         self.width = width
-        table = sinusoid(torch.arange(ready), width).to(torch.get_default_dtype())
-        self.register_buffer("table", table, persistent=False)
+        self._keep(ready)
+
+    def make(self, positions: Tensor) -> dict[str, Tensor]:
+        return {"table": sinusoid(positions, self.width)}
 
     def forward(self, x: Tensor, first: int = 0) -> Tensor:
         last = first + x.shape[1]
@@ -71,7 +97,7 @@ class Unplaced(nn.Module):
         return x
 
 
-class Rotary(nn.Module):
+class Rotary(_Tables):
     """Turn each pair of features of a query or key by an angle that grows with position (Su et al., 2021).
 
     The inner product of two turned vectors depends on their distance alone, so attention becomes relative.
@@ -83,9 +109,7 @@ class Rotary(nn.Module):
     def __init__(self, width: int, ready: int = 512) -> None:
         super().__init__()
         self.width = width
-        cosine, sine = self._turns(torch.arange(ready))
-        self.register_buffer("cosine", cosine.to(torch.get_default_dtype()), persistent=False)
-        self.register_buffer("sine", sine.to(torch.get_default_dtype()), persistent=False)
+        self._keep(ready)
 
     def forward(self, x: Tensor, first: int = 0) -> Tensor:
         """``x`` (B, H, T, K) → the same, turned."""
@@ -93,11 +117,11 @@ class Rotary(nn.Module):
         if last <= len(self.cosine):
             cosine, sine = self.cosine[first:last], self.sine[first:last]
         else:
-            cosine, sine = (part.to(self.cosine) for part in self._turns(torch.arange(first, last)))
+            cosine, sine = (part.to(self.cosine) for part in self.make(torch.arange(first, last)).values())
         even, odd = x[..., 0::2], x[..., 1::2]
         turned = (even * cosine - odd * sine, even * sine + odd * cosine)
         return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
 
-    def _turns(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def make(self, positions: Tensor) -> dict[str, Tensor]:
         angle = angles(positions, self.width)
-        return angle.cos(), angle.sin()
+        return {"cosine": angle.cos(), "sine": angle.sin()}

@@ -7,7 +7,7 @@ when nobody watches and the written-out loop when somebody does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -121,13 +121,19 @@ class Layer(nn.Module):
         state: CellState | None = None,
         mask: Tensor | None = None,
         observer: Observer = UNOBSERVED,
+        *,
+        lengths: Tensor | None = None,
     ) -> tuple[Tensor, CellState]:
-        """``x`` (B, T, D) → outputs (B, T, width), zero on padding, and the state after each last token."""
+        """``x`` (B, T, D) → outputs (B, T, width), zero on padding, and the state after each last token.
+
+        ``lengths`` (B,), on the CPU, are the mask's: who has several layers asks a GPU for them once.
+        """
         state = state or self.cell.zero_state(len(x), self.width, x)
-        capturing = mask is not None and x.is_cuda and torch.cuda.is_current_stream_capturing()
-        if observer.active or capturing:  # a captured graph cannot ask how long the rows are; the loop need not
+        if mask is not None and lengths is None:
+            lengths = row_lengths(x, mask, observer)
+        if observer.active or (mask is not None and lengths is None):
             return self._written_out(x, state, mask, observer)
-        return self._fused(x, state, mask)
+        return self._fused(x, state, lengths)
 
     def project(self, x: Tensor) -> Tensor:
         """``W_x x + b_x``, what `step` takes. ``x`` may be all steps at once, or only the input's first features."""
@@ -174,10 +180,9 @@ class Layer(nn.Module):
             outputs.append(new.hidden if real is None else new.hidden * real)
         return torch.stack(outputs, 1), state
 
-    def _fused(self, x: Tensor, state: CellState, mask: Tensor | None) -> tuple[Tensor, CellState]:
+    def _fused(self, x: Tensor, state: CellState, lengths: Tensor | None) -> tuple[Tensor, CellState]:
         """Torch's kernel; rows of unequal length go in packed, so that no step is spent on padding."""
         size = x.shape[1]
-        lengths = None if mask is None else mask.sum(1).cpu()
         if lengths is None or bool((lengths == size).all()):
             outputs, final = self.kernel(x, self._to_kernel(state))
             return outputs, self._from_kernel(final)
@@ -198,6 +203,16 @@ class Layer(nn.Module):
     def _from_kernel(self, final: Tensor | tuple[Tensor, Tensor]) -> CellState:
         parts = final if isinstance(final, tuple) else (final,)
         return CellState(*(part.transpose(0, 1).flatten(1) for part in parts))
+
+
+def row_lengths(x: Tensor, mask: Tensor | None, observer: Observer) -> Tensor | None:
+    """How long the rows are, (B,) on the CPU, where the fused kernel will ask; None where the loop runs instead.
+
+    The loop needs no lengths, and a graph that is being captured cannot wait for them.
+    """
+    if mask is None or observer.active or (x.is_cuda and torch.cuda.is_current_stream_capturing()):
+        return None
+    return mask.sum(1).cpu()
 
 
 def _where(real: Tensor, new: CellState, old: CellState) -> CellState:
@@ -264,12 +279,13 @@ class Stack(nn.Module):
         observer: Observer = UNOBSERVED,
     ) -> tuple[Tensor, tuple[CellState, ...]]:
         """``x`` (B, T, D) → the top layer's outputs and every layer's last state."""
-        final = []
+        final, lengths = [], row_lengths(x, mask, observer)
         for level, layer in enumerate(self.layers):
             noise = self.noise(x) if level else None
             x = x if noise is None else x * noise
-            x, state = layer(x, None if states is None else states[level], mask, observer.at(level).at("cell"))
-            x = observer.at(level).see("states", x)
+            before, watch = None if states is None else states[level], observer.at(level)
+            x, state = layer(x, before, mask, watch.at("cell"), lengths=lengths)
+            x = watch.see("states", x)
             final.append(state)
         return x, tuple(final)
 
@@ -281,7 +297,10 @@ class Stack(nn.Module):
         time: int,
         observer: Observer = UNOBSERVED,
     ) -> tuple[CellState, ...]:
-        """Step ``time`` through all layers; ``projected`` (B, G) went through the first layer's `project`."""
+        """Step ``time`` through all layers; ``projected`` (B, G) went through the first layer's `project`.
+
+        A layer's output is also its state: what an observer makes of it is what the next step goes on from.
+        """
         final: list[CellState] = []
         for level, layer in enumerate(self.layers):
             if level:
@@ -292,8 +311,7 @@ class Stack(nn.Module):
                 projected = layer.project(below)
             watch = observer.at(level)
             state = layer.step(projected, states[level], watch.at("cell"))
-            watch.see("states", state.hidden[:, None])
-            final.append(state)
+            final.append(replace(state, hidden=watch.see("states", state.hidden[:, None])[:, 0]))
         return tuple(final)
 
     def noises(self, like: Tensor) -> tuple[Tensor | None, ...]:

@@ -102,6 +102,10 @@ def _files(settings: Settings, prefix: str, purpose: str) -> Files:
     if bool(corpus) == bool(given):
         problem = "is given in two ways" if corpus else "is missing"
         wanted = f"data.{prefix}source" + (f" and data.{prefix}target" if len(names) == 2 else "")
-        raise SettingsError(f"data: the {purpose} corpus {problem}; give {wanted}, or data.{prefix}corpus alone")
+        hint = "regard train PRESET --source FILE --target FILE --valid-source FILE --valid-target FILE"
+        raise SettingsError(
+            f"data: the {purpose} corpus {problem}; give {wanted}, or data.{prefix}corpus alone",
+            hint="" if corpus or len(names) == 1 else hint,
+        )
     columns = tuple(column.strip() for column in data.columns.split(",")) if data.columns else ()
     return Files(Corpus((corpus,) if corpus else given, columns if corpus else ()))

@@ -89,7 +89,7 @@ class Translate(Task):
 
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:
         source = drop_words(batch.source, self.word_dropout)
-        share = self.habits.scheduled_sampling * self.progress if self.training else 0.0
+        share = self._own_share()
         target = self._own_words(source, batch, share) if share else batch.target_in
         target = drop_words(target, self.word_dropout)
         choices = Choices() if self.baseline is not None and self.training else None
@@ -98,6 +98,12 @@ class Translate(Task):
         features, _ = self.model.advance(target, state, masks.padding(target), observer)
         total = token_loss(self.model, features, batch.target_out, smoothing=self.smoothing, static=static)
         return total if choices is None else total + self._reinforce(choices, features, batch.target_out)
+
+    def _own_share(self) -> float:
+        """How often the decoder reads its own words; ``progress`` is left alone where it has no say, for a compiled
+        step is compiled anew whenever a number that it has read changes."""
+        share = self.habits.scheduled_sampling if self.training else 0.0
+        return share * self.progress if share else 0.0
 
     def _reinforce(self, choices: Choices, features: Tensor, targets: Tensor) -> Tensor:
         assert self.baseline is not None

@@ -212,11 +212,13 @@ def _explain(kind: SubwordKind, size: int, complaint: str) -> SettingsError | Da
     """sentencepiece's complaint in our words, with the size that would work."""
     if most := re.search(r"value <= (\d+)", complaint):
         return SettingsError(
-            f"size = {size:,}: too large for this corpus; {kind} can have at most {int(most[1]):,} pieces"
+            f"size = {size:,}: too large for this corpus; {kind} can have at most {int(most[1]):,} pieces",
+            hint=f"regard train … text.size={most[1]}",
         )
     if least := re.search(r"required_chars\. \d+ vs (\d+)", complaint):
         return SettingsError(
-            f"size = {size:,}: too small for the bytes and characters; {kind} needs {int(least[1]):,} or more"
+            f"size = {size:,}: too small for the bytes and characters; {kind} needs {int(least[1]):,} or more",
+            hint=f"regard train … text.size={least[1]}",
         )
     if "sentences_.empty()" in complaint:
         return DataError(f"lines = 0: {kind} has nothing to learn from; give it text")

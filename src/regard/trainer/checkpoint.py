@@ -7,9 +7,7 @@ the hashes, so that a damaged checkpoint is refused by name and the one before i
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -22,23 +20,9 @@ from torch import Tensor, nn
 
 from regard.errors import ModelError
 from regard.files import new_file, new_folder
+from regard.run import MANIFEST, Progress, digest, load_progress, steps, verify
 
-MANIFEST = "manifest.json"
-_NAME = re.compile(r"step-(\d+)")
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a training stands. Plain numbers."""
-
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    best: float | None = None  # the best value of the metric so far, higher is better
-    best_step: int = 0
-    stale: int = 0  # validations since the best
+OPTIMIZER = "optimizer.safetensors"
 
 
 @dataclass(frozen=True)
@@ -108,7 +92,7 @@ def save(checkpoint: Checkpoint, folder: Path) -> Path:
             ready = {key: tensor.detach().contiguous().cpu() for key, tensor in tensors.items()}
             save_file(ready, beside / f"{name}.safetensors")
         (beside / "progress.json").write_text(json.dumps(asdict(checkpoint.progress), indent=2) + "\n")
-        hashes = {file.name: _hash(file) for file in sorted(beside.iterdir())}
+        hashes = {file.name: digest(file) for file in sorted(beside.iterdir())}
         (beside / MANIFEST).write_text(json.dumps(hashes, indent=2) + "\n")
     return path
 
@@ -120,25 +104,11 @@ def load(path: Path) -> Checkpoint:
     return Checkpoint(progress=load_progress(path), **parts)
 
 
-def load_progress(path: Path) -> Progress:
-    return Progress(**json.loads((path / "progress.json").read_text()))
-
-
 def load_weights(path: Path) -> dict[str, Tensor]:
     """The weights to use: the averaged ones where there are any."""
     verify(path)
-    return _tensors(path / "average.safetensors") or _tensors(path / "weights.safetensors")
-
-
-def verify(path: Path) -> None:
-    try:
-        hashes = json.loads((path / MANIFEST).read_text())
-    except (OSError, ValueError):
-        raise ModelError(f"{path / MANIFEST}: missing or damaged; the checkpoint cannot be trusted") from None
-    for name, expected in hashes.items():
-        file = path / name
-        if not file.is_file() or _hash(file) != expected:
-            raise ModelError(f"{file}: is not what was written; the checkpoint is damaged")
+    average = path / "average.safetensors"
+    return (_tensors(average) if average.exists() else {}) or _tensors(path / "weights.safetensors")
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
@@ -148,12 +118,6 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         raise ModelError(f"{path}: cannot be read; {error}") from None
 
 
-def steps(folder: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first. What a crash left half-written has another name."""
-    found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
-
-
 def prune(folder: Path, keep: int, best: int) -> None:
     """Remove all but the last ``keep`` checkpoints and the best."""
     for path in steps(folder)[:-keep]:
@@ -161,11 +125,6 @@ def prune(folder: Path, keep: int, best: int) -> None:
             shutil.rmtree(path)
     for leftover in folder.glob(".step-*"):  # of a write that was cut off
         shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def point_to_best(folder: Path, step: int) -> None:

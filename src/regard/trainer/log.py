@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -82,16 +83,15 @@ class Log:
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The events of a training in order. What a resumed run did again counts once, as it was done last."""
     events: list[dict[str, Any]] = []
-    reached: dict[str, int] = {}  # the last step of each kind of event
-    for line in path.read_text(encoding="utf-8").splitlines():
+    lowest: dict[str, float] = {}  # of the steps that came later, by kind of event
+    for line in reversed(path.read_text(encoding="utf-8").splitlines()):
         try:
             event = json.loads(line)
         except ValueError:
             continue  # the last line of a run that was killed while writing it
         if "step" in event:
-            kind, step = event["event"], event["step"]
-            if step <= reached.get(kind, -1):
-                events = [old for old in events if old.get("step", 0) < step or old["event"] != kind]
-            reached[kind] = step
+            if event["step"] >= lowest.get(event["event"], math.inf):
+                continue
+            lowest[event["event"]] = event["step"]
         events.append(event)
-    return events
+    return events[::-1]

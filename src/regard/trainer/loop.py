@@ -17,10 +17,11 @@ import torch
 from regard.data.batches import Batch, Batches, Position, menu_for
 from regard.data.menu import Shape
 from regard.errors import DataError, SettingsError
+from regard.run import Progress, steps
 from regard.settings import LastAverage, MovingAverage, TrainSettings
 from regard.tasks.task import Scores, Task, Tensors
 from regard.trainer import averaging, checkpoint
-from regard.trainer.checkpoint import Checkpoint, Progress
+from regard.trainer.checkpoint import Checkpoint
 from regard.trainer.log import Listener, Moment, Validation
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.schedule import Schedule
@@ -255,7 +256,7 @@ class Trainer:
         if self.average is not None:
             return self.average.weights()
         if isinstance(self.settings.average, LastAverage):
-            before = checkpoint.steps(self.folder / "checkpoints")[1 - self.settings.average.count :]
+            before = steps(self.folder / "checkpoints")[1 - self.settings.average.count :]
             before = before if self.settings.average.count > 1 else []
             snapshots = [checkpoint.load(path).weights for path in before]
             return averaging.mean([*snapshots, {name: tensor.cpu() for name, tensor in self.weights.items()}])

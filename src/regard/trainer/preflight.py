@@ -31,7 +31,7 @@ class Preflight:
     def __str__(self) -> str:
         lines = (
             f"parameters      {self.parameters:,}",
-            f"examples        {self.examples:,}, longest {self.longest} pieces, {self.too_long:,} too long, left out",
+            f"examples        {self.examples:,}, longest {self.longest} pieces; {self.too_long:,} left out as too long",
             f"batches         {self.batches_per_epoch:,} an epoch, {100 * max(self.padding):.1f} % padding",
             f"unknown pieces  {100 * self.unknown:.2f} %",
             f"memory          about {self.memory / 2**20:,.0f} MiB",

@@ -1,8 +1,8 @@
 """One update of the weights, in three ways that give the same result.
 
 A step is forward, backward, clip, optimizer, average. Eager runs it as it is written; compiled lets
-torch.compile fuse the loss; graph captures all of it as one CUDA graph for each batch shape and replays
-that, because a small model on a GPU otherwise spends its time launching kernels.
+torch.compile fuse the loss and its gradient; graph captures all of it as one CUDA graph for each batch
+shape and replays that, because a small model on a GPU otherwise spends its time launching kernels.
 """
 
 from __future__ import annotations
@@ -62,15 +62,27 @@ class Step(Protocol):
 
 
 class EagerStep:
-    """The step as it is written. Batches that do not fit into memory are split, and it says so."""
+    """The step as it is written. Batches that do not fit into memory are split, and it says so.
 
-    def __init__(self, recipe: Recipe, *, compiled: bool = False, tell: Callable[[str], None] = print) -> None:
+    Compiled, the loss is one graph for all shapes. A choice of the real targets has a shape that depends on
+    the data and would cut that graph in two, so it goes without (``static``).
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        *,
+        compiled: bool = False,
+        backend: str = "inductor",
+        tell: Callable[[str], None] = print,
+    ) -> None:
         self.recipe = recipe
         self.tell = tell
+        self.static = compiled
         loss: nn.Module = recipe.task
         if recipe.workers.world > 1:
             loss = DistributedDataParallel(loss)
-        self.loss: Any = torch.compile(loss, dynamic=True) if compiled else loss
+        self.loss: Any = torch.compile(loss, dynamic=True, backend=backend) if compiled else loss
 
     def __call__(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
         recipe = self.recipe
@@ -93,7 +105,7 @@ class EagerStep:
         try:
             with sync:
                 with recipe.precision():
-                    loss = self.loss(batch)
+                    loss = self.loss(batch, static=self.static)
                 (loss * (recipe.workers.world / count)).backward()
                 return float(loss.detach())
         except torch.OutOfMemoryError:

@@ -1,0 +1,228 @@
+"""``regard runs``: ls, show, rm, export, import."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.errors import SettingsError
+
+if TYPE_CHECKING:
+    from regard.runs import Portrait, Summary
+
+app = typer.Typer(help="List, show, remove, export and import runs.", no_args_is_help=True, rich_markup_mode=None)
+
+RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON on stdout.")]
+
+
+@app.command()
+def ls(
+    folder: Annotated[Path, typer.Argument(help="Where to look, also in folders inside.")] = Path("runs"),
+    as_json: Json = False,
+) -> None:
+    """List the runs in a folder."""
+    from regard.runs import find, summarise
+
+    paths = list(find(folder))
+    names = [str(path) if path == folder else path.relative_to(folder).as_posix() for path in paths]
+    found = [summarise(path, name) for path, name in zip(paths, names, strict=True)]
+    if as_json:
+        print(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
+    elif found:
+        print("\n".join(_table([_cells(summary) for summary in found], _width())))
+    else:
+        print(f"{folder}: no runs in here; regard train makes one", file=sys.stderr)
+
+
+# The columns of `ls` in order, and which of them go first where there is no room for all.
+_COLUMNS = ("run", "state", "task", "preset", "parameters", "steps", "best", "changed", "size")
+_DROPPED = ("task", "parameters", "size", "changed", "preset")
+
+
+def _cells(summary: Summary) -> dict[str, str]:
+    score = "" if summary.score is None else f"{summary.score_name} {summary.score:.1f}"
+    return {
+        "run": summary.name,
+        "state": summary.state,
+        "task": summary.task,
+        "preset": summary.preset or summary.about[:24] or summary.note[:24],
+        "parameters": "" if summary.parameters is None else _count(summary.parameters),
+        "steps": f"{summary.steps:,} of {summary.of_steps:,}",
+        "best": score,
+        "changed": time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.changed)),
+        "size": _bytes(summary.bytes),
+    }
+
+
+def _table(rows: list[dict[str, str]], width: int) -> list[str]:
+    """Rows under their headings, two spaces between columns; where it is narrow, some columns are left out."""
+    wide = {name: max(len(name), *(len(row[name]) for row in rows)) for name in _COLUMNS}
+    shown = list(_COLUMNS)
+    for name in _DROPPED:
+        if sum(wide[column] + 2 for column in shown) - 2 > width:
+            shown.remove(name)
+    lines = [{name: name for name in _COLUMNS}, *rows]
+    return ["  ".join(row[name].ljust(wide[name]) for name in shown).rstrip() for row in lines]
+
+
+def _width() -> int:
+    """Of the terminal; a pipe has room for all."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
+
+
+def _count(number: int) -> str:
+    return f"{number / 1e6:.1f} M" if number >= 100_000 else f"{number:,}"
+
+
+def _bytes(number: int) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}"
+        number /= 1024  # type: ignore[assignment]
+    return f"{number:.1f} GiB"
+
+
+@app.command()
+def show(run: RunFolder, as_json: Json = False) -> None:
+    """Tell all about a run: settings, curves, checkpoints."""
+    from regard.runs import portray
+
+    portrait = portray(run)
+    if as_json:
+        print(json.dumps(portrait.to_dict(), indent=2, ensure_ascii=False))
+        return
+    for name, value in _facts(portrait):
+        print(f"{name:14}{value}")
+
+
+def _facts(portrait: Portrait) -> list[tuple[str, str]]:
+    summary, settings, progress = portrait.summary, portrait.settings, portrait.progress
+    model, text, train = settings["model"], settings["text"], settings["train"]
+    kind = model.get("cell", model["kind"])
+    depth = model.get("depth") or f"{model['encoder_depth']}+{model['decoder_depth']}"
+    size = "" if summary.parameters is None else f"{summary.parameters:,} parameters, "
+    rate = f"{train['optimizer']}, rate {train['rate']:g}, {train['schedule']}"
+    return [
+        ("run", f"{summary.folder}, {summary.state}, {_bytes(summary.bytes)}"),
+        ("about", f"{summary.task}, {summary.preset + ': ' if summary.preset else ''}{summary.about}"),
+        ("model", f"{size}{kind}, width {model['width']}, depth {depth}"),
+        ("text", f"{text['tokenizer']}, {'joint' if text['joint'] else 'separate'}, at most {text['size']:,} pieces"),
+        ("corpus", _corpus(settings["data"])),
+        ("training", f"{rate}, batches of {train['batch'] * train['accumulate']:,} tokens"),
+        (
+            "done",
+            f"{summary.steps:,} of {summary.of_steps:,} steps, {progress.tokens:,} tokens, {progress.seconds:,.0f} s",
+        ),
+        *_curves(portrait),
+        *_checkpoints(portrait),
+    ]
+
+
+def _corpus(data: dict[str, str]) -> str:
+    if data["corpus"].startswith("fable"):
+        return f"{data['corpus']}, {data['pairs']:,} pairs of up to {data['words']} words"
+    return " ".join(filter(None, (data["corpus"], data["source"], data["target"])))
+
+
+def _curves(portrait: Portrait) -> list[tuple[str, str]]:
+    """First value, sparkline, last value."""
+    curves = {
+        "loss": [loss for _, loss in portrait.losses],
+        "valid loss": [loss for _, loss, _ in portrait.validations],
+        portrait.summary.score_name: [score for _, _, score in portrait.validations],
+    }
+    return [(name, _curve(values)) for name, values in curves.items() if values]
+
+
+def _curve(values: list[float]) -> str:
+    from regard.runs import sparkline
+
+    return f"{values[0]:.3g} {sparkline(values)} {values[-1]:.3g}"
+
+
+def _checkpoints(portrait: Portrait) -> list[tuple[str, str]]:
+    lines = []
+    for number, kept in enumerate(portrait.checkpoints):
+        best = (
+            f", best: {portrait.summary.score_name} {portrait.summary.score:.1f}" if portrait.summary.score_name else ""
+        )
+        weights = "" if kept.resumable else ", weights alone"
+        name = "" if number else "checkpoints"
+        lines.append((name, f"{kept.name}, {_bytes(kept.bytes)}{weights}{best if kept.best else ''}"))
+    return lines
+
+
+@app.command()
+def rm(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove runs, for good. Asks first."""
+    from regard.runs import foreign, removable, remove_run, size
+
+    for folder in runs:
+        removable(folder)  # before the first is gone
+    removed = []
+    for folder in runs:
+        others = foreign(folder)
+        also = f", also {', '.join(others)}, which Regard did not make" if others else ""
+        if yes or _confirmed(f"remove {folder} ({_bytes(size(folder))}{also})?"):
+            remove_run(folder)
+            removed.append(str(folder))
+            print(f"removed {folder}", file=sys.stderr)
+    if as_json:
+        print(json.dumps({"removed": removed}))
+
+
+def _confirmed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise SettingsError(f"{question} nobody is here to answer; add --yes")
+    return typer.confirm(question, err=True)
+
+
+@app.command()
+def export(
+    run: RunFolder,
+    file: Annotated[Path, typer.Argument(help="The archive to write: .tar, .tar.gz, .tgz or .tar.zst.")],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also optimizer and newest checkpoint, so that training can go on.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a run into one file: settings, tokenizers, log and the best weights."""
+    from regard.archive import pack
+
+    packed = pack(run, file, everything=everything)
+    if as_json:
+        print(json.dumps(asdict(packed)))
+        return
+    what = (
+        "with all that training needs to go on" if packed.resumable else "weights alone; --all takes the optimizer too"
+    )
+    print(f"{file}: {', '.join(packed.checkpoints)}, {_bytes(file.stat().st_size)}, {what}", file=sys.stderr)
+
+
+@app.command("import")
+def import_run(
+    file: Annotated[Path, typer.Argument(help="An archive that regard runs export wrote.")],
+    out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/NAME.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a run of an archive, once every byte is checked."""
+    from regard.archive import unpack
+
+    run = unpack(file, out)
+    if as_json:
+        print(json.dumps({"run": str(run.folder), "task": run.settings.task}))
+        return
+    verb = f'; try: regard translate {run.folder} "…"' if run.settings.task == "translate" else ""
+    print(f"{run.folder}: imported{verb}", file=sys.stderr)

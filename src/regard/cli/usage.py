@@ -1,0 +1,51 @@
+"""How the command line complains: a line, and below it a command that helps. What typer finds wrong, too."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+from typer.exceptions import TyperException
+
+from regard.errors import RegardError, SettingsError, did_you_mean
+
+_NO_VERB = re.compile(r"No such command '(.*?)'")
+
+
+def complain(error: RegardError) -> None:
+    print(error, file=sys.stderr)
+    if error.hint:
+        print(f"  {error.hint}", file=sys.stderr)
+
+
+def complain_of_usage(error: TyperException) -> None:
+    """Typer's complaints; a group of verbs without a verb gets its help."""
+    message: str = getattr(error, "format_message", error.__str__)()
+    if message.startswith("Usage:"):
+        print(message, file=sys.stderr)
+    else:
+        complain(usage_error(error, message))
+
+
+def usage_error(error: TyperException, message: str) -> SettingsError:
+    """A verb or an option that is not there, or a value that cannot be read, as an error of ours."""
+    context: Any = getattr(error, "ctx", None)
+    help_page = "regard --help" if context is None else f"{_path(context)} --help"
+    option = getattr(error, "option_name", "")
+    if found := _NO_VERB.match(message):
+        known = did_you_mean(found[1], context.command.commands)
+        return SettingsError(f"{found[1]}: no such verb; {known}", hint=help_page)
+    if message.startswith("No such option"):
+        known = did_you_mean(option, (name for parameter in context.command.params for name in parameter.opts))
+        return SettingsError(f"{option}: no such option; {known}", hint=help_page)
+    return SettingsError(message.rstrip("."), hint=help_page)
+
+
+def _path(context: Any) -> str:
+    """``regard data check``, however it was started."""
+    names = []
+    while context.parent is not None:
+        names.append(context.info_name)
+        context = context.parent
+    return " ".join(["regard", *reversed(names)])

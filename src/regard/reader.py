@@ -1,0 +1,87 @@
+"""The one reader of untrusted settings, and the line it complains in.
+
+Pydantic finds what is wrong; here its complaint becomes ours, with the names that users know and the nearest
+name that exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from regard.errors import SettingsError, did_you_mean
+
+
+class Frozen(BaseModel):
+    """What all settings are: unchangeable, and strict about names and types."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+Model = TypeVar("Model", bound=Frozen)
+
+
+def read(kind: type[Model], values: Mapping[str, Any], origin: str) -> Model:
+    """The one reader of untrusted settings: TOML, overrides and JSON bodies all pass here."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError(f"{origin}: {_line(kind, error.errors()[0])}") from None
+    except SettingsError as error:
+        raise SettingsError(f"{origin}: {error}", hint=error.hint) from None
+
+
+def _line(kind: type[Frozen], error: ErrorDetails) -> str:
+    """Pydantic's first complaint in our grammar."""
+    names, model, variants = _locate(kind, error["loc"])
+    where, value, context = ".".join(names), error["input"], error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            return f"{where} = {value}: no such setting; {did_you_mean(names[-1], model.model_fields)}"
+        case "missing":
+            return f"{where}: missing; it has no default"
+        case "union_tag_not_found":
+            return f"{where}.kind: missing; known: {', '.join(map(_tag, variants))}"
+        case "union_tag_invalid":
+            return f"{where}.kind = {context['tag']}: no such kind; {did_you_mean(context['tag'], map(_tag, variants))}"
+        case "literal_error":
+            known = map(str, get_args(model.model_fields[names[-1]].annotation))
+            return f"{where} = {value}: not known; {did_you_mean(str(value), known)}"
+        case _:
+            return f"{where} = {value!r}: not valid; {error['msg'].removeprefix('Input ')}"
+
+
+def _locate(
+    kind: type[Frozen], location: Sequence[str | int]
+) -> tuple[list[str], type[Frozen], tuple[type[Frozen], ...]]:
+    """An error's dotted names, the settings class it is in, and the variants there are at that place.
+
+    Pydantic names the variant of a union as if it were a level of its own; users have never seen it.
+    """
+    names: list[str] = []
+    model = kind
+    variants: tuple[type[Frozen], ...] = ()
+    for part in map(str, location):
+        tagged = [variant for variant in variants if _tag(variant) == part]
+        if tagged:
+            model, variants = tagged[0], ()
+            continue
+        names.append(part)
+        field = model.model_fields.get(part)
+        inside = () if field is None else classes(field.annotation)
+        variants = inside if len(inside) > 1 else ()
+        model = inside[0] if len(inside) == 1 else model
+    return names, model, variants
+
+
+def _tag(variant: type[Frozen]) -> str:
+    return str(get_args(variant.model_fields["kind"].annotation)[0])
+
+
+def classes(annotation: Any) -> tuple[type[Frozen], ...]:
+    """The settings classes that an annotation names: none, one, or the variants of a union."""
+    candidates = (annotation, *get_args(annotation))
+    return tuple(item for item in candidates if isinstance(item, type) and issubclass(item, Frozen))
