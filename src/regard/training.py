@@ -16,12 +16,13 @@ from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder,
 from regard.errors import ModelError, SettingsError
 from regard.run import Run
 from regard.settings import Settings, TransformerModel, load_settings
+from regard.tasks import vectors
 from regard.tasks.label import Label
 from regard.tasks.language import Language
 from regard.tasks.material import COLUMNS, Material, materials
 from regard.tasks.task import Task
 from regard.tasks.translate import Habits, Translate
-from regard.text.tokenizers import Tokenizers
+from regard.text.tokenizers import Tokenizers, seen_words
 from regard.text.vocabulary import Vocabulary
 from regard.trainer import checkpoint
 from regard.trainer.checkpoint import Checkpoint
@@ -68,9 +69,11 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
     chosen = pick_device(device)
     with workers(chosen) as together:
         if together.leads:
-            Run.create(folder, settings)
+            Run.create(folder, vectors.resolve(settings))
         together.wait()
-        return open_run(Run.open(folder), chosen, together, *listeners).trainer.run()
+        opened = open_run(Run.open(folder), chosen, together, *listeners)
+        _begin(opened)
+        return opened.trainer.run()
 
 
 def resume(folder: Path, *listeners: Listener, device: str = "auto") -> Outcome:
@@ -80,11 +83,21 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto") -> Outcome:
         run = Run.open(folder)
         opened = open_run(run, chosen, together, *listeners)
         saved = last_good(run, opened.trainer.listener.tell)
-        if saved is not None:
+        if saved is None:
+            _begin(opened)
+        else:
             opened.trainer.resume(saved)
         if saved is not None and saved.progress.step >= run.settings.train.steps:
             return Outcome(saved.progress, "steps")
         return opened.trainer.run()
+
+
+def _begin(opened: Opened) -> None:
+    """What happens before the very first step: word vectors take their places. Later they are in the checkpoints."""
+    run = opened.run
+    if run.settings.model.vectors.file:
+        tokenizer = Tokenizers.load(run.tokenizer).source
+        vectors.begin(opened.task.model, tokenizer, run.settings.model.vectors, opened.trainer.listener.tell)
 
 
 def last_good(run: Run, tell: Tell) -> Checkpoint | None:
@@ -160,7 +173,7 @@ def open_task(run: Run, tell: Tell) -> Task:
         case "tag" | "classify":
             labels = len(Vocabulary.load(run.labels))
             pool = settings.pool if settings.task == "classify" else None
-            labeller = build.labeller(settings.model, source, labels, pool)
+            labeller = build.labeller(settings.model, source, labels, pool, seen=seen_words(tokenizers.source))
             return Label(labeller, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout)
         case _:
             assert_never(settings.task)
@@ -195,6 +208,8 @@ def _tokenizers(run: Run, rows: Material, tell: Tell) -> Tokenizers:
         minimum=text.minimum,
         seed=settings.train.seed,
     )
+    if settings.model.vectors.file:
+        tokenizers = vectors.extend(tokenizers, settings.model.vectors)
     tokenizers.save(run.tokenizer)
     return tokenizers
 
@@ -213,8 +228,11 @@ def _encoder(run: Run, tokenizers: Tokenizers, rows: Material) -> Encoder:
             if not run.labels.exists():
                 found = (label for text in _column(rows, COLUMNS[task], 1) for label in _labels(task, text))
                 Vocabulary.count(found, special=False).save(run.labels)
-            labels = Vocabulary.load(run.labels)
-            return TagEncoder(tokenizers.source, labels) if task == "tag" else LabelEncoder(tokenizers.source, labels)
+            if task == "tag" and not run.words.exists():
+                words = (word for text in _column(rows, COLUMNS[task], 0) for word in text.split())
+                Vocabulary.count(words, special=False).save(run.words)
+            kind = TagEncoder if task == "tag" else LabelEncoder
+            return kind(tokenizers.source, Vocabulary.load(run.labels), run.settings.model.letters)
         case _:
             assert_never(task)
 
@@ -225,7 +243,7 @@ def _labels(task: str, text: str) -> list[str]:
 
 def preflight(folder: Path, settings: Settings | None, *listeners: Listener, device: str = "auto") -> Preflight:
     """Prepare a run and estimate what its training needs, without training. What was prepared stays."""
-    run = Run.open(folder) if settings is None else Run.create(folder, settings)
+    run = Run.open(folder) if settings is None else Run.create(folder, vectors.resolve(settings))
     opened = open_run(run, pick_device(device), ALONE, *listeners)
     return _estimate(opened)
 

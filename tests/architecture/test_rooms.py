@@ -30,16 +30,22 @@ DOORS: dict[str, set[str]] = {
     "run": {"errors", "files", "settings"},
     "nn": {"checks", "errors"},
     "models": {"errors", "nn", "text"},
-    "build": {"checks", "errors", "models", "nn", "settings"},
+    "build": {"checks", "errors", "models", "nn", "settings", "text"},
     "decode": {"errors", "models", "nn", "text"},
     "measure": {"errors"},
-    "interop": {"build", "errors", "models", "nn", "settings"},
-    "tasks": {"corpora", "data", "decode", "errors", "measure", "models", "nn", "settings", "text"},
+    "interop": {"build", "data", "errors", "models", "nn", "settings"},
+    "tasks": {"corpora", "data", "decode", "errors", "interop", "measure", "models", "nn", "settings", "text"},
     "trainer": {"data", "errors", "files", "settings", "tasks"},
     "training": {"build", "data", "errors", "run", "settings", "tasks", "text", "trainer"},
     "loading": {"build", "decode", "errors", "run", "text", "trainer"},
+    "prediction": {
+        *("build", "data", "decode", "errors", "loading", "measure", "run", "tasks", "text", "trainer"),
+    },
     "__main__": {"cli"},
-    "cli": {"corpora", "data", "decode", "errors", "loading", "measure", "settings", "text", "trainer", "training"},
+    "cli": {
+        *("corpora", "data", "decode", "errors", "loading", "measure", "prediction", "settings", "text", "trainer"),
+        "training",
+    },
 }
 WITHOUT_TORCH = (
     "errors",

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from regard import __version__
-from regard.cli import data, demo, doctor, settings, train, translate
+from regard.cli import data, demo, doctor, predict, settings, train, translate
 from regard.errors import RegardError
 
 WELCOME = """\
@@ -37,6 +37,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("translate")(translate.translate)
+app.command("predict")(predict.predict)
 app.add_typer(data.app, name="data")
 app.add_typer(settings.app, name="settings")
 app.command("doctor")(doctor.doctor)
