@@ -85,4 +85,5 @@ def _ending(folder: Path, reason: str, step: int) -> str:
     if reason == "interrupted":
         return f"interrupted at step {step:,}, checkpoint written; go on with: regard train --resume {folder}"
     why = {"steps": "all steps done", "time": "time is up", "patience": "no improvement any more"}[reason]
-    return f'{why} at step {step:,}; the best model is in {folder}; try: regard translate {folder} "…"'
+    verb = "translate" if load_settings(folder / "settings.toml").task == "translate" else "predict"
+    return f'{why} at step {step:,}; the best model is in {folder}; try: regard {verb} {folder} "…"'
