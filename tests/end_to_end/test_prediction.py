@@ -21,7 +21,7 @@ from regard.errors import DataError, ModelError
 from regard.measure.labels import ClassResult, TagResult
 from regard.measure.language import LanguageResult
 from regard.prediction import evaluate, load_predictor
-from regard.training import resume, start
+from regard.training import preflight, resume, start
 
 Capture = pytest.CaptureFixture[str]
 TEXTS = ["the cat sleeps", "", "the old dog saw a bird near the house", "xyzzy sleeps"]
@@ -289,3 +289,10 @@ def test_resuming_without_a_checkpoint_begins_with_the_vectors(tmp_path: Path) -
 
 def test_rows_go_together_by_length_and_empty_ones_in_none() -> None:
     assert list(groups([3, 0, 7, 2, 5], 10)) == [[2], [4, 0], [3]]
+
+
+def test_an_estimate_counts_words_and_not_their_letters(tmp_path: Path) -> None:
+    settings = small.settings("gru", "task=tag", "text.tokenizer=space", "model.letters=9")
+    estimate = preflight(tmp_path / "run", settings, small.Notes(), device="cpu")
+    assert estimate.longest <= 8
+    assert estimate.unknown == 0.0

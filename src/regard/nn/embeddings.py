@@ -32,13 +32,13 @@ class Embedding(nn.Module):
 
     @torch.no_grad()
     def load_vectors(self, vectors: Tensor, rows: Tensor) -> None:
-        """Begin the given rows of E so that these tokens are word vectors learned elsewhere (word2vec, GloVe)."""
+        """Begin the given rows of E with word vectors learned elsewhere (word2vec, GloVe)."""
         if vectors.shape != (len(rows), self.width):
             raise DataError(
                 f"word vectors = {tuple(vectors.shape)}: do not fit {len(rows)} tokens of width {self.width}; "
                 f"set model.width = {vectors.shape[-1]} or bring other vectors"
             )
-        self.weight[_inside(rows, self.weight.shape[0])] = vectors.to(self.weight) / self.scale
+        self.weight[_inside(rows, self.weight.shape[0])] = vectors.to(self.weight)
 
 
 class OneHotEmbedding(Embedding):

@@ -50,13 +50,19 @@ def extend(tokenizers: Tokenizers, vectors: VectorSettings) -> Tokenizers:
 
 
 def begin(model: nn.Module, tokenizer: Tokenizer, vectors: VectorSettings, tell: Callable[[str], None]) -> None:
-    """Put the file's vectors into the embedding that reads the source, and tell how many there are."""
+    """Put the file's vectors into the embedding that reads the source, and tell how many there are.
+
+    They are scaled, all by one number, to a mean length of 1, which is that of untrained embeddings: GloVe's are
+    several times longer and would drown what stands beside them.
+    """
     side = "decoder" if isinstance(model, LanguageModel) else "encoder"
     embedding = model.get_submodule(f"{side}.embedding")
     assert isinstance(embedding, Embedding | WordEmbedding)
     words = [tokenizer.token(number).removeprefix(JOINER) for number in range(tokenizer.size)]
     found = find_vectors(vectors.file, words)
-    _target(embedding).load_vectors(torch.from_numpy(found.vectors), torch.tensor(found.places))
+    rows = torch.from_numpy(found.vectors)
+    rows = rows / rows.norm(dim=1).mean().clamp_min(1e-6) if len(rows) else rows.reshape(0, vectors.width)
+    _target(embedding).load_vectors(rows, torch.tensor(found.places, dtype=torch.long))
     seen = seen_words(tokenizer)
     inside = sum(place < seen for place in found.places)
     tell(
