@@ -29,6 +29,7 @@ from regard.settings import (
     TextSettings,
     TrainSettings,
     TransformerModel,
+    VectorSettings,
 )
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -47,6 +48,7 @@ TABLES: list[tuple[str, type[Frozen]]] = [
     ("….window, kind = none", NoWindow),
     ("….window, kind = monotonic", MonotonicWindow),
     ("….window, kind = predicted", PredictedWindow),
+    ("model.vectors", VectorSettings),
     ("text", TextSettings),
     ("data", DataSettings),
     ("train", TrainSettings),

@@ -26,12 +26,16 @@ from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Stack
 from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore, Score
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Residual
 from regard.nn.windows import MonotonicWindow, PredictedWindow
+from regard.nn.words import Spelling, WordEmbedding
+from regard.text.special import UNK
+from regard.text.spelling import LETTERS
 
 PoolName = Literal["mean", "max", "final", "attention"]
 
 
 def encoder_decoder(model: knobs.ModelSettings, source_size: int, target_size: int) -> EncoderDecoder:
     """A translator over vocabularies of these sizes."""
+    _reads_plain_ids(model, "a translator")
     if model.tie == "all" and source_size != target_size:
         raise SettingsError(
             f"model.tie = all: needs one joint vocabulary, but the source has {source_size} tokens "
@@ -50,6 +54,7 @@ def encoder_decoder(model: knobs.ModelSettings, source_size: int, target_size: i
 
 def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
     """A model of text over a vocabulary of this size."""
+    _reads_plain_ids(model, "a language model")
     embedding = _embedding(model, size)
     decoder: FreeDecoder
     match model:
@@ -73,11 +78,13 @@ def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
     return LanguageModel(decoder)
 
 
-def labeller(model: knobs.ModelSettings, size: int, labels: int, pool: PoolName | None = None) -> Labeller:
-    """One label a token or, with a pool, one label a sequence."""
+def labeller(
+    model: knobs.ModelSettings, size: int, labels: int, pool: PoolName | None = None, *, seen: int | None = None
+) -> Labeller:
+    """One label a token or, with a pool, one label a sequence. The first ``seen`` ids occur in the training text."""
     if pool is not None and pool not in get_args(PoolName):
         raise SettingsError(f"pool = {pool}: no such pool; {did_you_mean(pool, get_args(PoolName))}")
-    embedding = _embedding(model, size)
+    embedding = _word_embedding(model, size, size if seen is None else seen)
     encoder: Encoder
     match model:
         case knobs.RecurrentModel():
@@ -94,8 +101,9 @@ def labeller(model: knobs.ModelSettings, size: int, labels: int, pool: PoolName 
 # Embeddings and outputs
 
 
-def _embedding(model: knobs.ModelSettings, size: int) -> Embedding:
-    scale = model.width**0.5  # features of size one: an LSTM fed with less takes many times as long to start learning
+def _embedding(model: knobs.ModelSettings, size: int, scale: float | None = None) -> Embedding:
+    """Features begin with size one: an LSTM fed with less takes many times as long to start learning."""
+    scale = model.width**0.5 if scale is None else scale
     match model.embedding:
         case "learned":
             return Embedding(size, model.width, scale)
@@ -103,6 +111,38 @@ def _embedding(model: knobs.ModelSettings, size: int) -> Embedding:
             return OneHotEmbedding(size, model.width, scale)
         case _:
             assert_never(model.embedding)
+
+
+def _word_embedding(model: knobs.ModelSettings, size: int, seen: int) -> Embedding | WordEmbedding:
+    """With letters or frozen vectors these stand beside the learned vector; a Transformer wants one width of all.
+
+    The features of a recurrent labeller begin small: labelled text is little, and it overfits less.
+    """
+    scale = 1.0 if isinstance(model, knobs.RecurrentModel) else None
+    frozen = model.vectors.frozen and model.vectors.width > 0
+    if not model.letters and not frozen:
+        return _embedding(model, size, scale)
+    return WordEmbedding(
+        _embedding(model, seen if frozen else size, scale),
+        unknown=UNK,
+        vectors=(size, model.vectors.width) if frozen else (0, 0),
+        spelling=Spelling(LETTERS, _LETTER_WIDTH, model.letter_features) if model.letters else None,
+        project=model.width if isinstance(model, knobs.TransformerModel) else None,
+    )
+
+
+_LETTER_WIDTH = 24  # of a letter's own vector; there are few letters
+
+
+def _reads_plain_ids(model: knobs.ModelSettings, what: str) -> None:
+    if model.letters:
+        raise SettingsError(
+            f"model.letters = {model.letters}: {what} reads pieces alone; use 0, or the task tag or classify"
+        )
+    if model.vectors.frozen:
+        raise SettingsError(
+            f"model.vectors.frozen = true: {what} learns its vectors; use false, or the task tag or classify"
+        )
 
 
 def _output(model: knobs.ModelSettings, embedding: Embedding, width: int) -> Output:
@@ -213,8 +253,8 @@ def _stack(model: knobs.RecurrentModel, inputs: int, *, bidirectional: bool = Fa
     )
 
 
-def _recurrent_encoder(model: knobs.RecurrentModel, embedding: Embedding) -> RecurrentEncoder:
-    stack = _stack(model, model.width, bidirectional=model.bidirectional)
+def _recurrent_encoder(model: knobs.RecurrentModel, embedding: Embedding | WordEmbedding) -> RecurrentEncoder:
+    stack = _stack(model, embedding.width, bidirectional=model.bidirectional)
     return RecurrentEncoder(embedding, stack, reverse=model.reverse, dropout=model.dropout)
 
 
@@ -333,7 +373,7 @@ def _last_norm(model: knobs.TransformerModel) -> Norm | None:
     return _norm(model) if model.norm_place == "before" else None
 
 
-def _transformer_encoder(model: knobs.TransformerModel, embedding: Embedding) -> TransformerEncoder:
+def _transformer_encoder(model: knobs.TransformerModel, embedding: Embedding | WordEmbedding) -> TransformerEncoder:
     rotary = model.positions == "rotary"
     layers = [
         EncoderLayer(

@@ -14,8 +14,10 @@ from time import perf_counter
 from typing import cast
 
 import torch
+from torch import nn
 
 from regard import __version__
+from regard.comparing_labels import LabelledMaterial, baseline_rows, caller, labelled_material, scores
 from regard.corpora.sentence import Language
 from regard.data.readers import Corpus
 from regard.decode.options import Options
@@ -27,6 +29,7 @@ from regard.measure.by_length import EDGES, bucket_names, by_length
 from regard.measure.differing import most_differing
 from regard.measure.paired import TRIALS, paired
 from regard.measure.translation import RESAMPLES, SEED, measure, metrics_named
+from regard.prediction import labels_of
 from regard.report.comparison import Comparison, Conditions, Cost, Row
 from regard.run import Run, best_checkpoint
 from regard.settings import RecurrentModel
@@ -115,8 +118,9 @@ def compare(
     statistics = Statistics(metrics, edges, resamples, trials, examples, seed, tokenize)
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
-    if (task := shared_task(list(opened.values()))) != "translate":  # others need a `Row` each: scores and cost
-        raise ModelError(f"task = {task}: only translations are compared; give runs for task translate")
+    if (task := shared_task(list(opened.values()))) != "translate":
+        labelled = labelled_material(list(opened.values()), task, source, target)
+        return _compare_labels(opened, labelled, others, pick_device(device), say)
     material = test_material(list(opened.values()), source, target, limit)
     say(f"{len(material.sources):,} sentences: {material.name}")
     chosen = pick_device(device)
@@ -134,9 +138,33 @@ def compare(
         resamples=resamples,
         trials=trials,
         seed=seed,
-        versions={"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__},
+        versions=_versions(),
     )
     return judged(candidates, material, statistics, facts, others)
+
+
+def _compare_labels(
+    opened: dict[str, Run], material: LabelledMaterial, others: Sequence[Row], device: torch.device, say: Tell
+) -> Comparison:
+    """Taggers, classifiers or language models: scores and cost, and for classes what counting words would reach."""
+    sha256, count = material.fingerprint()
+    say(f"{count:,} texts: {material.name}")
+    predictors = [labels_of(run.folder, str(device)) for run in opened.values()]
+    calls, texts = [caller(predictor) for predictor in predictors], material.sample()
+    (_, together), alone = take_turns(calls, texts), one_by_one(calls, texts)
+    rows = [
+        Row(name, scores(run, material.rows, str(device)), cost(run, predictor.model, *spent), origin=origin(run))
+        for (name, run), predictor, *spent in zip(opened.items(), predictors, together, alone, strict=True)
+    ]
+    first = next(iter(opened.values())).settings
+    counted = baseline_rows(first, material.rows, say) if material.task == "classify" else []
+    threads = torch.get_num_threads()
+    facts = Conditions(material.name, count, sha256, None, _device_name(device), threads, 0, 0, SEED, _versions())
+    return Comparison((*rows, *counted, *others), (), (), facts)
+
+
+def _versions() -> dict[str, str]:
+    return {"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__}
 
 
 def judged(
@@ -197,7 +225,8 @@ def open_runs(runs: Sequence[Run | str | Path]) -> dict[str, Run]:
     """Runs under names that tell them apart: the folder's, with as much before it as that takes."""
     opened = [run if isinstance(run, Run) else Run.open(Path(run)) for run in runs]
     folders = [run.folder.resolve() for run in opened]
-    if len(set(folders)) < 2 or len(set(folders)) < len(folders):
+    least = 1 if {run.settings.task for run in opened} == {"classify"} else 2  # a classifier is beside its baselines
+    if len(set(folders)) < max(least, len(folders)):
         given = ", ".join(str(run.folder) for run in opened) or "none"
         raise SettingsError(f"runs = {given}: a comparison takes at least two, and none of them twice")
     return dict(zip(_short_names(folders), opened, strict=True))
@@ -287,7 +316,7 @@ def _candidates(
     outputs, each = take_turns(calls, material.sources)
     alone = one_by_one(calls, material.sources)
     return [
-        Candidate(name, texts, cost(run, translator, milliseconds, single), origin(run))
+        Candidate(name, texts, cost(run, translator.model, milliseconds, single), origin(run))
         for (name, run), translator, texts, milliseconds, single in zip(
             runs.items(), translators, outputs, each, alone, strict=True
         )
@@ -334,12 +363,12 @@ def _order(turn: int, count: int) -> list[int]:
     return [(turn + place) % count for place in range(count)]
 
 
-def cost(run: Run, translator: Translator, milliseconds: float, alone: float) -> Cost:
+def cost(run: Run, model: nn.Module, milliseconds: float, alone: float) -> Cost:
     """What a run took to train, by its log, and what it takes now."""
     steps = [event for event in read_log(run.log) if event["event"] == "step"] if run.log.is_file() else []
     seconds = float(steps[-1]["seconds"]) if steps else None
     return Cost(
-        parameters=sum(parameter.numel() for parameter in translator.model.parameters()),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
         tokens_per_second=steps[-1]["tokens"] / seconds if seconds else None,
         seconds=seconds,
         milliseconds=milliseconds,

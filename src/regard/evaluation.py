@@ -14,7 +14,7 @@ from regard.data.readers import Pair, read_parallel
 from regard.decode import scoring
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.errors import DataError, ModelError, RegardError, SettingsError
+from regard.errors import DataError, RegardError, SettingsError
 from regard.explain.alignment import align_texts
 from regard.measure.alignment import (
     AlignmentQuality,
@@ -95,15 +95,6 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def check_translates(run: Run) -> None:
-    """Refuse runs whose output is not a translation."""
-    if run.settings.task != "translate":
-        raise ModelError(
-            f"{run.folder}: is a run for task '{run.settings.task}'; "
-            "what is measured here is translation, of runs for task 'translate'"
-        )
 
 
 def read_texts(source: Path, target: Path, hypotheses: Path | None = None) -> Texts:

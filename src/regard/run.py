@@ -3,6 +3,7 @@
 RUN/settings.toml       as resolved; resuming reads only this
 RUN/tokenizer/          one or two tokenizers
 RUN/labels.tsv          the labels, for tagging and classification
+RUN/words.tsv           the words of the training text, for tagging
 RUN/checkpoints/step-N  see `regard.trainer.checkpoint`
 RUN/best                the name of the best checkpoint
 RUN/log.jsonl           what happened
@@ -88,6 +89,10 @@ class Run:
     @property
     def labels(self) -> Path:
         return self.folder / "labels.tsv"
+
+    @property
+    def words(self) -> Path:
+        return self.folder / "words.tsv"
 
     @property
     def checkpoints(self) -> Path:

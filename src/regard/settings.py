@@ -97,6 +97,19 @@ class LuongDecoder(Frozen):
 DecoderSettings = Annotated[ContextDecoder | BahdanauDecoder | LuongDecoder, Field(discriminator="kind")]
 
 
+class VectorSettings(Frozen):
+    """Word vectors learned elsewhere. Training reads the file once; afterwards the run has what it needs."""
+
+    file: str = ""
+    """GloVe or word2vec, text or binary, packed or not; empty for none. Needs the tokenizer 'word' or 'space'."""
+    frozen: bool = False
+    """Kept as they are, beside learned vectors (labellers only); or else where the learned ones begin."""
+    width: Annotated[int, Field(ge=0)] = 0
+    """Of the vectors; 0 looks into the file."""
+    words: Annotated[int, Field(ge=0)] = 50_000
+    """How many words of the file, from its beginning, are known besides those of the training text."""
+
+
 class ModelBase(Frozen):
     """What every architecture has."""
 
@@ -108,6 +121,20 @@ class ModelBase(Frozen):
     """Share the output layer with the target embedding, and with the source embedding too (joint vocabulary)."""
     dropout: Share = 0.1
     """Share of features dropped in training."""
+    vectors: VectorSettings = VectorSettings()
+    """Word vectors to begin with."""
+    letters: Annotated[int, Field(ge=0)] = 0
+    """How many letters (bytes of UTF-8, begin and end marked) of each piece a labeller reads; 0 reads none."""
+    letter_features: Count = 64
+    """What it makes of them, beside the embedding."""
+
+    @model_validator(mode="after")
+    def _letters_have_ends(self) -> Self:
+        if 0 < self.letters < 4:
+            raise SettingsError(
+                f"model.letters = {self.letters}: begin and end of a word take two of them; 16 is usual, 0 is none"
+            )
+        return self
 
 
 class RecurrentModel(ModelBase):
@@ -214,8 +241,9 @@ ModelSettings = Annotated[RecurrentModel | TransformerModel, Field(discriminator
 class TextSettings(Frozen):
     """How text becomes numbers."""
 
-    tokenizer: Literal["word", "character", "byte", "bpe", "unigram"] = "bpe"
-    """What a piece is: a word, a character, a byte, or a subword learned by either method."""
+    tokenizer: Literal["word", "space", "character", "byte", "bpe", "unigram"] = "bpe"
+    """What a piece is: a word, what stands between two spaces, a character, a byte, or a subword learned by either
+    method."""
     size: Annotated[int, Field(ge=5)] = 8000
     """Pieces in the vocabulary, special tokens included."""
     minimum: Count = 1

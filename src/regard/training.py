@@ -18,12 +18,13 @@ from regard.errors import ModelError, RegardError, SettingsError
 from regard.files import remove
 from regard.run import Run, occupied, steps
 from regard.settings import Settings, TransformerModel, load_settings
+from regard.tasks import vectors
 from regard.tasks.label import Label
 from regard.tasks.language import Language
 from regard.tasks.material import COLUMNS, Material, materials
 from regard.tasks.task import Task
 from regard.tasks.translate import Habits, Translate
-from regard.text.tokenizers import Tokenizers
+from regard.text.tokenizers import Tokenizers, seen_words
 from regard.text.vocabulary import Vocabulary
 from regard.trainer import checkpoint
 from regard.trainer.checkpoint import Checkpoint
@@ -71,11 +72,12 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
     with workers(chosen) as together:
         fresh = together.leads and not folder.exists()
         if together.leads:
-            Run.create(folder, settings)
+            Run.create(folder, vectors.resolve(settings))
         together.wait()
         with _held(folder, together):
             with _undone(folder, fresh=fresh):
                 opened = open_run(Run.open(folder), chosen, together, *listeners)
+                _begin(opened)
             return opened.trainer.run()
 
 
@@ -103,7 +105,9 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto") -> Outcome:
     with workers(chosen) as together, _held(folder, together):
         opened = open_run(run, chosen, together, *listeners)
         saved = last_good(run, opened.trainer.listener.tell)
-        if saved is not None:
+        if saved is None:
+            _begin(opened)
+        else:
             opened.trainer.resume(saved)
         if saved is not None and saved.progress.step >= run.settings.train.steps:
             return Outcome(saved.progress, "steps")
@@ -117,6 +121,14 @@ def _can_go_on(run: Run) -> None:
         raise ModelError(
             f"{run.folder}: holds weights alone and cannot be resumed; export the run with --all where it was trained"
         )
+
+
+def _begin(opened: Opened) -> None:
+    """What happens before the very first step: word vectors take their places. Later they are in the checkpoints."""
+    run = opened.run
+    if run.settings.model.vectors.file:
+        tokenizer = Tokenizers.load(run.tokenizer).source
+        vectors.begin(opened.task.model, tokenizer, run.settings.model.vectors, opened.trainer.listener.tell)
 
 
 def last_good(run: Run, tell: Tell) -> Checkpoint | None:
@@ -192,7 +204,7 @@ def open_task(run: Run, tell: Tell) -> Task:
         case "tag" | "classify":
             labels = len(Vocabulary.load(run.labels))
             pool = settings.pool if settings.task == "classify" else None
-            labeller = build.labeller(settings.model, source, labels, pool)
+            labeller = build.labeller(settings.model, source, labels, pool, seen=seen_words(tokenizers.source))
             return Label(labeller, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout)
         case _:
             assert_never(settings.task)
@@ -227,6 +239,8 @@ def _tokenizers(run: Run, rows: Material, tell: Tell) -> Tokenizers:
         minimum=text.minimum,
         seed=settings.train.seed,
     )
+    if settings.model.vectors.file:
+        tokenizers = vectors.extend(tokenizers, settings.model.vectors)
     tokenizers.save(run.tokenizer)
     return tokenizers
 
@@ -245,8 +259,11 @@ def _encoder(run: Run, tokenizers: Tokenizers, rows: Material) -> Encoder:
             if not run.labels.exists():
                 found = (label for text in _column(rows, COLUMNS[task], 1) for label in _labels(task, text))
                 Vocabulary.count(found, special=False).save(run.labels)
-            labels = Vocabulary.load(run.labels)
-            return TagEncoder(tokenizers.source, labels) if task == "tag" else LabelEncoder(tokenizers.source, labels)
+            if task == "tag" and not run.words.exists():
+                words = (word for text in _column(rows, COLUMNS[task], 0) for word in text.split())
+                Vocabulary.count(words, special=False).save(run.words)
+            kind = TagEncoder if task == "tag" else LabelEncoder
+            return kind(tokenizers.source, Vocabulary.load(run.labels), run.settings.model.letters)
         case _:
             assert_never(task)
 
@@ -259,7 +276,7 @@ def preflight(folder: Path, settings: Settings | None, *listeners: Listener, dev
     """Prepare a run and estimate what its training needs, without training. What was prepared stays."""
     chosen = pick_device(device)
     fresh = not folder.exists()
-    run = Run.open(folder) if settings is None else Run.create(folder, settings)
+    run = Run.open(folder) if settings is None else Run.create(folder, vectors.resolve(settings))
     with occupied(folder), _undone(folder, fresh=fresh):
         return _estimate(open_run(run, chosen, ALONE, *listeners))
 

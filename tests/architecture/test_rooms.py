@@ -32,12 +32,12 @@ DOORS: dict[str, set[str]] = {
     "run": {"errors", "files", "settings"},
     "nn": {"checks", "errors"},
     "models": {"errors", "nn", "text"},
-    "build": {"checks", "errors", "models", "nn", "settings"},
+    "build": {"checks", "errors", "models", "nn", "settings", "text"},
     "decode": {"errors", "models", "nn", "text"},
     "measure": {"errors", "text"},
     "explain": {"errors", "files", "decode", "measure", "models", "nn", "text"},
-    "interop": {"build", "errors", "models", "nn", "reader", "settings"},
-    "tasks": {"corpora", "data", "decode", "errors", "measure", "models", "nn", "settings", "text"},
+    "interop": {"build", "data", "errors", "models", "nn", "reader", "settings"},
+    "tasks": {"corpora", "data", "decode", "errors", "interop", "measure", "models", "nn", "settings", "text"},
     "trainer": {"data", "errors", "files", "run", "settings", "tasks"},
     "runs": {"errors", "files", "presets", "run", "settings", "trainer"},
     "archive": {"data", "errors", "files", "reader", "run", "text"},
@@ -45,16 +45,22 @@ DOORS: dict[str, set[str]] = {
     "aligning": {"corpora", "errors", "explain", "measure", "models", "run", "settings", "tasks", "text"},
     "translator": {"aligning", "decode", "errors", "explain", "models", "run", "text"},
     "loading": {"build", "errors", "models", "run", "settings", "text", "trainer", "translator"},
+    "prediction": {
+        *("build", "data", "decode", "errors", "loading", "measure", "run", "tasks", "text", "trainer", "translator"),
+    },
+    "comparing_labels": {
+        *("data", "decode", "errors", "measure", "prediction", "report", "run", "settings", "tasks"),
+    },
     "evaluation": {"data", "decode", "errors", "explain", "measure", "run", "tasks", "text", "translator"},
     "report": {"errors", "files", "measure"},
     "comparing": {
-        *("corpora", "data", "decode", "errors", "files", "loading", "measure", "report"),
-        *("run", "settings", "tasks", "trainer", "training", "translator"),
+        *("comparing_labels", "corpora", "data", "decode", "errors", "files", "loading", "measure", "prediction"),
+        *("report", "run", "settings", "tasks", "trainer", "training", "translator"),
     },
     "__main__": {"cli"},
     "cli": {
         *("archive", "comparing", "corpora", "data", "decode", "errors", "evaluation", "files", "glossary", "loading"),
-        *("measure", "report", "run", "runs", "settings", "text", "trainer", "training", "translator"),
+        *("measure", "prediction", "report", "run", "runs", "settings", "text", "trainer", "training", "translator"),
     },
 }
 WITHOUT_TORCH = (

@@ -34,7 +34,7 @@ def write(folder: Path, split: str, count: int) -> list[tuple[str, str]]:
 
 def accuracy(translator: Translator, pairs: list[tuple[str, str]]) -> float:
     """The share of words that greedy search gets right, each in its place."""
-    outputs = translator.translate([source for source, _ in pairs], beam=1)
+    outputs = [each.text for each in translator.translate([source for source, _ in pairs], beam=1)]
     rows = [(output.split(), target.split()) for output, (_, target) in zip(outputs, pairs, strict=True)]
     right = sum(word == other for output, target in rows for word, other in zip(output, target, strict=False))
     return right / sum(max(len(output), len(target)) for output, target in rows)

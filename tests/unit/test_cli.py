@@ -15,7 +15,7 @@ import corpora_for_tests as small
 from regard import __version__
 from regard.cli.display import Bar, Events, Lines, display
 from regard.cli.main import run
-from regard.cli.translate import _stdin
+from regard.cli.streams import stdin
 from regard.errors import DataError, ResourceError
 from regard.trainer.log import Moment, Validation
 from regard.training import start
@@ -262,7 +262,7 @@ def test_lines_of_stdin_are_translated_one_by_one(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"fine\n\xff\xfe\n")))
-    lines = _stdin()
+    lines = stdin()
     assert next(lines) == "fine"
     with pytest.raises(DataError, match="stdin line 2: byte 1 is not UTF-8; convert the text first"):
         next(lines)

@@ -31,7 +31,7 @@ LINES = [
 ]
 SYLLABLES = ("ba", "ri", "to", "lun", "ke")
 LINES += [f"{a}{b}{c} {c}{a} {b}{b}" for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES]
-KINDS = ("word", "character", "byte", "bpe", "unigram")
+KINDS = ("word", "space", "character", "byte", "bpe", "unigram")
 TEXTS = ["", "the bear doesn't eat the honey .", "l'ours a mangé la souris .", "भालू ने शहद देखा .", "bread 😀"]
 
 

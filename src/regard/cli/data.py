@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.errors import DataError, SettingsError
+from regard.errors import DataError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from regard.data.check import CheckReport
+    from regard.data.check_labels import LabelTask
     from regard.data.readers import Corpus
     from regard.text.tokenizers import Tokenizers
 
@@ -22,6 +23,7 @@ Files = Annotated[list[Path], typer.Argument(help="Two parallel files, or one fi
 Columns = Annotated[str, typer.Option(help="Columns of a table, by name or number: 2,1.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON on stdout.")]
 Run = Annotated[Path | None, typer.Option("--run", help="Use the tokenizers of this run.")]
+Task = Annotated[str, typer.Option(help="translate, tag, classify or language: which columns there are.")]
 HeldOut = Annotated[
     list[Path] | None,
     typer.Option("--held-out", help="A test set whose sources must not be in the corpus; give twice."),
@@ -73,6 +75,7 @@ def check(
     held_out: HeldOut = None,
     run: Run = None,
     ratio: Annotated[float, typer.Option(help="How unusual a ratio of lengths must be to be reported.")] = 4.0,
+    task: Task = "translate",
     find_shift: Annotated[
         bool, typer.Option("--find-shift", help="Only say where two files fall out of step.")
     ] = False,
@@ -80,16 +83,15 @@ def check(
 ) -> int:
     """Report what is wrong with a corpus. The exit code is 3 when something is."""
     from regard.data.check import check as examine
+    from regard.data.check_labels import check_labels
 
     if find_shift:
         return _find_shift(files)
-    report = examine(
-        _corpus(files, columns),
-        held_out=_corpus(held_out, columns) if held_out else None,
-        tokenizers=_tokenizers(run),
-        ratio=ratio,
-        progress=_progress,
-    )
+    corpus, others = _corpus(files, columns), _corpus(held_out, columns) if held_out else None
+    if (label_task := _label_task(task)) is None:
+        report = examine(corpus, held_out=others, tokenizers=_tokenizers(run), ratio=ratio, progress=_progress)
+    else:
+        report = check_labels(corpus, label_task, held_out=others, progress=_progress)
     if as_json:
         print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
     else:
@@ -98,7 +100,8 @@ def check(
 
 
 def _show_check(report: CheckReport) -> None:
-    print(f"{', '.join(report.files)}: {report.pairs:,} pairs, source/target length {report.typical_ratio:.2f}")
+    ratio = "" if report.typical_ratio is None else f", source/target length {report.typical_ratio:.2f}"
+    print(f"{', '.join(report.files)}: {report.pairs:,} {'rows' if not ratio else 'pairs'}{ratio}")
     for side in report.sides:
         outside = " ".join(f"{character!r}×{count}" for character, count in list(side.outside.items())[:8])
         print(f"  {side.side}: {100 * side.unknown_share:.2f} % <unk>" + (f"; outside: {outside}" if outside else ""))
@@ -109,7 +112,7 @@ def _show_check(report: CheckReport) -> None:
             print(f"  line {example.line:,}: {example.note}{text}")
     if report.clean:
         print("nothing wrong")
-    else:
+    elif ratio:
         print("\nregard data clean mends or drops these, and says which", file=sys.stderr)
 
 
@@ -159,11 +162,16 @@ def clean(
 
 
 @app.command()
-def stats(files: Files, columns: Columns = "", run: Run = None, as_json: Json = False) -> None:
+def stats(
+    files: Files, columns: Columns = "", run: Run = None, task: Task = "translate", as_json: Json = False
+) -> None:
     """Count lines, words and pieces."""
+    from regard.data.check import SIDES
+    from regard.data.check_labels import NAMES
     from regard.data.stats import stats as count
 
-    report = count(_corpus(files, columns), _tokenizers(run))
+    names = SIDES if (label_task := _label_task(task)) is None else NAMES[label_task]
+    report = count(_corpus(files, columns), _tokenizers(run), names)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
         return
@@ -201,6 +209,18 @@ def _corpus(files: list[Path], columns: str) -> Corpus:
     from regard.data.readers import Corpus
 
     return Corpus(tuple(map(str, files)), tuple(columns.split(",")) if columns else ())
+
+
+def _label_task(name: str) -> LabelTask | None:
+    """None for parallel text."""
+    match name:
+        case "translate":
+            return None
+        case "tag" | "classify" | "language":
+            return name
+        case _:
+            hint = did_you_mean(name, ("translate", "tag", "classify", "language"))
+            raise SettingsError(f"--task = {name}: no such task; {hint}")
 
 
 def _tokenizers(run: Path | None) -> Tokenizers | None:

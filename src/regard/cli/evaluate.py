@@ -27,8 +27,8 @@ METHODS = ("intersection", "union", "grow-diag", "grow-diag-final-and")
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    source: Annotated[Path, typer.Option(help="Texts to translate, one a line (also .gz, .zst).")],
-    target: Annotated[Path, typer.Option(help="Their translations by people, line by line.")],
+    source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst), or a table with all columns.")],
+    target: Annotated[Path | None, typer.Option(help="Their translations by people, tags or labels.")] = None,
     hypotheses: Annotated[Path | None, typer.Option(help="Measure this output instead of translating.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
     beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 5,
@@ -54,9 +54,13 @@ def evaluate(
     from regard import evaluation
     from regard.run import Run
 
-    measures = _measures(metrics, edges, rarity, resamples, tokenize)
     opened = Run.open(run)
-    evaluation.check_translates(opened)
+    if opened.settings.task != "translate":
+        _evaluate_labels(run, source, target, device, as_json=as_json)
+        return
+    measures = _measures(metrics, edges, rarity, resamples, tokenize)
+    if target is None:
+        raise SettingsError("--target: missing; a translation is measured against one by people")
     texts = evaluation.read_texts(source, target, hypotheses)
     wanted = _Wanted(alignment, links, reverse_links, reverse, symmetrise)
     golds = None if alignment is None else evaluation.read_alignments(alignment, texts)
@@ -73,6 +77,24 @@ def evaluate(
         print(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
     else:
         _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", measures)
+
+
+def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, *, as_json: bool) -> None:
+    """Taggers, classifiers and language models."""
+    from regard.data.readers import Corpus
+    from regard.prediction import evaluate as measure
+    from regard.training import pick_device
+
+    files = [str(path) for path in (source, target) if path is not None]
+    result = measure(run, Corpus(tuple(files)), str(pick_device(device)))
+    if as_json:
+        print(json.dumps({"run": str(run), "files": files} | result.to_dict(), ensure_ascii=False, indent=2))
+        return
+    print(f"{run} on {' and '.join(files)}", file=sys.stderr)
+    rows = result.rows()
+    widths = [max((len(row[place]) for row in rows if len(row) > place), default=0) for place in range(9)]
+    for row in rows:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), file=sys.stderr)
 
 
 def _measures(metrics: str, edges: str, rarity: str, resamples: int, tokenize: str) -> Measures:

@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from regard import __version__
-from regard.cli import compare, data, demo, doctor, evaluate, runs, score, settings, train, translate
+from regard.cli import compare, data, demo, doctor, evaluate, predict, runs, score, settings, train, translate
 from regard.cli.usage import complain, complain_of_usage
 from regard.errors import RegardError
 
@@ -38,6 +38,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("translate")(translate.translate)
+app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)

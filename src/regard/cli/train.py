@@ -87,4 +87,7 @@ def _ending(folder: Path, reason: str, step: int) -> str:
     if reason == "interrupted":
         return f"interrupted at step {step:,}, checkpoint written; go on with: regard train --resume {folder}"
     why = {"steps": "all steps done", "time": "time is up", "patience": "no improvement any more"}[reason]
-    return f'{why} at step {step:,}; the best model is in {folder}; try: regard translate {folder} "…"'
+    from regard.run import Run
+
+    verb = "translate" if Run.open(folder).settings.task == "translate" else "predict"
+    return f'{why} at step {step:,}; the best model is in {folder}; try: regard {verb} {folder} "…"'

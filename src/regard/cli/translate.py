@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.errors import DataError, SettingsError, did_you_mean
+from regard.cli.streams import destination, texts_of
+from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from regard.decode.glossary import Glossary
@@ -52,8 +52,7 @@ def translate(
     """Translate texts, a file, or stdin line by line; translations go to stdout."""
     if show not in SHOWN:
         raise SettingsError(f"--show = {show}: no such view; {did_you_mean(show, SHOWN)}")
-    if texts and file is not None:
-        raise SettingsError(f"--file = {file}: there are texts on the command line too; give one or the other")
+    waiting = texts_of(texts, file)
     from regard.decode.options import Options
     from regard.decode.rules import Beam, Sample
     from regard.loading import load
@@ -66,13 +65,13 @@ def translate(
     words, glossary = tuple(forbid or ()), _glossary(constrain)
     options = Options(rule, bool(risk), min_ratio, max_ratio, no_repeat, words, prefix, glossary, copy_unknown)
     translator = load(run, *(ensemble or ()), device=str(pick_device(device)))
-    _write(translator.stream(_texts(texts, file), options), out, nbest, "json" if as_json else show)
+    _write(translator.stream(waiting, options), out, nbest, "json" if as_json else show)
     if show == "align" and not as_json:
         print(f"weights: {translator.aligner.describe()}", file=sys.stderr)
 
 
 def _write(found: Iterable[Translation], out: Path | None, count: int, show: str) -> None:
-    with _destination(out) as write:
+    with destination(out) as write:
         for number, each in enumerate(found, start=1):
             if each.warning:
                 print(f"text {number}: {each.warning}", file=sys.stderr)
@@ -87,46 +86,6 @@ def _glossary(path: Path | None) -> Glossary | None:
     from regard.decode.glossary import Glossary
 
     return Glossary.parse(read_lines(path), str(path))
-
-
-# What comes in
-
-
-def _texts(texts: list[str] | None, file: Path | None) -> Iterator[str]:
-    if texts:
-        return iter(texts)
-    if file is None:
-        return _stdin()
-    from regard.data.lines import read_lines
-
-    return read_lines(file)
-
-
-def _stdin() -> Iterator[str]:
-    if sys.stdin.isatty():
-        print("reading lines from the keyboard; Ctrl-D ends", file=sys.stderr)
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"stdin line {number}: byte {error.start + 1} is not UTF-8; convert the text first"
-            ) from None
-
-
-# What goes out
-
-
-@contextmanager
-def _destination(path: Path | None) -> Iterator[Any]:
-    """Something to write lines to: stdout at once, or a file that is there only when it is whole."""
-    if path is None:
-        yield lambda line: print(line, flush=True)
-        return
-    from regard.files import new_file
-
-    with new_file(path) as file:
-        yield lambda line: file.write(f"{line}\n".encode("utf-8", "surrogatepass"))
 
 
 def _one_line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from regard.data.batches import NO_LABEL, Batch, Batches, Position, collate, menu_for
 from regard.data.check import CheckReport, check
+from regard.data.check_labels import check_labels
 from regard.data.clean import CleanReport, clean, mend
 from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder, TextEncoder
 from regard.data.examples import Examples, encode_examples
@@ -45,6 +46,7 @@ __all__ = [
     "Tagged",
     "TextEncoder",
     "check",
+    "check_labels",
     "choose_menu",
     "clean",
     "collate",

@@ -32,7 +32,7 @@ class Batch:
     """
 
     rows: Numbers  # (B,) which example each row is
-    source: Numbers  # (B, S)
+    source: Numbers  # (B, S), or (B, S, 1 + L): each id with the L letters it is written in
     target_in: Numbers  # (B, T) begins with <start>
     target_out: Numbers  # (B, T) ends with <end>
     labels: Numbers  # (B, S) one for each piece, or (B, 1) one for the row
@@ -144,6 +144,8 @@ def collate(examples: Examples, rows: NDArray[np.integer], shape: Shape) -> Batc
     source, target_in, target_out, labels = absent, absent, absent, absent
     if "source" in columns:
         source = _fill_up(columns["source"].padded(rows, max(1, shape.source), PAD), shape.rows, END)
+    if "letters" in columns:
+        source = np.concatenate((source[:, :, None], _letters(examples, rows, source.shape)), 2)
     if "target" in columns:
         bare = columns["target"].padded(rows, shape.target - 1, PAD)
         target_in = np.pad(bare, ((0, 0), (1, 0)), constant_values=START)
@@ -165,3 +167,11 @@ def _fill_up(matrix: Numbers, rows: int, first: int) -> Numbers:
     filler = np.zeros((rows - len(matrix), matrix.shape[1]), np.int64)
     filler[:, :1] = first
     return np.concatenate([matrix, filler]) if len(filler) else matrix
+
+
+def _letters(examples: Examples, rows: NDArray[np.integer], shape: tuple[int, ...]) -> Numbers:
+    """The letters of a batch's pieces, (B, S, L). Every piece has as many, which tells how many that is."""
+    pieces, letters = examples.columns["source"], examples.columns["letters"]
+    places = len(letters.numbers) // max(1, len(pieces.numbers))
+    matrix = letters.padded(rows, shape[1] * places, PAD).reshape(len(rows), shape[1], places)
+    return np.pad(matrix, ((0, shape[0] - len(rows)), (0, 0), (0, 0)), constant_values=PAD)

@@ -20,7 +20,7 @@ from regard.text.special import SPECIAL_TOKENS, UNK
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
 
-Kind = ProblemKind | Literal["empty", "ratio", "identical", "duplicate", "leak"]
+Kind = ProblemKind | Literal["empty", "ratio", "identical", "duplicate", "leak", "count", "conflict"]
 SIDES = ("source", "target")
 _SAMPLE = 100_000  # rows that tell what ratio of lengths is usual
 _SOFTENING = 5  # characters: short lines vary much in ratio
@@ -62,11 +62,11 @@ class SideCheck:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """All that was found. `typical_ratio` is the usual length of a source over that of its target."""
+    """All that was found. `typical_ratio` is the usual length of a source over that of its target, if it has one."""
 
     files: tuple[str, ...]
     pairs: int
-    typical_ratio: float
+    typical_ratio: float | None
     findings: tuple[Finding, ...]
     sides: tuple[SideCheck, ...] = ()
 
@@ -80,7 +80,7 @@ class CheckReport:
         return asdict(self)
 
 
-class _Findings:
+class Findings:
     """Counts what is found and keeps the first few examples of each kind."""
 
     def __init__(self, shown: int) -> None:
@@ -115,7 +115,7 @@ def check(
     `held_out` is the test set, whose sources must not be in the corpus. A pair is a ratio outlier if its
     lengths are `ratio` times further apart than is usual for the corpus.
     """
-    found, judge = _Findings(shown), Judge(usual_ratio(corpus), ratio, sources_of(held_out))
+    found, judge = Findings(shown), Judge(usual_ratio(corpus), ratio, sources_of(held_out))
     sides = [_Side(name, tokenizer) for name, tokenizer in _named(tokenizers)]
     pairs = 0
     for block in in_blocks(corpus.rows(SIDES, found.complain)):

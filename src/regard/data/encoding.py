@@ -6,6 +6,7 @@ Every task's numbers go into the same few columns, so that shards and batches ar
     target   ids that a decoder writes          translation, language modelling
     labels   one label for each piece           tagging; stored plus one, because 0 is "no label"
     label    one label for the row              classification; likewise
+    letters  how each piece of the source is written, a fixed number of bytes a piece (`regard.text.spelling`)
 
 A source to be translated ends with `<end>`, so that even an empty one is something to read. Targets are bare:
 `<start>` and `<end>` are added when a batch is made.
@@ -24,11 +25,12 @@ from numpy.typing import NDArray
 
 from regard.errors import DataError, did_you_mean
 from regard.text.special import END
+from regard.text.spelling import LETTERS, spell, word_ids, word_letters
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import Vocabulary
 
-Column = Literal["source", "target", "labels", "label"]
+Column = Literal["source", "target", "labels", "label", "letters"]
 
 
 class Encoder(Protocol):
@@ -86,22 +88,27 @@ class TextEncoder:
 
 @dataclass(frozen=True)
 class LabelEncoder:
-    """Classification: a text and one label."""
+    """Classification: a text and one label. With `letters`, so many bytes of every piece too."""
 
     tokenizer: Tokenizer
     labels: Vocabulary
+    letters: int = 0
     names: ClassVar[tuple[str, ...]] = ("text", "label")
 
     @property
     def sizes(self) -> dict[Column, int]:
-        return {"source": self.tokenizer.size, "label": len(self.labels) + 1}
+        return {"source": self.tokenizer.size, "label": len(self.labels) + 1, **_letter_size(self.letters)}
 
     def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
         text, label = row
-        return self.tokenizer.encode(text), [_label(self.labels, label)]
+        ids, numbers = self.tokenizer.encode(text), [_label(self.labels, label)]
+        if not self.letters:
+            return ids, numbers
+        letters = (spell(piece, self.letters) for piece in self.tokenizer.pieces(text))
+        return ids, numbers, list(chain.from_iterable(letters))
 
     def fingerprint(self) -> str:
-        return _digest("label", self.tokenizer.fingerprint(), *self.labels)
+        return _digest("label", str(self.letters), self.tokenizer.fingerprint(), *self.labels)
 
 
 @dataclass(frozen=True)
@@ -110,22 +117,27 @@ class TagEncoder:
 
     tokenizer: Tokenizer
     tags: Vocabulary
+    letters: int = 0
     names: ClassVar[tuple[str, ...]] = ("words", "tags")
 
     @property
     def sizes(self) -> dict[Column, int]:
-        return {"source": self.tokenizer.size, "labels": len(self.tags) + 1}
+        return {"source": self.tokenizer.size, "labels": len(self.tags) + 1, **_letter_size(self.letters)}
 
     def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
         words, tags = row[0].split(), row[1].split()
         if len(words) != len(tags):
             raise DataError(f"{len(words)} words but {len(tags)} tags; every word needs one tag")
-        pieces = [self.tokenizer.encode(word) for word in words]
-        labels = ([_label(self.tags, tag), *[0] * (len(ids) - 1)] for ids, tag in zip(pieces, tags, strict=True))
-        return list(chain.from_iterable(pieces)), list(chain.from_iterable(labels))
+        pieces = [word_ids(self.tokenizer, word) for word in words]
+        first = ([_label(self.tags, tag), *[0] * (len(ids) - 1)] for ids, tag in zip(pieces, tags, strict=True))
+        ids, labels = list(chain.from_iterable(pieces)), list(chain.from_iterable(first))
+        if not self.letters:
+            return ids, labels
+        letters = (word_letters(self.tokenizer, word, self.letters) for word in words)
+        return ids, labels, list(chain.from_iterable(letters))
 
     def fingerprint(self) -> str:
-        return _digest("tag", self.tokenizer.fingerprint(), *self.tags)
+        return _digest("tag", str(self.letters), self.tokenizer.fingerprint(), *self.tags)
 
 
 @dataclass(frozen=True)
@@ -157,6 +169,10 @@ def number_type(size: int) -> np.dtype[np.unsignedinteger]:
 def _flatten(rows: list[list[int]], kind: np.dtype[np.unsignedinteger]) -> Encoded:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     return Encoded(np.fromiter(chain.from_iterable(rows), kind, int(lengths.sum())), lengths)
+
+
+def _letter_size(letters: int) -> dict[Column, int]:
+    return {"letters": LETTERS} if letters else {}
 
 
 def _label(labels: Vocabulary, label: str) -> int:

@@ -103,14 +103,19 @@ def prepare_corpus(
     progress: Progress | None = None,
 ) -> Shards:
     """Encode a corpus into a folder, or open the folder if it already holds just that."""
-    return prepare(
-        corpus.rows(encoder.names),
-        encoder,
-        folder,
-        fingerprint=fingerprint(corpus, encoder),
-        processes=processes,
-        progress=progress,
-    )
+    try:
+        return prepare(
+            corpus.rows(encoder.names),
+            encoder,
+            folder,
+            fingerprint=fingerprint(corpus, encoder),
+            processes=processes,
+            progress=progress,
+        )
+    except DataError as problem:
+        if str(problem).startswith("line "):  # the encoder knows lines, but not whose
+            raise DataError(f"{corpus.paths[-1]} {problem}") from problem
+        raise
 
 
 def prepare(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
@@ -73,12 +74,13 @@ class _Side:
         return SideStats(self._name, _spread(self._characters), _spread(self._words), len(self._different), tokens)
 
 
-def stats(corpus: Corpus, tokenizers: Tokenizers | None = None) -> StatsReport:
-    """Count a parallel corpus, and its tokens if tokenizers are given."""
+def stats(corpus: Corpus, tokenizers: Tokenizers | None = None, names: Sequence[str] = SIDES) -> StatsReport:
+    """Count a corpus with these columns, and its tokens if tokenizers are given: labels have none."""
     given = (None, None) if tokenizers is None else (tokenizers.source, tokenizers.target)
-    sides = [_Side(name, tokenizer) for name, tokenizer in zip(SIDES, given, strict=True)]
+    cut = [tokenizer if name not in ("tags", "label") else None for name, tokenizer in zip(names, given, strict=False)]
+    sides = [_Side(name, tokenizer) for name, tokenizer in zip(names, cut, strict=True)]
     pairs = 0
-    for block in in_blocks(corpus.rows(SIDES)):
+    for block in in_blocks(corpus.rows(names)):
         for place, side in enumerate(sides):
             side.add([row[place] for _, row in block])
         pairs += len(block)

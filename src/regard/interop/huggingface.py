@@ -13,6 +13,7 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import Attention
 from regard.nn.chain import Chain
+from regard.nn.embeddings import Embedding
 from regard.nn.feed_forward import FeedForward
 from regard.nn.norms import LayerNorm
 from regard.nn.transformer import Residual
@@ -33,6 +34,7 @@ def from_marian(marian: MarianMTModel) -> EncoderDecoder:
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)
+    assert isinstance(encoder.embedding, Embedding)
     model.first, model.pad = int(config.decoder_start_token_id or 0), int(config.pad_token_id or 0)
     weights = _Weights(marian.state_dict(), config.d_model)
     weights.embedding(encoder.embedding.weight, "model.encoder.embed_tokens")

@@ -69,8 +69,12 @@ class Labeller(nn.Module):
         self.pad = pad
 
     def forward(self, source: Tensor, mask: Tensor | None = None, observer: Observer = UNOBSERVED) -> Tensor:
-        """``source`` (B, S) → logits over the labels, (B, S, C) or, pooled, (B, C)."""
-        mask = masks.check(masks.padding(source, self.pad) if mask is None else mask, source)
+        """``source`` (B, S) → logits over the labels, (B, S, C) or, pooled, (B, C).
+
+        Each id may be followed by the letters it is written in, (B, S, 1 + L), for encoders that read them.
+        """
+        ids = source if source.dim() == 2 else source[..., 0]
+        mask = masks.check(masks.padding(ids, self.pad) if mask is None else mask, ids)
         encoded = self.encoder(source, mask, observer.at("encoder"))
         features = encoded.states if self.pool is None else self.pool(encoded, observer)
         return observer.see("logits", self.head(self.dropout(features)))

@@ -21,6 +21,7 @@ from regard.nn.linear import linear
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.recurrent import CellState, Stack
 from regard.nn.state import State
+from regard.nn.words import WordEmbedding
 
 Cells = tuple[CellState, ...]  # one a layer
 
@@ -32,7 +33,9 @@ class RecurrentEncoder(nn.Module):
     decoder writes its first words (Sutskever et al., 2014); the states still come out in source order.
     """
 
-    def __init__(self, embedding: Embedding, stack: Stack, *, reverse: bool = False, dropout: float = 0.0) -> None:
+    def __init__(
+        self, embedding: Embedding | WordEmbedding, stack: Stack, *, reverse: bool = False, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.embedding = embedding
         self.stack = stack

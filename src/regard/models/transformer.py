@@ -13,6 +13,7 @@ from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.positions import Learned, Sinusoidal, Unplaced
 from regard.nn.state import State
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm
+from regard.nn.words import WordEmbedding
 
 Positions = Sinusoidal | Learned | Unplaced
 Sources = tuple[Memory, ...]  # one a layer; empty without a source
@@ -24,7 +25,7 @@ class TransformerEncoder(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: Embedding | WordEmbedding,
         positions: Positions,
         layers: list[EncoderLayer],
         *,

@@ -29,9 +29,14 @@ def token_loss(
 
 
 def drop_words(ids: Tensor, rate: float) -> Tensor:
-    """Replace a share of the ordinary tokens by ``<unk>``, so that the model learns to do without any one."""
+    """Replace a share of the ordinary tokens by ``<unk>``, so that the model learns to do without any one.
+
+    Where letters follow the ids, (B, S, 1 + L), they stay: that is how a word that nobody knows comes along.
+    """
     if rate == 0.0:
         return ids
+    if ids.dim() == 3:
+        return torch.cat((drop_words(ids[..., :1].squeeze(-1), rate).unsqueeze(-1), ids[..., 1:]), -1)
     chosen = (torch.rand(ids.shape, device=ids.device) < rate) & (ids > UNK)
     return ids.masked_fill(chosen, UNK)
 

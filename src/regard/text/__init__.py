@@ -6,7 +6,7 @@ from regard.text.subwords import SubwordTokenizer
 from regard.text.tokenizer import Kind, Tokenizer
 from regard.text.tokenizers import Tokenizers, learn, load
 from regard.text.vocabulary import Vocabulary
-from regard.text.words import WordTokenizer
+from regard.text.words import SpaceTokenizer, WordTokenizer
 
 __all__ = [
     "END",
@@ -17,6 +17,7 @@ __all__ = [
     "ByteTokenizer",
     "CharacterTokenizer",
     "Kind",
+    "SpaceTokenizer",
     "SubwordTokenizer",
     "Tokenizer",
     "Tokenizers",

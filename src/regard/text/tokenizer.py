@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 
 from regard.files import new_folder
 
-Kind = Literal["word", "character", "byte", "bpe", "unigram"]
+Kind = Literal["word", "space", "character", "byte", "bpe", "unigram"]
 DESCRIPTION = "tokenizer.json"
 
 _SURROGATES = re.compile("[\ud800-\udfff]")

@@ -15,9 +15,9 @@ from regard.text.characters import ByteTokenizer, CharacterTokenizer
 from regard.text.subwords import MODEL, SubwordTokenizer
 from regard.text.tokenizer import DESCRIPTION, Kind, Tokenizer
 from regard.text.vocabulary import Vocabulary
-from regard.text.words import VOCABULARY, WordTokenizer
+from regard.text.words import VOCABULARY, SpaceTokenizer, WordTokenizer
 
-KINDS = ("word", "character", "byte", "bpe", "unigram")
+KINDS = ("word", "space", "character", "byte", "bpe", "unigram")
 PAIR = "tokenizers.json"
 
 
@@ -29,6 +29,8 @@ def learn(kind: Kind, lines: Iterable[str], *, size: int = 8000, minimum: int = 
     match kind:
         case "word":
             return WordTokenizer.learn(lines, size=size, minimum=minimum)
+        case "space":
+            return SpaceTokenizer.learn(lines, size=size, minimum=minimum)
         case "character":
             return CharacterTokenizer.learn(lines, size=size, minimum=minimum)
         case "byte":
@@ -46,6 +48,8 @@ def load(folder: str | Path) -> Tokenizer:
     match description.get("kind"):
         case "word":
             return WordTokenizer(_vocabulary(folder))
+        case "space":
+            return SpaceTokenizer(_vocabulary(folder))
         case "character":
             return CharacterTokenizer(_vocabulary(folder))
         case "byte":
@@ -54,6 +58,11 @@ def load(folder: str | Path) -> Tokenizer:
             return SubwordTokenizer(kind, _read(folder / MODEL), float(description.get("sampling", 0)))
         case other:
             raise ModelError(f"{folder / DESCRIPTION}: kind = {other!r}: no such tokenizer; known: {', '.join(KINDS)}")
+
+
+def seen_words(tokenizer: Tokenizer) -> int:
+    """How many ids stand for what the training text held; the rest were added from word vectors."""
+    return tokenizer.vocabulary.seen if isinstance(tokenizer, WordTokenizer | SpaceTokenizer) else tokenizer.size
 
 
 @dataclass(frozen=True)

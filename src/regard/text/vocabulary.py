@@ -56,6 +56,17 @@ class Vocabulary:
         special_counts = tuple(seen[token] for token in first)
         return cls(first + tuple(token for token, _ in kept), special_counts + tuple(times for _, times in kept))
 
+    def extended(self, tokens: Iterable[str]) -> Vocabulary:
+        """The same with more tokens at its end, never seen: their count is zero, which tells them apart."""
+        more = tuple(token for token in dict.fromkeys(tokens) if token not in self._ids)
+        return Vocabulary(self.tokens + more, self.counts + (0,) * len(more))
+
+    @cached_property
+    def seen(self) -> int:
+        """How many ids there are before the first token that was only added: the special and the counted ones."""
+        first = len(SPECIAL_TOKENS) if self.has_special else 0
+        return next((place for place in range(first, len(self)) if not self.counts[place]), len(self))
+
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {token: number for number, token in enumerate(self.tokens)}

@@ -1,4 +1,7 @@
-"""Words: cut at whitespace, clitics and punctuation, with a mark that lets the text be put back together."""
+"""Words: cut at whitespace, clitics and punctuation, with a mark that lets the text be put back together.
+
+Or cut at whitespace alone, for text in which somebody has set the words apart already.
+"""
 
 from __future__ import annotations
 
@@ -77,6 +80,10 @@ class WordTokenizer(Tokenizer):
         words = (piece for line in lines for piece in split_words(line))
         return cls(Vocabulary.count(words, size=size, minimum=minimum))
 
+    def extended(self, words: Iterable[str]) -> WordTokenizer:
+        """The same with more words, which were never counted; see `Vocabulary.extended`."""
+        return WordTokenizer(self.vocabulary.extended(words))
+
     @property
     def size(self) -> int:
         return len(self.vocabulary)
@@ -102,6 +109,49 @@ class WordTokenizer(Tokenizer):
             word += word < 0 or not _is_glued(piece)
             words.append(word)
         return words
+
+    def files(self) -> dict[str, bytes]:
+        return describe(self.kind) | {VOCABULARY: self.vocabulary.to_bytes()}
+
+
+@dataclass(frozen=True)
+class SpaceTokenizer(Tokenizer):
+    """What stands between spaces, as it is: for text whose words are set apart already, as in a treebank."""
+
+    vocabulary: Vocabulary
+    kind: Literal["space"] = field(default="space", init=False)
+
+    @classmethod
+    def learn(cls, lines: Iterable[str], *, size: int | None = None, minimum: int = 1) -> SpaceTokenizer:
+        """Count the words of a stream of lines."""
+        words = (word for line in lines for word in line.split())
+        return cls(Vocabulary.count(words, size=size, minimum=minimum))
+
+    def extended(self, words: Iterable[str]) -> SpaceTokenizer:
+        """The same with more words, which were never counted; see `Vocabulary.extended`."""
+        return SpaceTokenizer(self.vocabulary.extended(words))
+
+    @property
+    def size(self) -> int:
+        return len(self.vocabulary)
+
+    def pieces(self, text: str) -> list[str]:
+        return text.split()
+
+    def encode(self, text: str) -> list[int]:
+        return self.vocabulary.ids(text.split())
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return " ".join(self.vocabulary.token(number) for number in ids if number not in _SILENT)
+
+    def token(self, number: int) -> str:
+        return self.vocabulary.token(number)
+
+    def id(self, piece: str) -> int:
+        return self.vocabulary.id(piece)
+
+    def word_of(self, pieces: Sequence[str]) -> list[int]:
+        return list(range(len(pieces)))
 
     def files(self) -> dict[str, bytes]:
         return describe(self.kind) | {VOCABULARY: self.vocabulary.to_bytes()}

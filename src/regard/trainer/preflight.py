@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 import torch
 
+from regard.data.encoding import Column
+from regard.data.examples import Ragged
 from regard.data.shards import Shards
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
 from regard.trainer.loop import Trainer
+
+TOKENS: tuple[Column, ...] = ("source", "target")
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,13 @@ def _memory(parameters: int, settings: TrainSettings, *, depth: int, width: int,
 
 
 def _mean_tokens(task: Task, batches: int) -> float:
-    return sum(len(column.numbers) for column in task.train_examples.columns.values()) / max(1, batches)
+    return sum(len(column.numbers) for column in _read_or_written(task)) / max(1, batches)
+
+
+def _read_or_written(task: Task) -> list[Ragged]:
+    """The columns of tokens; how they are written and labelled comes along with them."""
+    columns = task.train_examples.columns
+    return [columns[name] for name in TOKENS if name in columns]
 
 
 def _embedding_parameters(task: Task) -> int:
@@ -82,12 +92,13 @@ def _embedding_parameters(task: Task) -> int:
 def _unknown(task: Task) -> float:
     if not isinstance(task.train_examples, Shards):
         return 0.0
-    summaries = task.train_examples.manifest.columns.values()
+    columns = task.train_examples.manifest.columns
+    summaries = [columns[name] for name in TOKENS if name in columns]
     return sum(summary.unknown for summary in summaries) / max(1, sum(summary.numbers for summary in summaries))
 
 
 def _longest(task: Task) -> int:
-    return max(int(column.lengths().max()) for column in task.train_examples.columns.values())
+    return max(int(column.lengths().max()) for column in _read_or_written(task))
 
 
 def _matrix_rate(device: torch.device) -> float:

@@ -1,0 +1,48 @@
+"""Texts into a verb and lines out of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from regard.errors import DataError, SettingsError
+
+
+def texts_of(texts: list[str] | None, file: Path | None) -> Iterator[str]:
+    """Those of the command line, the lines of a file, or the lines of stdin."""
+    if texts and file is not None:
+        raise SettingsError(f"--file = {file}: there are texts on the command line too; give one or the other")
+    if texts:
+        return iter(texts)
+    if file is None:
+        return stdin()
+    from regard.data.lines import read_lines
+
+    return read_lines(file)
+
+
+def stdin() -> Iterator[str]:
+    if sys.stdin.isatty():
+        print("reading lines from the keyboard; Ctrl-D ends", file=sys.stderr)
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"stdin line {number}: byte {error.start + 1} is not UTF-8; convert the text first"
+            ) from None
+
+
+@contextmanager
+def destination(path: Path | None) -> Iterator[Callable[[str], object]]:
+    """Something to write lines to: stdout at once, or a file that is there only when it is whole."""
+    if path is None:
+        yield lambda line: print(line, flush=True)
+        return
+    from regard.files import new_file
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(path) as file:
+        yield lambda line: file.write(f"{line}\n".encode("utf-8", "surrogatepass"))

@@ -1,0 +1,87 @@
+"""A word as more than its id: a learned vector, a vector known from elsewhere, and how it is written.
+
+Tagging and classification meet words that training never saw. Such a word has no learned vector, but it may
+have one from a larger text, and it always has its letters.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.nn import masks
+from regard.nn.embeddings import Embedding
+from regard.nn.linear import linear
+
+
+class Spelling(nn.Module):
+    """``max_i relu(W [l_i; …; l_{i+2}] + b)``: three letters at a time, the strongest answer anywhere in the word.
+
+    A convolution over letters (dos Santos and Zadrozny, 2014; Ma and Hovy, 2016). It finds endings, capitals,
+    digits and hyphens, which is what tells the kind of an unknown word.
+    """
+
+    def __init__(self, letters: int, width: int, features: int, reach: int = 3) -> None:
+        super().__init__()
+        self.letters = Embedding(letters, width)
+        self.filters = nn.Conv1d(width, features, reach, padding=reach // 2)
+
+    @property
+    def width(self) -> int:
+        return self.filters.out_channels
+
+    def forward(self, letters: Tensor) -> Tensor:
+        """``(B, S, L) → (B, S, features)``"""
+        each = letters.flatten(0, 1)  # (B · S, L)
+        x = self.letters(each) * masks.padding(each).unsqueeze(-1)
+        found = F.relu(self.filters(x.transpose(1, 2)))  # (B · S, features, L)
+        return found.amax(2).reshape(*letters.shape[:2], -1)
+
+
+class WordEmbedding(nn.Module):
+    """``[E[id]; V[id]; spelling(letters)]``, as far as there are V and letters.
+
+    E is learned and knows the words that training saw: ids beyond it are ``unknown`` to it. V holds vectors
+    learned elsewhere and never changes. ``project`` brings the sum of the widths to another width, for models
+    that add to the embedding rather than read it.
+    """
+
+    vectors: Tensor
+
+    def __init__(
+        self,
+        learned: Embedding,
+        *,
+        unknown: int,
+        vectors: tuple[int, int] = (0, 0),
+        spelling: Spelling | None = None,
+        project: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.learned = learned
+        self.unknown = unknown
+        self.spelling = spelling
+        self.register_buffer("vectors", torch.zeros(vectors))  # (V, D')
+        self.inside = learned.width + vectors[1] + (0 if spelling is None else spelling.width)
+        self.project = None if project is None else linear(self.inside, project)
+
+    @property
+    def width(self) -> int:
+        return self.inside if self.project is None else self.project.out_features
+
+    def forward(self, source: Tensor) -> Tensor:
+        """``(B, S) → (B, S, D)``, or ``(B, S, 1 + L)`` where letters follow each id."""
+        ids = source if self.spelling is None else source[..., 0]
+        parts = [self.learned(ids.masked_fill(ids >= self.learned.weight.shape[0], self.unknown))]
+        if self.vectors.shape[1]:
+            parts.append(F.embedding(ids, self.vectors))
+        if self.spelling is not None:
+            parts.append(self.spelling(source[..., 1:]))
+        together = torch.cat(parts, -1)
+        return together if self.project is None else self.project(together)
+
+    @torch.no_grad()
+    def load_vectors(self, vectors: Tensor, rows: Tensor) -> None:
+        """Vectors learned elsewhere for the given ids; the others stay zero."""
+        self.vectors[rows] = vectors.to(self.vectors)

@@ -1,0 +1,131 @@
+"""A trained run of any task as something to use, and how good it is on a corpus.
+
+predictor = load_predictor("runs/tagger")       # Tagger, Classifier, Writer or Translator
+evaluate("runs/tagger", Corpus(("dev.conllu",)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Protocol, TypeVar, assert_never
+
+import torch
+from torch import nn
+
+from regard import build
+from regard.data.tables import Row
+from regard.decode.labels import Classifier, Reader, Tagger
+from regard.decode.writer import Writer
+from regard.errors import DataError, ModelError, did_you_mean
+from regard.loading import load
+from regard.measure.labels import ClassResult, TagResult, Tally
+from regard.measure.language import LanguageResult, language_result
+from regard.run import Run, best_checkpoint
+from regard.tasks.material import COLUMNS
+from regard.text.tokenizers import Tokenizers, seen_words
+from regard.text.vocabulary import Vocabulary
+from regard.trainer import checkpoint
+from regard.translator import Translator
+
+
+class Rows(Protocol):
+    """A corpus: `data.readers.Corpus`, or a task's `Material`."""
+
+    def rows(self, names: Sequence[str]) -> Iterator[Row]: ...
+
+
+Predictor = Tagger | Classifier | Writer
+Result = TagResult | ClassResult | LanguageResult
+CHUNK = 512  # rows that are in memory at once
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
+    """The best model of a run that does not translate."""
+    predictor = load_predictor(folder, device)
+    if isinstance(predictor, Translator):
+        raise ModelError(f"{folder}: is a run for task 'translate'; use regard translate and regard evaluate")
+    return predictor
+
+
+def load_predictor(folder: str | Path, device: str = "cpu") -> Predictor | Translator:
+    """The best model of a run, ready for what it was trained for."""
+    run = Run.open(Path(folder))
+    settings, chosen = run.settings, torch.device(device)
+    if settings.task == "translate":
+        return load(folder, device=device)
+    tokenizers = Tokenizers.load(run.tokenizer)
+    if settings.task == "language":
+        writer = build.language_model(settings.model, tokenizers.target.size)
+        return Writer(_with_weights(writer, run, chosen), tokenizers.target, chosen)
+    labels = _vocabulary(run.labels)
+    pool = settings.pool if settings.task == "classify" else None
+    tokenizer, seen = tokenizers.source, seen_words(tokenizers.source)
+    labeller = build.labeller(settings.model, tokenizer.size, len(labels), pool, seen=seen)
+    labeller = _with_weights(labeller, run, chosen)
+    reader = Reader(tokenizer, settings.model.letters, chosen)
+    return Tagger(labeller, reader, labels) if settings.task == "tag" else Classifier(labeller, reader, labels)
+
+
+def _with_weights(model: Model, run: Run, device: torch.device) -> Model:
+    """The model with the weights of the run's best checkpoint."""
+    path = best_checkpoint(run)
+    prefix = "model."
+    weights = checkpoint.load_weights(path).items()
+    own = {name.removeprefix(prefix): tensor for name, tensor in weights if name.startswith(prefix)}
+    checkpoint.load_model(model, own, str(path))
+    return model.to(device).eval()
+
+
+def _vocabulary(path: Path) -> Vocabulary:
+    if not path.is_file():
+        raise ModelError(f"{path}: missing; a run for labels has this file, so the folder is not whole")
+    return Vocabulary.load(path)
+
+
+def evaluate(folder: str | Path, corpus: Rows, device: str = "cpu") -> Result:
+    """How good a run is on a corpus with the right answers in it. Reads as a stream."""
+    predictor, run = labels_of(folder, device), Run.open(Path(folder))
+    chunks = _chunks(corpus.rows(COLUMNS[run.settings.task]))
+    match predictor:
+        case Tagger():
+            return _tags(predictor, chunks, set(_vocabulary(run.words)))
+        case Classifier():
+            return _classes(predictor, chunks)
+        case Writer():
+            texts = ([row[0] for _, row in chunk] for chunk in chunks)
+            return language_result(
+                scored for text in texts for scored in zip(text, predictor.log_probabilities(text), strict=True)
+            )
+        case _:
+            assert_never(predictor)
+
+
+def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while chunk := list(islice(rows, CHUNK)):
+        yield chunk
+
+
+def _tags(tagger: Tagger, chunks: Iterator[list[Row]], known: set[str]) -> TagResult:
+    tally = Tally(known)
+    for chunk in chunks:
+        for (line, (words, tags)), guess in zip(chunk, tagger.tag([row[0] for _, row in chunk]), strict=True):
+            try:
+                tally.tags(words.split(), tags.split(), guess.tags)
+            except DataError:
+                found = f"{len(words.split())} words but {len(tags.split())} tags"
+                raise DataError(f"line {line}: {found}; every word needs one tag") from None
+    return TagResult(tally.texts, tally.confusion(), tally.unknown())
+
+
+def _classes(classifier: Classifier, chunks: Iterator[list[Row]]) -> ClassResult:
+    tally, labels = Tally(), frozenset(classifier.labels)
+    for chunk in chunks:
+        for (line, (_, truth)), guess in zip(chunk, classifier.classify([row[0] for _, row in chunk]), strict=True):
+            if truth not in labels:
+                hint = did_you_mean(truth, labels)
+                raise DataError(f"line {line}: label = {truth!r}: not one the run knows; {hint}")
+            tally.label(truth, guess.label)
+    return ClassResult(tally.confusion())
