@@ -127,9 +127,10 @@ def run_match(run: Path, source: Path, sentences: int, batch: int) -> Match:
 @torch.no_grad()
 def copy_into(theirs: MarianMTModel, ours: EncoderDecoder) -> None:
     """`from_marian` backwards: let it carry numbers instead of weights, and see where each arrives."""
-    named = theirs.double().state_dict()
+    named = {name: tensor for name, tensor in theirs.double().state_dict().items() if "embed_positions" not in name}
+    tensors = {tensor.data_ptr(): tensor for tensor in named.values()}.values()  # tied ones once
     first = 0
-    for tensor in {tensor.data_ptr(): tensor for tensor in named.values()}.values():
+    for tensor in tensors:
         tensor.copy_(torch.arange(first, first + tensor.numel()).reshape(tensor.shape))
         first += tensor.numel()
     values = torch.zeros(first, dtype=torch.float64)
@@ -137,7 +138,7 @@ def copy_into(theirs: MarianMTModel, ours: EncoderDecoder) -> None:
     for name, tensor in ours.state_dict().items():
         if name in numbers:
             values[numbers[name].round().long().flatten()] = tensor.double().flatten()
-    for tensor in {tensor.data_ptr(): tensor for tensor in named.values()}.values():
+    for tensor in tensors:
         tensor.copy_(values[tensor.round().long()])
     theirs.float().eval()
 

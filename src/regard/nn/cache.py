@@ -67,6 +67,9 @@ class Cache:
         moved = []
         for old in self.view():
             new = old.new_empty(len(rows), old.shape[1], capacity, old.shape[3])
-            torch.index_select(old, 0, rows, out=new[:, :, : self.length])
+            if old.requires_grad or torch.compiler.is_compiling():  # neither knows `out`, which spares a copy
+                new[:, :, : self.length] = old.index_select(0, rows)
+            else:
+                torch.index_select(old, 0, rows, out=new[:, :, : self.length])
             moved.append(new)
         return _Room(moved[0], moved[1], self.length)
