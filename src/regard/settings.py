@@ -296,7 +296,7 @@ AverageSettings = Annotated[NoAverage | MovingAverage | LastAverage, Field(discr
 class ReinforceSettings(Frozen):
     """How hard attention learns where to look."""
 
-    weight: Annotated[float, Field(ge=0)] = 3.0
+    weight: Annotated[float, Field(ge=0)] = 1.0
     """Of the REINFORCE term beside the cross-entropy."""
     discount: Annotated[float, Field(ge=0, le=1)] = 0.0
     """How much a choice is credited for later words: 0 its own word only, 1 all that follow."""

@@ -18,7 +18,7 @@ WORDS = "abcdefghijk"
 SETTINGS = (
     *("text.tokenizer=word", "text.joint=false", "model.width=16", "model.hidden=24", "model.depth=1"),
     *("model.dropout=0.0", "train.batch=512", "train.steps=400", "train.validate_every=400", "train.warmup=50"),
-    *("train.rate=0.02", "train.schedule=linear", "train.smoothing=0.0"),
+    *("train.rate=0.02", "train.schedule=linear", "train.smoothing=0.0", "train.reinforce.weight=3"),
 )
 
 
