@@ -33,7 +33,7 @@ SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst")
 _LARGEST_CONTENTS = 1 << 20
 _BLOCK = 1 << 20
 _PARTS = re.compile(
-    r"settings\.toml|labels\.tsv|best|log\.jsonl"
+    r"settings\.toml|labels\.tsv|words\.tsv|aligner\.json|best|log\.jsonl"
     r"|tokenizer(/[\w-]+)*/[\w-]+\.(json|tsv|model)"
     r"|checkpoints/step-\d+/[\w-]+\.(json|safetensors)",
     re.ASCII,
@@ -103,8 +103,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False) -> Packed:
 def _shared(run: Run) -> Iterator[Path]:
     """What a run has once, however many checkpoints."""
     yield run.folder / SETTINGS
-    if run.labels.is_file():
-        yield run.labels
+    yield from (path for path in (run.labels, run.words, run.aligner) if path.is_file())
     yield from sorted(path for path in run.tokenizer.rglob("*") if path.is_file())
 
 

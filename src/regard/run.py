@@ -7,6 +7,8 @@ RUN/words.tsv           the words of the training text, for tagging
 RUN/checkpoints/step-N  see `regard.trainer.checkpoint`
 RUN/best                the name of the best checkpoint
 RUN/log.jsonl           what happened
+RUN/aligner.json        which attention shows who translates whom, once somebody has asked
+RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
 RUN/tensorboard/        event files, where they were asked for
 """
@@ -29,7 +31,10 @@ from regard.settings import Settings, load_settings
 
 SETTINGS = "settings.toml"
 MANIFEST = "manifest.json"
-PARTS = (SETTINGS, "tokenizer", "labels.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard")
+PARTS = (
+    *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
+    *("aligner.json", "report.html"),
+)
 _STEP = re.compile(r"step-(\d+)")
 
 
@@ -89,6 +94,10 @@ class Run:
     @property
     def labels(self) -> Path:
         return self.folder / "labels.tsv"
+
+    @property
+    def aligner(self) -> Path:
+        return self.folder / "aligner.json"
 
     @property
     def words(self) -> Path:
