@@ -245,9 +245,11 @@ def test_an_imported_run_translates_the_same(suffix: str, run: Path, tmp_path: P
 
 
 def test_weights_alone_are_the_averaged_ones_and_cannot_be_resumed(run: Path, tmp_path: Path) -> None:
+    (run / "labels.tsv").write_text("good\t3\n")
     packed = pack(run, tmp_path / "run.tar")
     again = unpack(tmp_path / "run.tar", tmp_path / "again")
     assert packed.checkpoints == ("step-12",)
+    assert again.labels.read_text() == "good\t3\n"
     names = {path.name for path in steps(again.checkpoints)[0].iterdir()}
     assert names == {"manifest.json", "progress.json", "average.safetensors"}
     with pytest.raises(ModelError, match="holds weights alone and cannot be resumed; export the run with --all"):
