@@ -126,6 +126,7 @@ def _word_embedding(model: knobs.ModelSettings, size: int, seen: int) -> Embeddi
         _embedding(model, seen if frozen else size, scale),
         unknown=UNK,
         vectors=(size, model.vectors.width) if frozen else (0, 0),
+        forget=model.vectors.forget if frozen else 0.0,
         spelling=Spelling(LETTERS, _LETTER_WIDTH, model.letter_features) if model.letters else None,
         project=model.width if isinstance(model, knobs.TransformerModel) else None,
     )

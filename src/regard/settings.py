@@ -106,6 +106,9 @@ class VectorSettings(Frozen):
     """Kept as they are, beside learned vectors (labellers only); or else where the learned ones begin."""
     width: Annotated[int, Field(ge=0)] = 0
     """Of the vectors; 0 looks into the file."""
+    forget: Share = 0.0
+    """Share of words whose learned vector is hidden in training where frozen ones stand beside it, as it is for words
+    that training never saw."""
     words: Annotated[int, Field(ge=0)] = 50_000
     """How many words of the file, from its beginning, are known besides those of the training text."""
 

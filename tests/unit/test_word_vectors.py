@@ -159,6 +159,19 @@ def test_a_word_that_training_never_saw_is_unknown_to_the_learned_vectors_alone(
     assert out[0, 1, 3:].tolist() == [0, 0]
 
 
+def test_training_hides_learned_vectors_and_never_the_others() -> None:
+    embedding = WordEmbedding(Embedding(5, 3), unknown=UNK, vectors=(5, 2), forget=0.5)
+    assert not embedding.learned.weight.any()  # begins with nothing but the others
+    with torch.no_grad():
+        embedding.learned.weight[4] = 1.0
+    embedding.load_vectors(torch.tensor([[7.0, 8.0]]), torch.tensor([4]))
+    source = torch.full((7, 11), 4)
+    assert embedding.eval()(source)[..., :3].all()
+    out = embedding.train()(source)
+    assert 0 < (out[..., 0] == 1).sum() < 77
+    assert (out[..., 3] == 7).all()
+
+
 def test_letters_make_words_of_one_id_differ() -> None:
     embedding = WordEmbedding(Embedding(5, 3), unknown=UNK, spelling=Spelling(23, 7, 13), project=17)
     source = torch.tensor([[[UNK, 5, 6, 7, 0, 0], [UNK, 5, 6, 8, 0, 0], [UNK, 5, 6, 7, 0, 0]]])

@@ -43,8 +43,9 @@ class WordEmbedding(nn.Module):
     """``[E[id]; V[id]; spelling(letters)]``, as far as there are V and letters.
 
     E is learned and knows the words that training saw: ids beyond it are ``unknown`` to it. V holds vectors
-    learned elsewhere and never changes. ``project`` brings the sum of the widths to another width, for models
-    that add to the embedding rather than read it.
+    learned elsewhere and never changes. Beside V, E begins at zero: a rare word is its V until training has
+    reason to say more. ``forget`` hides a share of E in training, so that V is learned from too. ``project``
+    brings the sum of the widths to another width, for models that add to the embedding rather than read it.
     """
 
     vectors: Tensor
@@ -55,14 +56,18 @@ class WordEmbedding(nn.Module):
         *,
         unknown: int,
         vectors: tuple[int, int] = (0, 0),
+        forget: float = 0.0,
         spelling: Spelling | None = None,
         project: int | None = None,
     ) -> None:
         super().__init__()
         self.learned = learned
         self.unknown = unknown
+        self.forget = forget
         self.spelling = spelling
         self.register_buffer("vectors", torch.zeros(vectors))  # (V, D')
+        if vectors[1]:
+            nn.init.zeros_(learned.weight)
         self.inside = learned.width + vectors[1] + (0 if spelling is None else spelling.width)
         self.project = None if project is None else linear(self.inside, project)
 
@@ -73,13 +78,20 @@ class WordEmbedding(nn.Module):
     def forward(self, source: Tensor) -> Tensor:
         """``(B, S) → (B, S, D)``, or ``(B, S, 1 + L)`` where letters follow each id."""
         ids = source if self.spelling is None else source[..., 0]
-        parts = [self.learned(ids.masked_fill(ids >= self.learned.weight.shape[0], self.unknown))]
+        parts = [self.learned(self._known(ids))]
         if self.vectors.shape[1]:
             parts.append(F.embedding(ids, self.vectors))
         if self.spelling is not None:
             parts.append(self.spelling(source[..., 1:]))
         together = torch.cat(parts, -1)
         return together if self.project is None else self.project(together)
+
+    def _known(self, ids: Tensor) -> Tensor:
+        """The ids as the learned vectors know them."""
+        hidden = ids >= self.learned.weight.shape[0]
+        if self.training and self.forget:
+            hidden = hidden | (torch.rand(ids.shape, device=ids.device) < self.forget)
+        return ids.masked_fill(hidden & (ids > self.unknown), self.unknown)
 
     @torch.no_grad()
     def load_vectors(self, vectors: Tensor, rows: Tensor) -> None:

@@ -85,8 +85,8 @@ def _read_or_written(task: Task) -> list[Ragged]:
 
 def _embedding_parameters(task: Task) -> int:
     """Look-ups cost nothing; the output layer, tied or not, costs as much as it has weights."""
-    embeddings = [module.weight for name, module in task.named_modules() if name.endswith("encoder.embedding")]
-    return sum(weight.numel() for weight in embeddings if isinstance(weight, torch.Tensor))
+    names = ("encoder.embedding.weight", "encoder.embedding.learned.weight")
+    return sum(parameter.numel() for name, parameter in task.named_parameters() if name.endswith(names))
 
 
 def _unknown(task: Task) -> float:
