@@ -6,8 +6,8 @@
 Without a run, both sides have the same random weights (3 + 3 layers, width 256, 8,000 tokens) and every sentence
 is made to end at a length of its own, as long as its source; with a run (a Transformer with model.norm_place=after
 and model.tie=all), its weights are copied into a MarianMTModel, and FILE is translated. Regard sorts sentences by
-length; `generate` gets batches of the same size twice, in the order of the file and sorted as ours. Rounds are
-interleaved; the figures are medians of ratios.
+length and fills batches as `regard translate` does; `generate` gets batches of 64 twice, in the order of the file and
+sorted by length. Rounds are interleaved; the figures are medians of ratios.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, MarianConfig, MarianMTModel
 
 import regard
+from regard.decode.grouping import of_like_length
 from regard.decode.rules import Beam
 from regard.decode.search import search
+from regard.decode.texts import BUDGET
 from regard.interop.huggingface import from_marian
 from regard.loading import load
 from regard.models.encoder_decoder import EncoderDecoder
@@ -49,13 +51,19 @@ class Match:
     rows: list[list[int]]
     limits: list[int]
     batch: int
+    budget: int = BUDGET
 
-    def batches(self, *, ordered: bool) -> list[tuple[list[int], Tensor, Tensor]]:
-        """Numbers of sentences, sources (B, S) and limits (B,); ``ordered`` by length or as they come."""
+    def batches(self, *, ordered: bool, budget: int | None = None) -> list[tuple[list[int], Tensor, Tensor]]:
+        """Numbers of sentences, sources (B, S) and limits (B,); ``ordered`` by length or as they come.
+
+        With a ``budget`` a batch has so many tokens, as in `regard.decode.texts`, and not so many sentences.
+        """
         numbers = sorted(range(len(self.rows)), key=lambda row: len(self.rows[row]) if ordered else row)
+        groups = [numbers[start : start + self.batch] for start in range(0, len(numbers), self.batch)]
+        if budget is not None:
+            groups = list(of_like_length([len(row) for row in self.rows], budget))
         result = []
-        for start in range(0, len(numbers), self.batch):
-            group = numbers[start : start + self.batch]
+        for group in groups:
             width = max(len(self.rows[row]) for row in group)
             source = torch.tensor([self.rows[row] + [PAD] * (width - len(self.rows[row])) for row in group])
             result.append((group, source, torch.tensor([self.limits[row] for row in group])))
@@ -146,7 +154,7 @@ def copy_into(theirs: MarianMTModel, ours: EncoderDecoder) -> None:
 def regard_outputs(match: Match, beam: int) -> list[list[int]]:
     outputs: list[list[int]] = [[] for _ in match.rows]
     with torch.inference_mode():
-        for numbers, source, limits in match.batches(ordered=True):
+        for numbers, source, limits in match.batches(ordered=True, budget=match.budget // beam):
             first, state = match.ours.start(source)
             found = search(match.ours, first, state, limits, rule=Beam(beam))
             for number, (best,) in zip(numbers, found, strict=True):
