@@ -52,16 +52,17 @@ def extend(tokenizers: Tokenizers, vectors: VectorSettings) -> Tokenizers:
 def begin(model: nn.Module, tokenizer: Tokenizer, vectors: VectorSettings, tell: Callable[[str], None]) -> None:
     """Put the file's vectors into the embedding that reads the source, and tell how many there are.
 
-    They are scaled, all by one number, to a mean length of 1, which is that of untrained embeddings: GloVe's are
-    several times longer and would drown what stands beside them.
+    Frozen ones stay as they are. Where learned ones begin with them they are scaled, all by one number, to a mean
+    length of 1, which is that of untrained vectors: words with and without a vector are then alike.
     """
     side = "decoder" if isinstance(model, LanguageModel) else "encoder"
     embedding = model.get_submodule(f"{side}.embedding")
     assert isinstance(embedding, Embedding | WordEmbedding)
     words = [tokenizer.token(number).removeprefix(JOINER) for number in range(tokenizer.size)]
     found = find_vectors(vectors.file, words)
-    rows = torch.from_numpy(found.vectors)
-    rows = rows / rows.norm(dim=1).mean().clamp_min(1e-6) if len(rows) else rows.reshape(0, vectors.width)
+    rows = torch.from_numpy(found.vectors).reshape(-1, vectors.width)
+    if not vectors.frozen and len(rows):
+        rows = rows / rows.norm(dim=1).mean().clamp_min(1e-6)
     _target(embedding).load_vectors(rows, torch.tensor(found.places, dtype=torch.long))
     seen = seen_words(tokenizer)
     inside = sum(place < seen for place in found.places)
