@@ -1,1 +1,1 @@
-"""The mathematics on one sentence: every intermediate with its idea, its formula, its numbers and a few lines of PyTorch."""
+"""The mathematics on one sentence: idea, formula, numbers and a few lines of PyTorch for every intermediate."""

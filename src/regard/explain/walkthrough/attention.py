@@ -41,7 +41,7 @@ class Asking:
             self.part,
             inputs,
             snippet,
-            (self.asked_by, *axes),
+            axes=(self.asked_by, *axes),
             recorded=own,
             row=self.row,
         )
@@ -100,7 +100,7 @@ def _for_each_key(asking: Asking, kind: str, name: str, inputs: dict[str, Value]
         return asking.write(kind, name, inputs, snippet, recorded=True)
     recorded = asking.board.seen(f"{asking.place}.{name}").at(asking.head)
     full = f"{asking.place}.{name}"
-    return asking.board.write(kind, full, asking.part, inputs, snippet, (asking.asked,), recorded=recorded)
+    return asking.board.write(kind, full, asking.part, inputs, snippet, axes=(asking.asked,), recorded=recorded)
 
 
 def _turned(asking: Asking, x: Value, name: str) -> Value:
@@ -114,7 +114,7 @@ def _turned(asking: Asking, x: Value, name: str) -> Value:
         "even, odd = x[:, 0::2], x[:, 1::2]",
         "result = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1).flatten(1)",
     ]
-    return asking.board.write("turned", f"{asking.place}.turned_{name}", asking.part, {"x": x}, snippet, (axis,))
+    return asking.board.write("turned", f"{asking.place}.turned_{name}", asking.part, {"x": x}, snippet, axes=(axis,))
 
 
 def _scores(asking: Asking, query: Value, keys: Value) -> Value:

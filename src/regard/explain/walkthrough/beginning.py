@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-
 from regard.explain.walkthrough.board import Board, Value
 from regard.explain.walkthrough.step import Axis
 from regard.models.transformer import Positions
@@ -15,11 +13,11 @@ from regard.nn.words import WordEmbedding
 
 
 def embedding_steps(
-    board: Board, side: str, ids: Sequence[int], axis: Axis, embedding: Embedding | WordEmbedding, row: int
+    board: Board, side: str, ids: Sequence[int], embedding: Embedding | WordEmbedding, *, axis: Axis, row: int
 ) -> Value:
     """From numbers to vectors, (T, D)."""
     numbers = f"result = torch.tensor({list(ids)})"
-    pieces = board.write("pieces", f"{side}.pieces", side, {}, numbers, (axis,), row=row)
+    pieces = board.write("pieces", f"{side}.pieces", side, {}, numbers, axes=(axis,), row=row)
     recorded = board.seen(f"{side}.embedded")
     if isinstance(embedding, Embedding):
         inputs = {"ids": pieces, "table": board.weight(embedding.weight)}
@@ -27,11 +25,11 @@ def embedding_steps(
         if isinstance(embedding, OneHotEmbedding):
             kind, found = "one_hot", "torch.nn.functional.one_hot(ids, len(table)).to(table.dtype) @ table"
         snippet = f"result = {found}{_times(embedding)}"
-        return board.write(kind, f"{side}.embedded", side, inputs, snippet, (axis,), recorded=recorded, row=row)
-    return _beside(board, side, axis, embedding, pieces, row)
+        return board.write(kind, f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row)
+    return _beside(board, side, embedding, pieces, axis=axis, row=row)
 
 
-def _beside(board: Board, side: str, axis: Axis, embedding: WordEmbedding, pieces: Value, row: int) -> Value:
+def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *, axis: Axis, row: int) -> Value:
     """A learned vector and, beside it, one that is frozen."""
     learned, recorded = embedding.learned, board.seen(f"{side}.embedded")
     inputs = {"ids": pieces, "learned": board.weight(learned.weight), "frozen": board.weight(embedding.vectors)}
@@ -41,12 +39,14 @@ def _beside(board: Board, side: str, axis: Axis, embedding: WordEmbedding, piece
     ]
     if embedding.project is None:
         return board.write(
-            "beside", f"{side}.embedded", side, inputs, snippet, (axis,), recorded=recorded, row=row
+            "beside", f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row
         )
-    x = board.write("beside", f"{side}.beside", side, inputs, snippet, (axis,), row=row)
+    x = board.write("beside", f"{side}.beside", side, inputs, snippet, axes=(axis,), row=row)
     inputs = {"x": x, "w": board.weight(embedding.project.weight), "b": board.weight(embedding.project.bias)}
     map_rows = "result = x @ w.T + b"
-    return board.write("projected", f"{side}.embedded", side, inputs, map_rows, (axis,), recorded=recorded, row=row)
+    return board.write(
+        "projected", f"{side}.embedded", side, inputs, map_rows, axes=(axis,), recorded=recorded, row=row
+    )
 
 
 def _times(embedding: Embedding) -> str:
@@ -55,7 +55,7 @@ def _times(embedding: Embedding) -> str:
     return f" * {embedding.width} ** 0.5" if embedding.scale == embedding.width**0.5 else f" * {embedding.scale}"
 
 
-def position_steps(board: Board, side: str, axis: Axis, positions: Positions, x: Value, row: int) -> Value:
+def position_steps(board: Board, side: str, positions: Positions, x: Value, *, axis: Axis, row: int) -> Value:
     """Embeddings with positions, where positions are added."""
     length, width = x.tensor.shape
     match positions:
@@ -64,21 +64,17 @@ def position_steps(board: Board, side: str, axis: Axis, positions: Positions, x:
                 f"place = torch.arange({length}, dtype=torch.float64)[:, None]",
                 f"angle = place * 10000.0 ** (-torch.arange(0, {width}, 2, dtype=torch.float64) / {width})",
                 f"waves = torch.stack((angle.sin(), angle.cos()), -1).flatten(1)[:, :{width}]",
-                f"result = waves.float().to({_name(x.tensor.dtype)})  # the table is kept in single precision",
+                f"result = waves.float().to({x.tensor.dtype})  # the table is kept in single precision",
             ]
-            places = board.write("sinusoidal", f"{side}.positions", side, {}, snippet, (axis,), row=row)
+            places = board.write("sinusoidal", f"{side}.positions", side, {}, snippet, axes=(axis,), row=row)
         case Learned():
             inputs = {"table": board.weight(positions.weight)}
             snippet = [f"result = table[torch.arange({length})]"]
-            places = board.write("learned", f"{side}.positions", side, inputs, snippet, (axis,), row=row)
+            places = board.write("learned", f"{side}.positions", side, inputs, snippet, axes=(axis,), row=row)
         case _:
             return x
     inputs = {"x": x, "position": places}
     recorded = board.seen(f"{side}.placed")
     return board.write(
-        "placed", f"{side}.placed", side, inputs, "result = x + position", (axis,), recorded=recorded, row=row
+        "placed", f"{side}.placed", side, inputs, "result = x + position", axes=(axis,), recorded=recorded, row=row
     )
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype)  # torch.float32

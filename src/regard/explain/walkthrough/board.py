@@ -89,8 +89,8 @@ class Board:
         part: str,
         inputs: Mapping[str, Value],
         snippet: str | Sequence[str],
-        axes: Sequence[Axis] = (),
         *,
+        axes: Sequence[Axis] = (),
         recorded: Value | None = None,
         row: int | None = None,
     ) -> Value:

@@ -116,7 +116,7 @@ def loop_steps(moment: Moment, x: Value, axis: Axis, *, backwards: bool) -> Valu
         moment.part,
         inputs,
         snippet,
-        (axis,),
+        axes=(axis,),
         recorded=recorded,
         row=moment.row,
     )

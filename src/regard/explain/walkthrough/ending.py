@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.explain.walkthrough.attention import Asking, attention_steps
 from regard.explain.walkthrough.board import Board, Value, positions
 from regard.explain.walkthrough.recurrent import context_steps
+from regard.models.generator import Encoder
 from regard.models.labeller import AttentionPool, FinalPool, MaxPool, MeanPool, Pool
 from regard.models.recurrent import RecurrentEncoder
 
 
-def pool_steps(board: Board, pool: Pool, encoder: nn.Module, head: int) -> Value:
+def pool_steps(board: Board, pool: Pool, encoder: Encoder) -> Value:
     """One vector (D,) of all states."""
     states = board.seen("encoder.states")
     match pool:
@@ -28,7 +29,7 @@ def pool_steps(board: Board, pool: Pool, encoder: nn.Module, head: int) -> Value
                 attention=pool.attention,
                 place="pool",
                 part="output",
-                head=min(head, pool.attention.heads - 1),
+                head=0,
                 query=board.weight(pool.question).as_row(),
                 source=states,
                 asked_by=positions("question", ("question",)),
@@ -44,6 +45,6 @@ def output_steps(board: Board, x: Value, weight: Tensor, bias: Tensor, row: int)
     logits = logits.at(row) if logits.tensor.dim() == 2 else logits  # a pooled text has one row
     axis = board.words(logits.tensor, chosen)
     inputs = {"x": x, "w": board.weight(weight), "b": board.weight(bias)}
-    scores = board.write("logits", "logits", "output", inputs, "result = w @ x + b", (axis,), recorded=logits)
-    odds = board.write("odds", "odds", "output", {"logits": scores}, "result = logits.softmax(-1)", (axis,))
+    scores = board.write("logits", "logits", "output", inputs, "result = w @ x + b", axes=(axis,), recorded=logits)
+    odds = board.write("odds", "odds", "output", {"logits": scores}, "result = logits.softmax(-1)", axes=(axis,))
     board.write("probability", "probability", "output", {"odds": odds}, f"result = odds[{chosen}]")

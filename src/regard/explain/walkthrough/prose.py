@@ -113,7 +113,7 @@ PROSE: Mapping[str, Prose] = {
     ),
     "general": Prose(
         "Scores, general",
-        "Luong's general score: a learned matrix says which features of the decoder's state go with which of the source.",
+        "A learned matrix says which features of the decoder's state go with which features of the source.",
         "e = qᵀ W k",
         r"e_{ts} = q_t^\top W k_s",
     ),
@@ -174,9 +174,10 @@ PROSE: Mapping[str, Prose] = {
     ),
     "focus": Prose(
         "Gaussian focus",
-        "Places near the centre count more. As in the paper the row is not normalised again, so it sums to less than 1.",
+        "Places near the centre count more. As in the paper the row is not normalised again: it sums to less than 1.",
         "α = α · exp(−(s − p)² / 2σ²), σ = reach / 2",
-        r"\alpha_{ts} \leftarrow \alpha_{ts} \exp\!\left(-\frac{(s - p_t)^2}{2\sigma^2}\right),\quad \sigma = \tfrac{D}{2}",
+        r"\alpha_{ts} \leftarrow \alpha_{ts} \exp\!\left(-\frac{(s - p_t)^2}{2\sigma^2}\right),\quad "
+        r"\sigma = \tfrac{1}{2}\,\text{reach}",
     ),
     "context": Prose(
         "Σ weights · values",

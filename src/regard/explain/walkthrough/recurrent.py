@@ -21,7 +21,7 @@ RecurrentDecoder = ContextDecoder | BahdanauDecoder | LuongDecoder
 def encoder_steps(board: Board, encoder: RecurrentEncoder, level: int, row: int) -> None:
     """Numbers, embeddings, and one layer at the chosen place, in each of its directions."""
     axis, layer = board.source, encoder.stack.layers[level]
-    x = embedding_steps(board, "encoder", board.trace.source.ids, axis, encoder.embedding, row)
+    x = embedding_steps(board, "encoder", board.trace.source.ids, encoder.embedding, axis=axis, row=row)
     x = x if level == 0 else board.seen(f"encoder.{level - 1}.states")
     every = []
     for place, direction in _directions(level, layer.bidirectional):
@@ -36,7 +36,7 @@ def encoder_steps(board: Board, encoder: RecurrentEncoder, level: int, row: int)
             "encoder",
             {"forward": every[0], "backward": every[1]},
             "result = torch.cat((forward, backward), -1)",
-            (axis,),
+            axes=(axis,),
             recorded=board.seen(f"encoder.{level}.states"),
             row=row,
         )
@@ -60,7 +60,10 @@ def _state_before(board: Board, moment: Moment, *, backwards: bool) -> Before:
 
 def context_steps(board: Board, encoder: RecurrentEncoder, level: int) -> Before:
     """The context vector: the state of a layer after all that was read."""
-    layer, names = encoder.stack.layers[level], ["hidden", "cell"] if encoder.stack.layers[level].cell.has_cell else ["hidden"]
+    layer, names = (
+        encoder.stack.layers[level],
+        ["hidden", "cell"] if encoder.stack.layers[level].cell.has_cell else ["hidden"],
+    )
     found = []
     for name in names:
         places = [board.seen(f"{place}.{name}") for place, _ in _directions(level, layer.bidirectional)]
@@ -146,7 +149,7 @@ class Walk:
 def decoder_steps(walk: Walk, read: Sequence[int]) -> Value:
     """One step of a recurrent decoder, from the piece it reads to the features (D,) that decide."""
     board, decoder, row = walk.board, walk.decoder, walk.row
-    y = embedding_steps(board, "decoder", read, board.read, decoder.embedding, row).at(row)
+    y = embedding_steps(board, "decoder", read, decoder.embedding, axis=board.read, row=row).at(row)
     if walk.row > 0 and walk.encoder is not None:
         walk.first(walk.level)  # where it all began
     before = walk.state(walk.level)

@@ -41,9 +41,10 @@ class Spot:
         part: str,
         inputs: dict[str, Value],
         snippet: str | list[str],
+        *,
         recorded: Value | None = None,
     ) -> Value:
-        return self.board.write(kind, name, part, inputs, snippet, (self.axis,), recorded=recorded, row=self.row)
+        return self.board.write(kind, name, part, inputs, snippet, axes=(self.axis,), recorded=recorded, row=self.row)
 
     def asking(self, attention: Attention, kind: str, query: Value) -> Asking:
         """The attention of this layer that asks its own side."""
@@ -98,8 +99,8 @@ def decoder_steps(spot: Spot, decoder: TransformerDecoder, read: Sequence[int], 
 
 def _input(spot: Spot, stack: TransformerEncoder | TransformerDecoder, ids: Sequence[int]) -> Value:
     """What the layer reads: the placed embeddings, or the states of the layer below."""
-    x = embedding_steps(spot.board, spot.side, ids, spot.axis, stack.embedding, spot.row)
-    x = position_steps(spot.board, spot.side, spot.axis, stack.positions, x, spot.row)
+    x = embedding_steps(spot.board, spot.side, ids, stack.embedding, axis=spot.axis, row=spot.row)
+    x = position_steps(spot.board, spot.side, stack.positions, x, axis=spot.axis, row=spot.row)
     return x if spot.level == 0 else spot.board.seen(f"{spot.side}.{spot.level - 1}.states")
 
 
@@ -112,13 +113,13 @@ def _residual(
     after = f"{spot.place}.{outside}"
     if residual.before:
         found = sublayer(_norm(spot, residual.norm, x, f"{spot.place}.{inside}.norm", part))
-        return spot.write("sum", after, part, {"x": x, "found": found}, "result = x + found", recorded)
+        return spot.write("sum", after, part, {"x": x, "found": found}, "result = x + found", recorded=recorded)
     added = {"x": x, "found": sublayer(x)}
     total = spot.write("sum", f"{spot.place}.{inside}.sum", part, added, "result = x + found")
-    return _norm(spot, residual.norm, total, after, part, recorded)
+    return _norm(spot, residual.norm, total, after, part, recorded=recorded)
 
 
-def _norm(spot: Spot, norm: Norm, x: Value, name: str, part: str, recorded: Value | None = None) -> Value:
+def _norm(spot: Spot, norm: Norm, x: Value, name: str, part: str, *, recorded: Value | None = None) -> Value:
     board = spot.board
     inputs = {"x": x, "gain": board.weight(norm.gain)}
     if isinstance(norm, RMSNorm):
@@ -126,7 +127,7 @@ def _norm(spot: Spot, norm: Norm, x: Value, name: str, part: str, recorded: Valu
             f"size = torch.sqrt(x.square().mean(-1, keepdim=True) + {norm.epsilon})",
             "result = gain * x / size",
         ]
-        return spot.write("rms_norm", name, part, inputs, snippet, recorded)
+        return spot.write("rms_norm", name, part, inputs, snippet, recorded=recorded)
     inputs["shift"] = board.weight(norm.shift)
     if isinstance(norm, LayerNorm):
         snippet = ["mean = x.mean(-1, keepdim=True)", "variance = x.var(-1, correction=0, keepdim=True)"]
@@ -135,7 +136,7 @@ def _norm(spot: Spot, norm: Norm, x: Value, name: str, part: str, recorded: Valu
         inputs |= {"mean": board.weight(norm.running_mean), "variance": board.weight(norm.running_variance)}
         snippet, kind = [], "batch_norm"
     snippet.append(f"result = gain * (x - mean) / torch.sqrt(variance + {norm.epsilon}) + shift")
-    return spot.write(kind, name, part, inputs, snippet, recorded)
+    return spot.write(kind, name, part, inputs, snippet, recorded=recorded)
 
 
 def _think(spot: Spot, network: FeedForward | GatedFeedForward) -> Callable[[Value], Value]:
@@ -165,4 +166,5 @@ def _last_norm(spot: Spot, norm: Norm | None, depth: int, x: Value, name: str) -
     top = x if spot.level == depth - 1 else spot.board.seen(f"{spot.side}.{depth - 1}.states")
     if norm is None:
         return top
-    return _norm(spot, norm, top, f"{spot.side}.{name}", spot.side, spot.board.seen(f"{spot.side}.{name}"))
+    recorded = spot.board.seen(f"{spot.side}.{name}")
+    return _norm(spot, norm, top, f"{spot.side}.{name}", spot.side, recorded=recorded)
