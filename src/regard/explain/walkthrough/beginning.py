@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from regard.explain.walkthrough.board import Board, Value
@@ -11,12 +12,14 @@ from regard.nn.embeddings import Embedding, OneHotEmbedding
 from regard.nn.positions import Learned, Sinusoidal
 from regard.nn.words import WordEmbedding
 
+CODE = 100  # columns that a line of a snippet may take
+
 
 def embedding_steps(
     board: Board, side: str, ids: Sequence[int], embedding: Embedding | WordEmbedding, *, axis: Axis, row: int
 ) -> Value:
     """From numbers to vectors, (T, D)."""
-    numbers = f"result = torch.tensor({list(ids)})"
+    numbers = textwrap.fill(f"result = torch.tensor({list(ids)})", CODE, subsequent_indent="    ")
     pieces = board.write("pieces", f"{side}.pieces", side, {}, numbers, axes=(axis,), row=row)
     recorded = board.seen(f"{side}.embedded")
     if isinstance(embedding, Embedding):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from regard.explain.walkthrough.board import Board, Value
 from regard.explain.walkthrough.step import Axis
-from regard.nn.recurrent import ELMAN, GRU, Layer
+from regard.nn.recurrent import Layer, elman_step, gru_step
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Moment:
 
 def cell_steps(moment: Moment, x: Value, before: Before) -> Value:
     """From an input (D,) and the state before it to the state after it."""
-    if moment.layer.cell is ELMAN:
+    if moment.layer.cell.step is elman_step:
         snippet = "result = torch.tanh(w_x @ x + b_x + w_h @ h + b_h)"
         return moment.write("elman", "hidden", {"x": x, "h": before.hidden, **moment.weights()}, snippet)
-    if moment.layer.cell is GRU:
+    if moment.layer.cell.step is gru_step:
         return _gru_steps(moment, x, before)
     return _lstm_steps(moment, x, before)
 
@@ -97,7 +97,7 @@ _BODY = {
 def loop_steps(moment: Moment, x: Value, axis: Axis, *, backwards: bool) -> Value:
     """The states after every piece, (S, D), from zeros on."""
     cell = moment.layer.cell
-    body = _BODY["elman" if cell is ELMAN else "gru" if cell is GRU else "lstm"]
+    body = _BODY["elman" if cell.step is elman_step else "gru" if cell.step is gru_step else "lstm"]
     turn = ".flip(0)" if backwards else ""  # reads from the last piece to the first
     snippet = [
         f"h{' = c' if cell.has_cell else ''} = x.new_zeros({moment.layer.hidden})",

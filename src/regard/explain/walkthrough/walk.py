@@ -49,8 +49,9 @@ class NoSuchPlaceError(DataError):
     def line(self, *, first: int = 0, flag: str = "") -> str:
         if self.count == 0:
             return f"{flag or self.name} = {self.value + first}: {self.owner} has no {self.name}s; leave it out"
+        kind = {"position": "piece", "source_position": "piece"}.get(self.name, self.name)
         places = f"{first} to {self.count - 1 + first}" if self.count > 1 else f"{first}"
-        several = self.name if self.count == 1 else f"{self.name}s"
+        several = kind if self.count == 1 else f"{kind}s"
         return (
             f"{flag or self.name} = {self.value + first}: {self.owner} has {self.count} {several}; "
             f"{places} would be right"
