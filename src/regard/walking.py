@@ -57,7 +57,9 @@ def walk_text(
 
 
 def _place(side: Side, word: int, owner: str) -> int:
-    """Where the first piece of a word is."""
+    """Where the first piece of a word is. An output without a word is its end alone."""
+    if not side.words and word == 0:
+        return 0
     if not 0 <= word < len(side.words):
         raise NoSuchPlaceError("word", word, len(side.words), owner)
     return side.pieces_of(word)[0]
