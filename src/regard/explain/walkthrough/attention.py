@@ -156,7 +156,7 @@ def _inner(asking: Asking, score: InnerScore, inputs: dict[str, Value]) -> Value
         return asking.write("dot", "scores", inputs, "result = q @ k.T", asking.asked, recorded=True)
     products = asking.write("dot", "products", inputs, "result = q @ k.T", asking.asked, recorded=True)
     width = inputs["q"].tensor.shape[1]
-    snippet = f"result = products / {width} ** 0.5"
+    snippet = f"result = products / {width}**0.5"
     return asking.write("scaled", "scores", {"products": products}, snippet, asking.asked, recorded=True)
 
 

@@ -55,7 +55,7 @@ def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *,
 def _times(embedding: Embedding) -> str:
     if embedding.scale == 1.0:
         return ""
-    return f" * {embedding.width} ** 0.5" if embedding.scale == embedding.width**0.5 else f" * {embedding.scale}"
+    return f" * {embedding.width}**0.5" if embedding.scale == embedding.width**0.5 else f" * {embedding.scale}"
 
 
 def position_steps(board: Board, side: str, positions: Positions, x: Value, *, axis: Axis, row: int) -> Value:
