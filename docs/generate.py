@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import regard
+from regard.explain.walkthrough.example import example
+from regard.explain.walkthrough.render import markdown
 from regard.settings import (
     AttentionSettings,
     BahdanauDecoder,
@@ -110,7 +112,19 @@ def presets_page() -> str:
     return "\n".join([*lines, ""])
 
 
-PAGES = {"settings.md": settings_page, "presets.md": presets_page}
+ATTENTION = """\
+Three words with four features each ask one another. Queries, keys and values are the words' own vectors (every learned
+map is the identity), so that all of it can be checked by hand. `regard walk RUN "TEXT"` shows the same, and all that
+comes before and after it, with the numbers of a trained run; [Looking inside](../looking-inside.md) has the rest.
+"""
+
+
+def attention_page() -> str:
+    title, _, steps = markdown(example(), "Attention, step by step").partition("\n")
+    return "\n".join([SOURCE, title, "", ATTENTION.rstrip(), steps])
+
+
+PAGES = {"settings.md": settings_page, "presets.md": presets_page, "attention.md": attention_page}
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ DOORS: dict[str, set[str]] = {
     "prediction": {
         *("build", "data", "decode", "errors", "loading", "measure", "run", "tasks", "text", "trainer", "translator"),
     },
+    "walking": {"decode", "errors", "explain", "prediction", "text", "translator"},
     "comparing_labels": {
         *("data", "decode", "errors", "measure", "prediction", "report", "run", "settings", "tasks"),
     },
@@ -59,8 +60,9 @@ DOORS: dict[str, set[str]] = {
     },
     "__main__": {"cli"},
     "cli": {
-        *("archive", "comparing", "corpora", "data", "decode", "errors", "evaluation", "files", "glossary", "loading"),
-        *("measure", "prediction", "report", "run", "runs", "settings", "text", "trainer", "training", "translator"),
+        *("archive", "comparing", "corpora", "data", "decode", "errors", "evaluation", "explain", "files", "glossary"),
+        *("loading", "measure", "prediction", "report", "run", "runs", "settings", "text", "trainer", "training"),
+        *("translator", "walking"),
     },
 }
 WITHOUT_TORCH = (

@@ -1,0 +1,83 @@
+"""The first steps: pieces, embeddings, positions."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from regard.explain.walkthrough.board import Board, Value
+from regard.explain.walkthrough.step import Axis
+from regard.models.transformer import Positions
+from regard.nn.embeddings import Embedding, OneHotEmbedding
+from regard.nn.positions import Learned, Sinusoidal
+from regard.nn.words import WordEmbedding
+
+CODE = 100  # columns that a line of a snippet may take
+
+
+def embedding_steps(
+    board: Board, side: str, ids: Sequence[int], embedding: Embedding | WordEmbedding, *, axis: Axis, row: int
+) -> Value:
+    """From numbers to vectors, (T, D)."""
+    numbers = textwrap.fill(f"result = torch.tensor({list(ids)})", CODE, subsequent_indent="    ")
+    pieces = board.write("pieces", f"{side}.pieces", side, {}, numbers, axes=(axis,), row=row)
+    recorded = board.seen(f"{side}.embedded")
+    if isinstance(embedding, Embedding):
+        inputs = {"ids": pieces, "table": board.weight(embedding.weight)}
+        kind, found = "embedding", "table[ids]"
+        if isinstance(embedding, OneHotEmbedding):
+            kind, found = "one_hot", "torch.nn.functional.one_hot(ids, len(table)).to(table.dtype) @ table"
+        snippet = f"result = {found}{_times(embedding)}"
+        return board.write(kind, f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row)
+    return _beside(board, side, embedding, pieces, axis=axis, row=row)
+
+
+def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *, axis: Axis, row: int) -> Value:
+    """A learned vector and, beside it, one that is frozen."""
+    learned, recorded = embedding.learned, board.seen(f"{side}.embedded")
+    inputs = {"ids": pieces, "learned": board.weight(learned.weight), "frozen": board.weight(embedding.vectors)}
+    snippet = [
+        f"known = ids.masked_fill(ids >= len(learned), {embedding.unknown})",
+        f"result = torch.cat((learned[known]{_times(learned)}, frozen[ids]), -1)",
+    ]
+    if embedding.project is None:
+        return board.write(
+            "beside", f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row
+        )
+    x = board.write("beside", f"{side}.beside", side, inputs, snippet, axes=(axis,), row=row)
+    inputs = {"x": x, "w": board.weight(embedding.project.weight), "b": board.weight(embedding.project.bias)}
+    map_rows = "result = x @ w.T + b"
+    return board.write(
+        "projected", f"{side}.embedded", side, inputs, map_rows, axes=(axis,), recorded=recorded, row=row
+    )
+
+
+def _times(embedding: Embedding) -> str:
+    if embedding.scale == 1.0:
+        return ""
+    return f" * {embedding.width}**0.5" if embedding.scale == embedding.width**0.5 else f" * {embedding.scale}"
+
+
+def position_steps(board: Board, side: str, positions: Positions, x: Value, *, axis: Axis, row: int) -> Value:
+    """Embeddings with positions, where positions are added."""
+    length, width = x.tensor.shape
+    match positions:
+        case Sinusoidal():
+            snippet = [
+                f"place = torch.arange({length}, dtype=torch.float64)[:, None]",
+                f"angle = place * 10000.0 ** (-torch.arange(0, {width}, 2, dtype=torch.float64) / {width})",
+                f"waves = torch.stack((angle.sin(), angle.cos()), -1).flatten(1)[:, :{width}]",
+                f"result = waves.float().to({x.tensor.dtype})  # the table is kept in single precision",
+            ]
+            places = board.write("sinusoidal", f"{side}.positions", side, {}, snippet, axes=(axis,), row=row)
+        case Learned():
+            inputs = {"table": board.weight(positions.weight)}
+            snippet = [f"result = table[torch.arange({length})]"]
+            places = board.write("learned", f"{side}.positions", side, inputs, snippet, axes=(axis,), row=row)
+        case _:
+            return x
+    inputs = {"x": x, "position": places}
+    recorded = board.seen(f"{side}.placed")
+    return board.write(
+        "placed", f"{side}.placed", side, inputs, "result = x + position", axes=(axis,), recorded=recorded, row=row
+    )

@@ -1,0 +1,181 @@
+"""A walkthrough for people: in a terminal, and as Markdown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from torch import Tensor
+
+from regard.explain.walkthrough.step import Axis, Step, Walkthrough
+
+WIDTH = 100
+ROWS = 12  # of a table in a terminal
+COLUMNS = 8  # of a table in Markdown
+_LABEL = 14  # cells that a label may take
+_NUMBER = 9
+_PARTS = {
+    "encoder": "Encoder",
+    "context": "From encoder to decoder",
+    "decoder": "Decoder",
+    "cross": "Attention to the source",
+    "output": "Output",
+}
+
+
+class Table(NamedTuple):
+    """Numbers as text, with labels."""
+
+    columns: list[str]
+    rows: list[tuple[str, list[str]]]
+    marked: int | None  # the row of the piece walked with
+    left_out: str  # what there is besides
+
+
+def headline(walk: Walkthrough) -> str:
+    """What is walked through, counted as people count."""
+    places = f"layer {walk.layer + 1}"
+    if any(step.name.endswith(".weights") and step.part != "output" for step in walk):
+        places += f", head {walk.head + 1}"
+    if walk.task == "label":
+        return f"{' '.join(walk.source.words)}: {places}, at {_printable(walk.source.pieces[walk.position])}"
+    target = " ".join(walk.target.words)
+    if all(step.part in ("encoder", "context") for step in walk):
+        return f"{' '.join(walk.source.words)}: {places}, at {_printable(walk.source.pieces[walk.position])}"
+    text = f"{' '.join(walk.source.words)} → {target}" if walk.source.words else target
+    return f"{text}: {places}, on the way to {_printable(walk.target.pieces[walk.position])}"
+
+
+# Terminal
+
+
+def terminal(walk: Walkthrough, width: int = WIDTH) -> str:
+    """Idea, formula, numbers and code of every step, as plain text."""
+    lines = textwrap.wrap(headline(walk), width)
+    part = ""
+    for number, step in enumerate(walk, start=1):
+        if step.part != part:
+            part = step.part
+            lines += ["", f"── {_PARTS[part]} ".ljust(width, "─")]
+        lines += ["", f"{number}. {step.title}  ({step.name})", *_wrapped(step.idea, width), f"   {step.formula}", ""]
+        lines += [f"   {line}" for line in _grid(table(step, (width - 24) // (_NUMBER + 1), ROWS))]
+        lines += ["", *(f"   {name}: {origin}" for name, origin in step.origins.items())]
+        lines += [f"   │ {line}" for line in step.snippet.splitlines()]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent="   ", subsequent_indent="   ")
+
+
+def _grid(made: Table) -> Iterator[str]:
+    left = max((cell_len(label) for label, _ in made.rows), default=0)
+    widths = [max(_NUMBER, cell_len(label)) for label in made.columns]
+    if any(made.columns):
+        heads = (_right(label, size) for label, size in zip(made.columns, widths, strict=True))
+        yield ("  " + " " * left + " " + " ".join(heads)).rstrip()
+    for number, (label, cells) in enumerate(made.rows):
+        mark = "▸ " if number == made.marked else "  "
+        cells = [_right(cell, size) for cell, size in zip(cells, widths, strict=True)]  # noqa: PLW2901
+        yield mark + set_cell_size(label, left) + " " + " ".join(cells)
+    if made.left_out:
+        yield f"  {made.left_out}"
+
+
+def _right(text: str, size: int) -> str:
+    return " " * (size - cell_len(text)) + text
+
+
+# Markdown
+
+
+def markdown(walk: Walkthrough, title: str = "") -> str:
+    """The same as a page, with formulas in TeX."""
+    lines = [f"# {_escape(title or headline(walk))}"]
+    part = ""
+    for number, step in enumerate(walk, start=1):
+        if step.part != part:
+            part = step.part
+            lines += ["", f"## {_PARTS[part]}"]
+        lines += ["", f"### {number}. {_escape(step.title)}", "", step.idea, "", f"$${step.tex}$$", ""]
+        lines += list(_markdown_table(table(step, COLUMNS, ROWS)))
+        origins = ", ".join(f"`{name}` {_escape(origin)}" for name, origin in step.origins.items())
+        lines += ["", *([f"With {origins}:", ""] if origins else []), "```python", step.snippet, "```"]
+    return "\n".join([*lines, ""])
+
+
+def _markdown_table(made: Table) -> Iterator[str]:
+    yield "| | " + " | ".join(map(_escape, made.columns)) + " |"
+    yield "|---|" + "---:|" * len(made.columns)
+    for number, (label, cells) in enumerate(made.rows):
+        name = f"**{_escape(label)}**" if number == made.marked and label else _escape(label)
+        yield f"| {name} | " + " | ".join(cells) + " |"
+    if made.left_out:
+        yield f"\n{made.left_out}"
+
+
+def _escape(text: str) -> str:
+    """As it stands, and never as markup."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for mark in "\\`*_[]|$#":
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+# Tables
+
+
+def table(step: Step, columns: int, rows: int) -> Table:
+    """So much of a step's numbers as there is room for; always with the marked row and its largest place."""
+    shown = step.shown
+    if shown.dim() == 0:
+        return Table([""], [("", [_number(shown)])], None, "")
+    if shown.dim() == 1:
+        across, values = step.axes[0], shown[None]
+        kept = _window(len(across.shown), columns, 0)
+        return Table(_labels(across, kept), [("", _numbers(values[0], kept))], None, _left_out(step, kept, None))
+    down, across = step.axes
+    row = step.row if step.row is not None else 0
+    peak = 0 if across.name == "feature" else int(shown[row].double().argmax())
+    kept = _window(len(across.shown), columns, peak)
+    lines = _window(len(down.shown), rows, row)
+    body = list(zip(_labels(down, lines), (_numbers(shown[line], kept) for line in lines), strict=True))
+    marked = None if step.row is None else lines.index(step.row)
+    return Table(_labels(across, kept), body, marked, _left_out(step, kept, lines))
+
+
+def _window(size: int, room: int, around: int) -> list[int]:
+    """So many places as there is room for, with one among them."""
+    begin = max(0, min(around - room // 2, size - room))
+    return list(range(begin, min(begin + room, size)))
+
+
+def _left_out(step: Step, columns: Sequence[int], rows: Sequence[int] | None) -> str:
+    shape = list(step.output.shape)
+    kept = [len(columns)] if rows is None else [len(rows), len(columns)]
+    return "" if kept == shape else f"({' × '.join(map(str, kept))} shown of {' × '.join(map(str, shape))})"
+
+
+def _labels(axis: Axis, places: Sequence[int]) -> list[str]:
+    return [_printable(axis.labels[place]) for place in places]
+
+
+def _printable(label: str) -> str:
+    """On one line, without control characters, and not too long."""
+    plain = "".join(mark if mark.isprintable() else "�" for mark in label) or "∅"
+    return plain if cell_len(plain) <= _LABEL else set_cell_size(plain, _LABEL - 1) + "…"
+
+
+def _numbers(values: Tensor, places: Sequence[int]) -> list[str]:
+    return [_number(values[place]) for place in places]
+
+
+def _number(value: Tensor) -> str:
+    number = value.item()
+    if isinstance(number, int):
+        return str(number)
+    if number == float("-inf"):
+        return "−∞"
+    return f"{number:.4f}" if 5e-5 <= abs(number) < 10_000 or number == 0 else f"{number:.2e}"

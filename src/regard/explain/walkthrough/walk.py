@@ -1,0 +1,194 @@
+"""``walkthrough``: the mathematics of one sentence, step by step, in the order in which the model computes it.
+
+    steps = walkthrough(model, source_ids, target_ids, spelling, layer=1, head=3, position=2)
+    for step in steps:
+        print(step.title, step.idea, step.formula, step.shown, step.snippet)
+        assert torch.allclose(step.run(), step.output)
+
+Nothing is computed beside the model: an output is what an ordinary replay recorded. Where the model does not show a
+value, it is what the snippet makes of recorded ones, and a later step whose output is recorded is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, get_args
+
+from regard.errors import DataError, ModelError, did_you_mean
+from regard.explain.replay import PLAIN, Model, Spelling, replay
+from regard.explain.trace import Trace
+from regard.explain.walkthrough import recurrent, transformer
+from regard.explain.walkthrough.board import Board
+from regard.explain.walkthrough.ending import output_steps, pool_steps
+from regard.explain.walkthrough.step import Step, Walkthrough
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.labeller import Labeller
+from regard.models.language_model import LanguageModel
+from regard.models.recurrent import BahdanauDecoder, ContextDecoder, LuongDecoder, RecurrentEncoder
+from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.nn.words import WordEmbedding
+
+SideName = Literal["all", "encoder", "decoder", "cross"]
+SIDES: tuple[str, ...] = get_args(SideName)
+_PARTS = {
+    "all": {"encoder", "context", "decoder", "cross", "output"},
+    "encoder": {"encoder", "context"},
+    "decoder": {"context", "decoder", "output"},
+    "cross": {"cross"},
+}
+
+
+class NoSuchPlaceError(DataError):
+    """A layer, head or piece that is not there. People count from 1, Python from 0: both can have it said."""
+
+    def __init__(self, name: str, value: int, count: int, owner: str) -> None:
+        self.name, self.value, self.count, self.owner = name, value, count, owner
+        super().__init__(self.line())
+
+    def line(self, *, first: int = 0, flag: str = "") -> str:
+        if self.count == 0:
+            return f"{flag or self.name} = {self.value + first}: {self.owner} has no {self.name}s; leave it out"
+        kind = {"position": "piece", "source_position": "piece"}.get(self.name, self.name)
+        places = f"{first} to {self.count - 1 + first}" if self.count > 1 else f"{first}"
+        several = kind if self.count == 1 else f"{kind}s"
+        return (
+            f"{flag or self.name} = {self.value + first}: {self.owner} has {self.count} {several}; "
+            f"{places} would be right"
+        )
+
+
+def walkthrough(
+    model: Model,
+    source_ids: Sequence[int] = (),
+    target_ids: Sequence[int] | None = None,
+    spelling: Spelling = PLAIN,
+    *,
+    layer: int = 0,
+    head: int = 0,
+    position: int = 0,
+    source_position: int | None = None,
+    side: SideName = "all",
+) -> Walkthrough:
+    """Every intermediate of one layer and one head, for one piece of a sentence.
+
+    ``source_ids`` and ``target_ids`` are those of `replay`. ``position`` is the piece that is walked with: on the
+    target, or on the source where only the encoder is walked. Steps that the model computes for all pieces at once
+    have all of them, and mark the row of this one. Of a source read on the way, ``source_position`` is marked; by
+    default the piece that the chosen head looks at most or, without attention, the last one read.
+    """
+    _check_side(model, side)
+    _check_letters(model)
+    trace = replay(model, source_ids, target_ids, spelling=spelling, detail="all")
+    board = Board(model, trace, spelling)
+    on_source = side == "encoder" or isinstance(model, Labeller)
+    _within("position", position, len(trace.source if on_source else trace.target), "the text")
+    looked = position if on_source else source_position
+    looked = _looked_at(trace, layer, head, position) if looked is None else looked
+    if not isinstance(model, LanguageModel):
+        _within("source_position", looked, len(trace.source), "the source")
+    _walk(board, side, layer, head, rows=(position, looked))
+    steps = _of_parts(board.steps, _PARTS["all" if isinstance(model, Labeller) else side])
+    return Walkthrough(trace.task, trace.source, trace.target, layer, head, position, looked, steps)
+
+
+def _check_side(model: Model, side: str) -> None:
+    if side not in SIDES:
+        raise DataError(f"side = {side}: no such side; {did_you_mean(side, SIDES)}")
+    has = {"all", "encoder", "decoder", "cross"}
+    if isinstance(model, Labeller):
+        has = {"all", "encoder"}
+    elif isinstance(model, LanguageModel):
+        has = {"all", "decoder"}
+    elif isinstance(model.decoder, ContextDecoder):
+        has = {"all", "encoder", "decoder"}
+    if side not in has:
+        raise ModelError(f"side = {side}: this model has no such side; {' or '.join(sorted(has))} would be right")
+
+
+def _check_letters(model: Model) -> None:
+    encoder = model.encoder if isinstance(model, Labeller) else None
+    embedding = encoder.embedding if isinstance(encoder, TransformerEncoder | RecurrentEncoder) else None
+    if isinstance(embedding, WordEmbedding) and embedding.spelling is not None:
+        raise ModelError("model.letters: this model reads the letters of its words, which a walkthrough does not show")
+
+
+def _within(name: str, value: int, count: int, owner: str) -> None:
+    """A count of 0 says that there is nothing to choose from; then the first is as good as none."""
+    if not 0 <= value < max(count, 1):
+        raise NoSuchPlaceError(name, value, count, owner)
+
+
+def _looked_at(trace: Trace, layer: int, head: int, position: int) -> int:
+    """The source piece that the walk looks at most; without attention, the last one read."""
+    names = trace.layers("decoder", "cross")
+    if not names:
+        return 0 if trace.backwards else max(len(trace.source) - 1, 0)
+    weights = trace.tensors[names[min(layer, len(names) - 1)]]  # (H, T, S)
+    return int(weights[min(max(head, 0), len(weights) - 1), position].argmax())
+
+
+def _of_parts(steps: Sequence[Step], parts: set[str]) -> tuple[Step, ...]:
+    """The steps of some parts. What they took from others they have from the trace, as far as it is there."""
+    kept = [step for step in steps if step.part in parts]
+    gone = {f"step {step.name}": f"trace {step.recorded}" for step in steps if step not in kept and step.recorded}
+
+    def known(origin: str) -> str:
+        name, bracket, index = origin.partition("[")
+        return gone.get(name, name) + bracket + index
+
+    return tuple(replace(step, origins={key: known(name) for key, name in step.origins.items()}) for step in kept)
+
+
+def _walk(board: Board, side: str, layer: int, head: int, *, rows: tuple[int, int]) -> None:
+    model, (position, looked) = board.model, rows
+    if isinstance(model, Labeller):
+        _encode(board, model.encoder, layer, head, position)
+        if isinstance(model.encoder, RecurrentEncoder):
+            _within("head", head, 0, "this model")
+        x = board.seen("encoder.states").at(position)
+        if model.pool is not None:
+            x = pool_steps(board, model.pool, model.encoder)
+        row = position if model.pool is None else 0
+        output_steps(board, x, model.head.weight, model.head.bias, row)
+        return
+    encoder = model.encoder if isinstance(model, EncoderDecoder) else None
+    if encoder is not None and side in ("all", "encoder"):
+        _encode(board, encoder, layer, head, looked)
+    if side == "encoder":
+        if isinstance(encoder, RecurrentEncoder):
+            _within("head", head, 0, "a recurrent encoder")
+            recurrent.context_steps(board, encoder, layer)
+        return
+    _decode(board, model, layer, head, position)
+
+
+def _encode(board: Board, encoder: object, layer: int, head: int, row: int) -> None:
+    if isinstance(encoder, TransformerEncoder):
+        _within("layer", layer, len(encoder.layers), "the encoder")
+        _within("head", head, encoder.layers[layer].attention.heads, "a layer of the encoder")
+        spot = transformer.Spot(board, "encoder", layer, head, board.source, row)
+        transformer.encoder_steps(spot, encoder)
+    else:
+        assert isinstance(encoder, RecurrentEncoder)
+        _within("layer", layer, encoder.stack.depth, "the encoder")
+        recurrent.encoder_steps(board, encoder, layer, row)
+
+
+def _decode(board: Board, model: EncoderDecoder | LanguageModel, layer: int, head: int, row: int) -> None:
+    decoder = model.decoder
+    read = (model.first, *board.trace.target.ids[:-1])
+    if isinstance(decoder, TransformerDecoder):
+        _within("layer", layer, len(decoder.layers), "the decoder")
+        _within("head", head, decoder.layers[layer].attention.heads, "a layer of the decoder")
+        spot = transformer.Spot(board, "decoder", layer, head, board.read, row)
+        x = transformer.decoder_steps(spot, decoder, read, board.source).at(row)
+    else:
+        assert isinstance(decoder, ContextDecoder | BahdanauDecoder | LuongDecoder)
+        _within("layer", layer, decoder.stack.depth, "the decoder")
+        heads = 0 if isinstance(decoder, ContextDecoder) else decoder.attention.heads
+        _within("head", head, heads, "this model")
+        encoder = model.encoder if isinstance(model, EncoderDecoder) else None
+        assert encoder is None or isinstance(encoder, RecurrentEncoder)
+        x = recurrent.decoder_steps(recurrent.Walk(board, decoder, encoder, layer, head, row), read)
+    output_steps(board, x, decoder.output.weight, decoder.output.bias, row)

@@ -1,0 +1,76 @@
+"""A text through a trained run, step by step: what ``regard walk`` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regard.decode.labels import Classifier, Tagger
+from regard.decode.writer import Writer
+from regard.errors import DataError
+from regard.explain.replay import Spelling
+from regard.explain.side import Side, spell
+from regard.explain.walkthrough.step import Walkthrough
+from regard.explain.walkthrough.walk import NoSuchPlaceError, SideName, walkthrough
+from regard.prediction import Predictor
+from regard.text.special import END
+from regard.translator import Translator
+
+
+def walk_text(
+    predictor: Predictor | Translator,
+    text: str,
+    *,
+    layer: int = 0,
+    head: int = 0,
+    word: int = 0,
+    side: SideName = "all",
+) -> Walkthrough:
+    """The walkthrough of a text and what the run makes of it, at the first piece of a word.
+
+    The word is one of the translation, or of the text where the run does not translate or only its encoder is
+    walked through. Everything counts from 0.
+    """
+    if not text.strip():
+        raise DataError("text = '': an empty sentence has nothing to walk through; give it a word")
+    match predictor:
+        case Translator():
+            trace = predictor.translate(text).trace()
+            source, target = trace.source, trace.target
+            spelling = Spelling(predictor.tokenizers.source, predictor.tokenizers.target, text)
+            owner, counted = ("the text", source) if side == "encoder" else ("the translation", target)
+            place = _place(counted, word, owner)
+            return walkthrough(
+                predictor.model, source.ids, target.ids, spelling, layer=layer, head=head, position=place, side=side
+            )
+        case Writer():
+            target = spell([*predictor.tokenizer.encode(text), END], predictor.tokenizer, text)
+            spelling = Spelling(target=predictor.tokenizer, target_text=text)
+            place = _place(target, word, "the text")
+            return walkthrough(
+                predictor.model, (), target.ids, spelling, layer=layer, head=head, position=place, side=side
+            )
+        case Tagger() | Classifier():
+            ids, place = _labelled(predictor, text, word)
+            labels = tuple(predictor.tags if isinstance(predictor, Tagger) else predictor.labels)
+            spelling = Spelling(source=predictor.reader.tokenizer, source_text=text, labels=labels)
+            return walkthrough(predictor.model, ids, None, spelling, layer=layer, head=head, position=place, side=side)
+
+
+def _place(side: Side, word: int, owner: str) -> int:
+    """Where the first piece of a word is. An output without a word is its end alone."""
+    if not side.words and word == 0:
+        return 0
+    if not 0 <= word < len(side.words):
+        raise NoSuchPlaceError("word", word, len(side.words), owner)
+    return side.pieces_of(word)[0]
+
+
+def _labelled(predictor: Tagger | Classifier, text: str, word: int) -> tuple[Sequence[int], int]:
+    """What a labeller reads, and where in it the word is."""
+    if isinstance(predictor, Classifier):
+        ids = [row[0] for row in predictor.reader.text(text)]
+        return ids, _place(spell(ids, predictor.reader.tokenizer, text), word, "the text")
+    rows, first = predictor.reader.words(text.split())
+    if not 0 <= word < len(first):
+        raise NoSuchPlaceError("word", word, len(first), "the text")
+    return [row[0] for row in rows], first[word]
