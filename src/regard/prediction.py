@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from regard import build
+from regard.data.readers import Corpus
 from regard.data.tables import Row
 from regard.decode.labels import Classifier, Reader, Tagger
 from regard.decode.writer import Writer
@@ -23,7 +24,7 @@ from regard.loading import load
 from regard.measure.labels import ClassResult, TagResult, Tally
 from regard.measure.language import LanguageResult, language_result
 from regard.run import Run, best_checkpoint
-from regard.tasks.material import COLUMNS
+from regard.tasks.material import COLUMNS, Files
 from regard.text.tokenizers import Tokenizers, seen_words
 from regard.text.vocabulary import Vocabulary
 from regard.trainer import checkpoint
@@ -91,9 +92,9 @@ def evaluate(folder: str | Path, corpus: Rows, device: str = "cpu") -> Result:
     chunks = _chunks(corpus.rows(COLUMNS[run.settings.task]))
     match predictor:
         case Tagger():
-            return _tags(predictor, chunks, set(_vocabulary(run.words)))
+            return _tags(predictor, chunks, set(_vocabulary(run.words)), _name(corpus))
         case Classifier():
-            return _classes(predictor, chunks)
+            return _classes(predictor, chunks, _name(corpus))
         case Writer():
             texts = ([row[0] for _, row in chunk] for chunk in chunks)
             return language_result(
@@ -103,12 +104,18 @@ def evaluate(folder: str | Path, corpus: Rows, device: str = "cpu") -> Result:
             assert_never(predictor)
 
 
+def _name(corpus: Rows) -> str:
+    """What a complaint calls the corpus."""
+    files = corpus.corpus if isinstance(corpus, Files) else corpus
+    return str(files.paths[-1]) if isinstance(files, Corpus) else "corpus"
+
+
 def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
     while chunk := list(islice(rows, CHUNK)):
         yield chunk
 
 
-def _tags(tagger: Tagger, chunks: Iterator[list[Row]], known: set[str]) -> TagResult:
+def _tags(tagger: Tagger, chunks: Iterator[list[Row]], known: set[str], name: str) -> TagResult:
     tally = Tally(known)
     for chunk in chunks:
         for (line, (words, tags)), guess in zip(chunk, tagger.tag([row[0] for _, row in chunk]), strict=True):
@@ -116,16 +123,16 @@ def _tags(tagger: Tagger, chunks: Iterator[list[Row]], known: set[str]) -> TagRe
                 tally.tags(words.split(), tags.split(), guess.tags)
             except DataError:
                 found = f"{len(words.split())} words but {len(tags.split())} tags"
-                raise DataError(f"line {line}: {found}; every word needs one tag") from None
+                raise DataError(f"{name} line {line}: {found}; every word needs one tag") from None
     return TagResult(tally.texts, tally.confusion(), tally.unknown())
 
 
-def _classes(classifier: Classifier, chunks: Iterator[list[Row]]) -> ClassResult:
+def _classes(classifier: Classifier, chunks: Iterator[list[Row]], name: str) -> ClassResult:
     tally, labels = Tally(), frozenset(classifier.labels)
     for chunk in chunks:
         for (line, (_, truth)), guess in zip(chunk, classifier.classify([row[0] for _, row in chunk]), strict=True):
             if truth not in labels:
                 hint = did_you_mean(truth, labels)
-                raise DataError(f"line {line}: label = {truth!r}: not one the run knows; {hint}")
+                raise DataError(f"{name} line {line}: label = {truth!r}: not one the run knows; {hint}")
             tally.label(truth, guess.label)
     return ClassResult(tally.confusion())

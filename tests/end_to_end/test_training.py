@@ -145,7 +145,7 @@ def test_every_task_learns(task: str, preset: str, tmp_path: Path) -> None:
     start(tmp_path / "run", small.settings(preset, f"task={task}", *overrides), notes)
     assert notes.validations[-1].loss < notes.validations[0].loss - 0.02
     assert notes.validations[-1].name == {"language": "perplexity"}.get(task, "accuracy")
-    with pytest.raises(ModelError, match=f"is a run for task '{task}' and does not translate"):
+    with pytest.raises(ModelError, match=f"is a run for task '{task}', which does not translate"):
         load(tmp_path / "run")
 
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 import tiny
 from regard.decode import scoring
-from regard.decode.scoring import _groups, score
+from regard.decode.grouping import of_like_length
+from regard.decode.scoring import score
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.text.special import END, PAD
 
@@ -55,12 +56,12 @@ def test_batches_and_slices_change_nothing_and_order_is_kept(monkeypatch: pytest
 
 
 def test_groups_hold_all_rows_once_and_keep_to_their_budget() -> None:
-    lengths = [(3, 5), (7, 1), (1, 11), (2, 2), (2, 3), (6, 6)]
-    groups = list(_groups(lengths, 12))
+    lengths = [5, 7, 11, 2, 3, 6]
+    groups = list(of_like_length(lengths, 12))
     assert sorted(row for group in groups for row in group) == list(range(6))
     for group in groups:
-        assert len(group) == 1 or len(group) * max(max(lengths[row]) for row in group) <= 12
-    assert list(_groups([], 12)) == []
+        assert len(group) == 1 or len(group) * max(lengths[row] for row in group) <= 12
+    assert list(of_like_length([], 12)) == []
 
 
 def test_scoring_leaves_a_model_in_the_mode_it_was_in() -> None:

@@ -71,7 +71,7 @@ MISTAKES = {
     "a mistyped setting": (["train", "lstm", "model.hiden=3"], 2, "did you mean 'hidden'?"),
     "no preset": (["train"], 2, "PRESET: missing"),
     "no such run": (["translate", "nowhere", "x"], 4, "nowhere: no such folder"),
-    "an empty beam": (["translate", "nowhere", "x", "--beam", "0"], 2, "--beam = 0"),
+    "an empty beam": (["translate", "nowhere", "x", "--beam", "0"], 2, "beam = 0"),
     "resuming nothing": (["train", "--resume", "nowhere"], 4, "nowhere: no such folder"),
     "resuming with a preset": (["train", "lstm", "--resume", "nowhere"], 2, "goes on with the run's own settings"),
     "no corpus": (["train", "lstm", "--out", "{tmp}/run"], 2, "the training corpus is missing"),

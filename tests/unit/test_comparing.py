@@ -90,7 +90,7 @@ def test_cost_is_counted_and_read_from_the_log(comparison: Comparison, runs: lis
         assert found.cost.tokens_per_second == pytest.approx(step["tokens"] / step["seconds"])
         assert f"{folder}, step-" in found.origin
     without = Run.create(tmp_path / "no-log", Run.open(runs[0]).settings)
-    cost = comparing.cost(without, regard.load(runs[0]), 1.0, 2.0)
+    cost = comparing.cost(without, regard.load(runs[0]).model, 1.0, 2.0)
     assert (cost.tokens_per_second, cost.seconds, cost.alone) == (None, None, 2.0)
 
 
@@ -157,6 +157,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "a folder that is not there": (["{0}", "{tmp}/no"], 4, "no such folder"),
     "different tasks": (["{0}", "{tmp}/tag"], 4, "are for different tasks"),
     "taggers without a corpus to share": (["{tmp}/tag", "{tmp}/tag2"], 2, "the runs share no validation text"),
+    "a tagger that is not trained": (["{tmp}/tag", "{tmp}/tag3"], 4, "tag/"),
     "one side of the test": (["{0}", "{1}", "--source", "a"], 2, "one is missing; give both or neither"),
     "an unknown suffix": (["{0}", "{1}", "--out", "x.pdf"], 2, "out = x.pdf: a comparison is written as a page"),
     "an empty beam": (["{0}", "{1}", "--beam", "0"], 2, "beam = 0: is too small; 1 or more"),
@@ -173,8 +174,8 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
 def test_a_mistake_gets_one_line_and_its_exit_code(
     name: str, runs: list[Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    for folder in ("tag", "tag2"):
-        Run.create(tmp_path / folder, small.settings("gru", "task=tag"))
+    for folder, language in (("tag", "fr"), ("tag2", "hi"), ("tag3", "fr")):
+        Run.create(tmp_path / folder, small.settings("gru", "task=tag", f"data.corpus='fable:{language}'"))
     files = ("data.corpus=''", "data.source=a", "data.target=b", "data.valid_source=c", "data.valid_target=d")
     Run.create(tmp_path / "files", small.settings("gru", *files))
     arguments, code, expected = MISTAKES[name]

@@ -222,7 +222,7 @@ def test_training_names_the_file_whose_words_and_tags_differ(tmp_path: Path) -> 
     (tmp_path / "tags").write_text("D N\nD N\n")
     corpus = Corpus((str(tmp_path / "words"), str(tmp_path / "tags")))
     encoder = TagEncoder(learn("space", ["the cat"]), Vocabulary(("D", "N")))
-    with pytest.raises(DataError, match=r"line 2: 3 words but 2 tags; every word needs one tag"):
+    with pytest.raises(DataError, match=r"tags line 2: 3 words but 2 tags; every word needs one tag"):
         prepare_corpus(corpus, encoder, tmp_path / "shards")
     with pytest.raises(DataError, match="cannot be read"):
         prepare_corpus(Corpus((str(tmp_path / "none.conllu"),)), encoder, tmp_path / "shards")

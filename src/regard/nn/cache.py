@@ -24,6 +24,8 @@ class _Room:
 
     def is_sealed(self) -> bool:
         """Whether it was made in torch's inference mode, which is over: it can be read and no longer written."""
+        if torch.compiler.is_compiling():  # a compiled step cannot ask, and is not called across modes
+            return False
         return self.keys.is_inference() and not torch.is_inference_mode_enabled()
 
 
