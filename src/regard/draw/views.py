@@ -32,6 +32,7 @@ _PLACES: dict[str, tuple[str, str]] = {
     "encoder": ("encoder", "self"),
     "decoder": ("decoder", "self"),
 }
+VISIBLE = 0.005  # what a sum of two decimals shows
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def _between(trace: Trace, weights: Tensor, view: View, origin: str) -> HeatMap:
     if not view.words:
         rows, columns = apart(rows), apart(columns)
     folded = fold(weights, rows, columns, special=view.special)
-    hidden = any(owner == OUTSIDE for owner in columns.word_of) and not view.special
+    hidden = not view.special and bool((folded.weights.sum(-1) < weights.sum(-1).min() - VISIBLE).any())
     return HeatMap(
         title=NAMES[view.side],
         rows=folded.rows,
