@@ -20,6 +20,7 @@ from regard.explain.trace import Trace
 from regard.explain.words import Folded, fold, members
 from regard.report.heatmap import HeatMap, Numbers, reaching
 from regard.text.special import START
+from regard.text.words import JOINER
 
 Which = Literal["cross", "encoder", "decoder"]
 NAMES: dict[str, str] = {
@@ -32,6 +33,7 @@ _PLACES: dict[str, tuple[str, str]] = {
     "encoder": ("encoder", "self"),
     "decoder": ("decoder", "self"),
 }
+TIE = "‿"  # as shown before a piece that joins the one before it
 VISIBLE = 0.005  # what a sum of two decimals shows
 
 
@@ -160,10 +162,15 @@ def read_so_far(trace: Trace) -> Side:
 
 def apart(side: Side) -> Side:
     """Every piece as a word of its own; special tokens stay what they are."""
-    heard = [piece for piece, owner in zip(side.pieces, side.word_of, strict=True) if owner != OUTSIDE]
+    heard = [legible(piece) for piece, owner in zip(side.pieces, side.word_of, strict=True) if owner != OUTSIDE]
     places = iter(range(len(heard)))
     owners = tuple(OUTSIDE if owner == OUTSIDE else next(places) for owner in side.word_of)
     return Side(side.ids, side.pieces, owners, tuple(heard))
+
+
+def legible(piece: str) -> str:
+    """A piece in signs that fonts have: the mark of a piece without a space before it is in few of them."""
+    return piece.replace(JOINER, TIE)
 
 
 def numbers(values: Tensor) -> Numbers:
@@ -190,7 +197,7 @@ def masking_map(trace: Trace, effect: Folded) -> HeatMap:
             rows=kept.rows,
             columns=kept.columns,
             values=numbers(kept.weights),
-            origin="masking: log p of the word, less log p with the source word's embedding set to zero",
+            origin="log p of the output word, less log p with a word's embedding set to zero",
             row_name="output",
             column_name="blanked out",
             scale="diverging",
@@ -222,17 +229,18 @@ def _shares(values: Tensor) -> Tensor:
     return values / torch.where(total > 0, total, 1.0)
 
 
-def saliency_map(trace: Trace, norms: Tensor) -> HeatMap:
+def saliency_map(trace: Trace, norms: Tensor, read: Side, view: View) -> HeatMap:
     """Gradient norms (T, S) in place of attention, each row as shares of one."""
-    folded = fold(_shares(norms), trace.target, trace.source, special=False)
+    rows, columns = (trace.target, read) if view.words else (apart(trace.target), apart(read))
+    folded = fold(_shares(norms), rows, columns, special=view.special)
     return HeatMap(
         title="gradient saliency",
         rows=folded.rows,
         columns=folded.columns,
         values=numbers(folded.weights),
-        origin="norm of the gradient of the word's log-odds at each source embedding, as a share of its row",
+        origin="norm of the gradient of the word's log-odds at each embedding, as a share of its row",
         row_name="output",
-        column_name="source",
+        column_name="source" if trace.task != "language" else "read so far",
         sums=True,
         unit="share",
     )
@@ -245,14 +253,14 @@ def gate_maps(trace: Trace) -> list[HeatMap]:
     """The mean of every gate over the text: one picture for each side."""
     found = gates(trace)
     pictures = []
-    for side, columns in (("encoder", trace.source.pieces), ("decoder", trace.target.pieces)):
+    for side, columns in (("encoder", trace.source), ("decoder", trace.target)):
         views = [view for view in found if view.name.startswith(f"{side}.")]
         if views:
             pictures.append(
                 HeatMap(
                     title=f"gates of the {side}",
                     rows=tuple(_cell_name(view.name) for view in views),
-                    columns=columns,
+                    columns=tuple(map(legible, columns.pieces)),
                     values=numbers(torch.stack([view.mean for view in views])),
                     origin="mean over the units of a gate: 0 closed, 1 open",
                     column_name="read" if side == "encoder" else "the step that wrote",
@@ -269,7 +277,7 @@ def state_maps(trace: Trace) -> list[HeatMap]:
     alike = HeatMap(
         title="likeness to the last state",
         rows=rows,
-        columns=trace.source.pieces,
+        columns=tuple(map(legible, trace.source.pieces)),
         values=numbers(torch.stack([one.likeness for one in found])),
         origin="cosine of the encoder's state after each token with its last state",
         column_name="read",
@@ -279,7 +287,7 @@ def state_maps(trace: Trace) -> list[HeatMap]:
     moved = HeatMap(
         title="movement of the state",
         rows=rows,
-        columns=trace.source.pieces,
+        columns=tuple(map(legible, trace.source.pieces)),
         values=numbers(torch.stack([one.change for one in found])),
         origin="how far each token moved the encoder's state, as a share of all movement",
         column_name="read",

@@ -3,15 +3,17 @@
 Each row is a group that holds its numbers in ``data-values``, so that what is drawn can be read back. Cells of one
 colour in a row are one path, and cells that are nothing are not drawn at all: 60 × 60 numbers stay small. Colours are
 classes (`STYLE`), so that one drawing serves light and dark; a file of its own (`document`) carries them with it.
+Where style sheets are taken away, as some notebooks do, the attributes beside them still paint it in light colours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from regard.report import colours
-from regard.report.colours import INK, LEVELS, PREFIX
+from regard.report.colours import INK, LEVELS, PREFIX, Scale
 from regard.report.heatmap import HeatMap, brief
 from regard.report.letters import extent, right_to_left, shortened, wrapped
 from regard.report.markup import Attributes, Html, element
@@ -103,7 +105,11 @@ def multiples_document(grid: Sequence[Sequence[HeatMap]], *, title: str, origin:
 def _drawn(picture: HeatMap, width: float, *, caption: bool) -> tuple[list[Html], float, float]:
     place = layout(picture, width=width, above=LINE + GAP if caption else 0)
     wide = max(place.right + place.sums + GAP, 250.0)
-    drawn = [*_columns(picture, place), *_rows(picture, place), _frame(place)]
+    drawn = [
+        *_columns(picture, place),
+        *_rows(picture, place),
+        _frame(place.left, place.top, place.right - place.left, place.bottom - place.top),
+    ]
     high = place.bottom + GAP
     drawn.append(_legend(picture, place.left, high))
     high += LINE + GAP
@@ -165,48 +171,51 @@ def _cells(
     picture: HeatMap, values: Sequence[float], levels: Sequence[int], place: Layout, *, numbered: bool
 ) -> list[Html]:
     """One path for each colour of a row, then the numbers where they fit."""
-    size, prefix = place.cell, PREFIX[picture.scale]
-    drawn = _paths(levels, picture.nothing, prefix, place.left, size)
+    size, table = place.cell, colours.table(picture.scale, "light")
+    drawn = _paths(levels, picture.nothing, picture.scale, place.left, size)
     if numbered:
         for column, (value, level) in enumerate(zip(values, levels, strict=True)):
             if words := brief(value, picture.scale, picture.most):
+                kind, ink = f"number {INK[picture.scale]}{level}", colours.code(colours.ink(table[level]))
                 middle = {"x": place.left + (column + 0.5) * size, "y": size / 2 + SMALL * 0.36}
-                drawn.append(element("text", {"class": f"number {INK[picture.scale]}{level}", **middle}, words))
+                drawn.append(element("text", {"class": kind, "fill": ink, **middle}, words))
     return drawn
 
 
-def _paths(levels: Sequence[int], nothing: int, prefix: str, left: float, size: float) -> list[Html]:
+def _paths(levels: Sequence[int], nothing: int, scale: Scale, left: float, size: float) -> list[Html]:
+    """A row's cells, those beside one another of one colour joined; none where there is nothing."""
     squares: dict[int, str] = {}
     column = 0
-    while column < len(levels):
-        level, first = levels[column], column
-        while column < len(levels) and levels[column] == level:
-            column += 1
+    for level, group in groupby(levels):
+        count = len(list(group))
         if level != nothing:
-            start, run = left + first * size, (column - first) * size
+            start, run = left + column * size, count * size
             squares[level] = squares.get(level, "") + f"M{start:g} 0h{run:g}v{size:g}h-{run:g}z"
-    return [element("path", {"class": f"{prefix}{level}", "d": path}) for level, path in sorted(squares.items())]
+        column += count
+    return [element("path", {**_paint(scale, level), "d": path}) for level, path in sorted(squares.items())]
 
 
-def _frame(place: Layout) -> Html:
-    size = {"width": place.right - place.left, "height": place.bottom - place.top}
-    return element("rect", {"class": "frame", "x": place.left, "y": place.top, **size})
+def _paint(scale: Scale, level: int) -> dict[str, str]:
+    return {"class": f"{PREFIX[scale]}{level}", "fill": colours.code(colours.table(scale, "light")[level])}
+
+
+def _frame(x: float, y: float, width: float, height: float) -> Html:
+    drawn = {"class": "frame", "fill": "none", "stroke": "#b9bfc9"}
+    return element("rect", {**drawn, "x": float(x), "y": float(y), "width": float(width), "height": float(height)})
 
 
 def _legend(picture: HeatMap, left: float, top: float) -> Html:
     """The scale, with its ends."""
-    prefix, step = PREFIX[picture.scale], 2.0
+    step, height = 2.0, 10
     low, high = (f"{end:.3g}".replace("-", "−") for end in (picture.low, picture.most))
     start = extent(low, SIZE) + GAP
-    bar = [
-        element(
-            "rect", {"class": f"{prefix}{level}", "x": start + level * step, "y": 3, "width": step + 0.2, "height": 10}
-        )
-        for level in range(LEVELS + 1)
-    ]
     end = start + (LEVELS + 1) * step
-    frame = element("rect", {"class": "frame", "x": start, "y": 3, "width": end - start, "height": 10})
+    bar = []
+    for level in range(LEVELS + 1):
+        box = {"x": start + level * step, "y": 3, "width": step + 0.2, "height": height}
+        bar.append(element("rect", {**_paint(picture.scale, level), **box}))
     labels = [_label(0, SIZE, low, kind="soft"), _label(end + GAP, SIZE, f"{high} {picture.unit}", kind="soft")]
+    frame = _frame(start, 3, end - start, height)
     return element("g", {"transform": f"translate({left:g} {top:g})"}, *bar, frame, *labels)
 
 
@@ -233,9 +242,8 @@ def _thumb(picture: HeatMap, left: float, top: float, size: float) -> Html:
     inside = [_label(0, SMALL + 2, picture.title, kind="soft"), element("title", {}, picture.origin)]
     for number, (values, levels) in enumerate(zip(picture.values, picture.levels, strict=True)):
         about = {"transform": f"translate(0 {LINE + number * size:g})", "data-values": written(values, 3)}
-        inside.append(element("g", about, *_paths(levels, picture.nothing, PREFIX[picture.scale], 0, size)))
-    frame = {"width": len(picture.columns) * size, "height": len(picture.rows) * size}
-    inside.append(element("rect", {"class": "frame", "x": 0, "y": LINE, **frame}))
+        inside.append(element("g", about, *_paths(levels, picture.nothing, picture.scale, 0, size)))
+    inside.append(_frame(0, LINE, len(picture.columns) * size, len(picture.rows) * size))
     return element("g", {"transform": f"translate({left:g} {top:g})", "class": "thumb"}, *inside)
 
 
