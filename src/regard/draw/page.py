@@ -34,7 +34,7 @@ STYLE = """
 .words{font-size:1.15rem;line-height:2.1;margin:.2rem 0}
 .words span.w{padding:.1em .25em;border-radius:4px;border-bottom:2px solid transparent}
 .figures{display:flex;flex-wrap:wrap;gap:1rem 2rem;align-items:flex-start}
-.figures figure{margin:.5rem 0;max-width:100%}
+.figures figure{margin:.5rem 0;flex:1 1 26rem;min-width:0;max-width:100%}
 figcaption{max-width:36rem}
 details{margin:.75rem 0}
 summary{cursor:pointer}
@@ -42,6 +42,7 @@ summary{cursor:pointer}
 """
 LIT = "background:var(--mark);border-bottom-color:var(--under)"
 HALF = 440  # pixels of two figures beside one another
+MOST_CELLS, MOST_VALUES = 250_000, 100_000  # of small multiples: drawn, and with their numbers
 KINDS = {"cross": "cross", "encoder": "encoder_self", "decoder": "decoder_self"}
 
 
@@ -134,16 +135,22 @@ def _importance(found: Explanation) -> list[Html]:
 
 
 def _heads(found: Explanation, shown: View) -> list[Html]:
+    """Small multiples of every attention; of a large model's long sentence only the one shown above, by its colours."""
+    several = [side for side in found.sides if stacked(found.trace, side).shape[:2].numel() > 1]
+    sizes = {side: stacked(found.trace, side).numel() for side in several}
+    kept = several if sum(sizes.values()) <= MOST_CELLS else [side for side in several if side == shown.side]
     parts = []
-    for side in (side for side in found.sides if stacked(found.trace, side).shape[:2].numel() > 1):
+    for side in kept:
         grid = head_maps(found.trace, View(side, words=shown.words, special=True))
-        drawn = element("div", {"class": "scroll", "tabindex": 0}, multiples_svg(grid, title=NAMES[side]))
+        drawn = multiples_svg(grid, title=NAMES[side], values=sizes[side] <= MOST_VALUES)
         name = element("summary", {}, f"{NAMES[side]}: {len(grid)} × {len(grid[0])} heads")
-        parts.append(element("details", {"open": ""} if side == shown.side else {}, name, drawn))
+        scroll = element("div", {"class": "scroll", "tabindex": 0}, drawn)
+        parts.append(element("details", {"open": ""} if side == shown.side else {}, name, scroll))
     if not parts:
         return []
     words = "Rows and columns are those of the large one, special tokens included; 2.1 is layer 2, head 1."
-    return [section("Every head", paragraph("note", words), *parts)]
+    rest = "" if kept == several else " The other attentions are too large for this page; --side shows them."
+    return [section("Every head", paragraph("note", words + rest), *parts)]
 
 
 def _recurrent(found: Explanation) -> list[Html]:

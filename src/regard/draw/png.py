@@ -158,7 +158,7 @@ def _cell_numbers(axes: Axes, picture: HeatMap, families: Sequence[str]) -> None
     table = colours.table(picture.scale, "light")
     for row, (values, levels) in enumerate(zip(picture.values, picture.levels, strict=True)):
         for column, (value, level) in enumerate(zip(values, levels, strict=True)):
-            if words := brief(value, picture.scale, picture.most):
+            if words := brief(value, picture.most):
                 shade = colours.code(colours.ink(table[level]))
                 axes.text(column, row, words, ha="center", va="center", family=families, size=NUMBER, color=shade)
 

@@ -23,7 +23,6 @@ LEFT_TO_RIGHT = "\u200e"  # a mark without width
 JOINING = "\u200c\u200d"  # without them some words and emoji fall apart; other marks could disturb a terminal
 LONGEST = 16  # cells of a row's label
 SUM = 6  # cells of a row's sum
-NUMBER = 5  # cells of a number with its shade and a space
 WIDEST = 12  # cells of a column with a label
 
 
@@ -57,8 +56,9 @@ def lines(picture: HeatMap, *, width: int = 80, colour: bool = False) -> list[Te
 def _form(picture: HeatMap, room: int) -> Form:
     """The most telling form that fits into so many cells."""
     count = len(picture.columns)
-    labelled = tuple(min(WIDEST, max(NUMBER, cell_len(column) + 1)) for column in picture.columns)
-    forms = [Form(labelled, labels=True, numbers=True), Form((NUMBER,) * count, labels=False, numbers=True)]
+    number = 2 + max((len(brief(value, picture.most)) for row in picture.values for value in row), default=0)
+    labelled = tuple(min(WIDEST, max(number, cell_len(column) + 1)) for column in picture.columns)
+    forms = [Form(labelled, labels=True, numbers=True), Form((number,) * count, labels=False, numbers=True)]
     forms += [Form((width,) * count, labels=False, numbers=False) for width in (3, 2, 1)]
     return next((form for form in forms if sum(form.widths) <= room), forms[-1])
 
@@ -108,7 +108,7 @@ def _heads(picture: HeatMap, form: Form, first: int, last: int) -> list[str]:
 def _cell(picture: HeatMap, value: float, level: int, width: int, *, numbered: bool, colour: bool) -> str:
     """A shade, or nothing where a colour says it, then the number."""
     shade = " " if colour and level != picture.nothing else _shade(picture, level)
-    words = f"{shade}{brief(value, picture.scale, picture.most)}" if numbered else shade * max(1, width - 1)
+    words = f"{shade}{brief(value, picture.most)}" if numbered else shade * max(1, width - 1)
     return padded(words, max(1, width - 1), "start")
 
 

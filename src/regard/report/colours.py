@@ -80,11 +80,11 @@ def code(colour: Colour) -> str:
 
 
 def rules(theme: Theme) -> str:
-    """CSS: ``.h12`` fills with level 12 of the sequential scale, ``.n12`` is its ink; ``.d12``, ``.m12`` diverging."""
+    """CSS: ``.h12`` is the colour of level 12, ``.n12`` the ink upon it; ``.d12``, ``.m12``: diverging."""
     written = []
     for scale, prefix in PREFIX.items():
         colours, letter = table(scale, theme), INK[scale]
-        written += [f"svg.heat .{prefix}{place}{{fill:{code(colour)}}}" for place, colour in enumerate(colours)]
+        written += [f"svg.heat .{prefix}{place}{{color:{code(colour)}}}" for place, colour in enumerate(colours)]
         for shade in ((0, 0, 0), (255, 255, 255)):
             names = [f"svg.heat .{letter}{place}" for place, colour in enumerate(colours) if ink(colour) == shade]
             written.append(f"{','.join(names)}{{fill:{code(shade)}}}")

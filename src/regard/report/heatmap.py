@@ -56,14 +56,14 @@ def reaching(picture: HeatMap) -> HeatMap:
     return replace(picture, most=largest or 1.0)
 
 
-def brief(value: float, scale: Scale = "sequential", most: float = 1.0) -> str:
-    """A number in as few letters as tell it: ``.97``, ``1``, ``−.3``, ``2.4``; nothing for what rounds to zero."""
-    decimals = 2 if most <= 1 and scale == "sequential" else 1
-    written = f"{abs(value):.{decimals}f}"
-    if float(written) == 0:
+def brief(value: float, most: float = 1.0) -> str:
+    """A number in as few letters as tell it: ``.97``, ``1``, ``−.3``, ``2.4``; nothing for what rounds to zero.
+
+    ``most`` is the largest there is: numbers up to one have two decimals, larger ones fewer.
+    """
+    rounded = f"{abs(value):.{2 if most <= 1 else 1 if most < 100 else 0}f}"
+    if float(rounded) == 0:
         return ""
-    whole, _, part = written.partition(".")
-    short = whole if not part.strip("0") else f"{whole.lstrip('0')}.{part}"
-    if len(whole) > 2:
-        short = whole
+    whole, _, part = rounded.partition(".")
+    short = f"{whole.lstrip('0')}.{part}" if part.strip("0") else whole
     return f"−{short}" if value < 0 else short

@@ -30,6 +30,8 @@ THUMB = 112  # pixels of a small one
 STYLE = (
     "svg.heat{font:12px/1 system-ui,-apple-system,'Segoe UI','Noto Sans',sans-serif;display:block}"
     "svg.heat text{fill:#1b1e24}svg.heat .soft{fill:#59606b}svg.heat .ground{fill:#fff}"
+    "svg.heat path,svg.heat rect{fill:currentColor;shape-rendering:crispEdges}"
+    "svg.heat .thumb path{fill:none;stroke:currentColor}"
     "svg.heat .frame{fill:none;stroke:#b9bfc9}svg.heat .number{font-size:10px;text-anchor:middle}"
     f"{colours.rules('light')}"
     "@media (prefers-color-scheme:dark){"
@@ -91,14 +93,18 @@ def document(picture: HeatMap, *, width: float = WIDE) -> str:
     return _file(drawn, picture.title, wide, high)
 
 
-def multiples_svg(grid: Sequence[Sequence[HeatMap]], *, title: str, origin: str = "") -> Html:
-    """Many small ones: a line for each row of the grid, as the layers of a model, with its heads beside one another."""
-    drawn, wide, high = _multiples(grid, title if origin else "", origin)
+def multiples_svg(grid: Sequence[Sequence[HeatMap]], *, title: str, origin: str = "", values: bool = True) -> Html:
+    """Many small ones: a line for each row of the grid, as the layers of a model, with its heads beside one another.
+
+    Without ``values`` there are only colours, which is half the size.
+    """
+    drawn, wide, high = _multiples(grid, "", origin, values=values)
     return _svg(drawn, title, wide, high)
 
 
 def multiples_document(grid: Sequence[Sequence[HeatMap]], *, title: str, origin: str = "") -> str:
-    drawn, wide, high = _multiples(grid, title, origin)
+    """The same as a file of its own."""
+    drawn, wide, high = _multiples(grid, title, origin, values=True)
     return _file(drawn, title, wide, high)
 
 
@@ -175,7 +181,7 @@ def _cells(
     drawn = _paths(levels, picture.nothing, picture.scale, place.left, size)
     if numbered:
         for column, (value, level) in enumerate(zip(values, levels, strict=True)):
-            if words := brief(value, picture.scale, picture.most):
+            if words := brief(value, picture.most):
                 kind, ink = f"number {INK[picture.scale]}{level}", colours.code(colours.ink(table[level]))
                 middle = {"x": place.left + (column + 0.5) * size, "y": size / 2 + SMALL * 0.36}
                 drawn.append(element("text", {"class": kind, "fill": ink, **middle}, words))
@@ -219,31 +225,48 @@ def _legend(picture: HeatMap, left: float, top: float) -> Html:
     return element("g", {"transform": f"translate({left:g} {top:g})"}, *bar, frame, *labels)
 
 
-def _multiples(grid: Sequence[Sequence[HeatMap]], title: str, origin: str) -> tuple[list[Html], float, float]:
-    across = max(map(len, grid), default=0)
+def _multiples(
+    grid: Sequence[Sequence[HeatMap]], title: str, origin: str, *, values: bool
+) -> tuple[list[Html], float, float]:
     first = grid[0][0]
-    size = min(12.0, max(1.5, THUMB / max(len(first.columns), len(first.rows), 1)))
-    wide, high = len(first.columns) * size, len(first.rows) * size
-    pitch = max(wide, 96.0) + 2 * GAP
+    size = min(12, max(2, THUMB // max(len(first.columns), len(first.rows), 1)))
+    pitch = max(len(first.columns) * size, 96) + 2 * GAP
+    wide = max(float(max(map(len, grid)) * pitch), 250.0)
     drawn = [_label(0, SIZE + 1, title, weight="600")] if title else []
-    top = float(LINE + GAP if title else 0)
+    top = LINE + GAP if title else 0
     for line in grid:
-        for number, picture in enumerate(line):
-            drawn.append(_thumb(picture, number * pitch, top, size))
-        top += high + LINE + 2 * GAP
-    for words in wrapped(origin, max(across * pitch, 250.0), SIZE):
+        drawn += [_thumb(picture, place * pitch, top, size, values=values) for place, picture in enumerate(line)]
+        top += len(first.rows) * size + LINE + 2 * GAP
+    for words in wrapped(origin, wide, SIZE):
         top += LINE
         drawn.append(_label(0, top - 4, words, kind="soft"))
-    return drawn, max(across * pitch, 250.0), top + GAP
+    return drawn, wide, top + GAP
 
 
-def _thumb(picture: HeatMap, left: float, top: float, size: float) -> Html:
-    """One small one under its title; its numbers to three decimals, which is finer than its colours."""
-    inside = [_label(0, SMALL + 2, picture.title, kind="soft"), element("title", {}, picture.origin)]
-    for number, (values, levels) in enumerate(zip(picture.values, picture.levels, strict=True)):
-        about = {"transform": f"translate(0 {LINE + number * size:g})", "data-values": written(values, 3)}
-        inside.append(element("g", about, *_paths(levels, picture.nothing, picture.scale, 0, size)))
-    inside.append(_frame(0, LINE, len(picture.columns) * size, len(picture.rows) * size))
+def _thumb(picture: HeatMap, left: float, top: float, size: float, *, values: bool) -> Html:
+    """One small one under its title, a cell one unit wide; its numbers to three decimals, finer than its colours."""
+    strokes: dict[int, str] = {}
+    for row, levels in enumerate(picture.levels):
+        column = 0
+        for level, group in groupby(levels):
+            count = len(list(group))
+            if level != picture.nothing:
+                strokes[level] = strokes.get(level, "") + f"M{column} {row}h{count}"
+            column += count
+    cells = []
+    for level, path in sorted(strokes.items()):
+        paint = _paint(picture.scale, level)
+        cells.append(element("path", {"class": paint["class"], "stroke": paint["fill"], "fill": "none", "d": path}))
+    rows = ";".join(written(row, 3) for row in picture.values)
+    about = {"transform": f"translate(0 {LINE}) scale({size:g}) translate(0 .5)"} | (
+        {"data-values": rows} if values else {}
+    )
+    inside = [
+        element("title", {}, picture.origin),
+        _label(0, SMALL + 2, picture.title, kind="soft"),
+        element("g", about, *cells),
+        _frame(0, LINE, len(picture.columns) * size, len(picture.rows) * size),
+    ]
     return element("g", {"transform": f"translate({left:g} {top:g})", "class": "thumb"}, *inside)
 
 
