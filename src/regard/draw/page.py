@@ -24,11 +24,11 @@ from regard.draw.views import (
 from regard.errors import ModelError
 from regard.explain.statistics import statistics
 from regard.explain.whatif import Outcome
-from regard.report import heatmap_svg
+from regard.report import charts, heatmap_svg
 from regard.report.heatmap import HeatMap
 from regard.report.heatmap_svg import heat_svg, multiples_svg
 from regard.report.markup import Html, element, join
-from regard.report.page import items, page, paragraph, section, sentence, table
+from regard.report.page import figure, items, page, paragraph, section, sentence, table
 
 STYLE = """
 .words{font-size:1.15rem;line-height:2.1;margin:.2rem 0}
@@ -41,6 +41,7 @@ summary{cursor:pointer}
 @media (max-width:640px){.stack td{white-space:normal;text-align:right;gap:1rem}.stack td.left{text-align:right}}
 """
 LIT = "background:var(--mark);border-bottom-color:var(--under)"
+FEW = 20  # columns that fit on a telephone
 HALF = 440  # pixels of two figures beside one another
 MOST_CELLS, MOST_VALUES = 250_000, 100_000  # of small multiples: drawn, and with their numbers
 KINDS = {"cross": "cross", "encoder": "encoder_self", "decoder": "decoder_self"}
@@ -112,11 +113,17 @@ def _links(found: Explanation) -> Html:
     return section("Who comes from whom", element("div", {"class": "pair"}, *lines), paragraph("note", note))
 
 
-def _figure(picture: HeatMap, *, titled: bool = False, width: float = heatmap_svg.WIDE) -> Html:
-    """A heat map that scrolls by itself where the window is too narrow."""
-    title = f"{picture.title}: " if titled else ""
-    drawing = element("div", {"class": "scroll", "tabindex": 0}, heat_svg(picture, caption=False, width=width))
-    return element("figure", {}, drawing, element("figcaption", {"class": "note"}, title + picture.origin))
+def _figure(picture: HeatMap, *, titled: bool = False, width: int = charts.WIDE) -> Html:
+    """A heat map; one of few columns is drawn for narrow windows too, and one of many scrolls by itself there."""
+    caption = (f"{picture.title}: " if titled else "") + picture.origin
+
+    def draw(wanted: int) -> Html:
+        drawn = heat_svg(picture, caption=False, width=min(width, wanted))
+        return element("div", {"class": "scroll", "tabindex": 0}, drawn)
+
+    if len(picture.columns) <= FEW:
+        return figure(draw, caption)
+    return element("figure", {}, draw(width), element("figcaption", {"class": "note"}, caption))
 
 
 def _importance(found: Explanation) -> list[Html]:

@@ -16,12 +16,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 from regard.errors import ResourceError
 from regard.files import new_file
 from regard.report import colours
 from regard.report.heatmap import HeatMap, brief
-from regard.report.heatmap_svg import NUMBERED, Layout, layout
+from regard.report.heatmap_svg import Layout, has_numbers, layout
 from regard.report.letters import shortened, wrapped
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ PIXELS = 96  # of the layout, an inch
 LABEL, NUMBER = 9.0, 7.5  # points
 MARGIN, BAR, LINE, SMALL = 12, 8, 14, 10  # pixels: around, the scale's height, a line, letters in it
 SOFT = "#59606b"
-UNREADABLE = {"Last Resort", "Last Resort High-Efficiency"}  # have every letter, as a box
+UNREADABLE = {"Last Resort", "Last Resort High-Efficiency", "Noto Color Emoji"}  # boxes for letters, or bitmaps
+UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp", "Zs"))  # kinds of letters that have no picture
 FAMILY = "DejaVu Sans"  # what matplotlib brings along
 
 
@@ -66,7 +68,7 @@ def heat_figure(picture: HeatMap, place: Layout, families: Sequence[str]) -> Fig
     axes = figure.add_axes((*box, (place.right - place.left) / wide, (place.bottom - place.top) / high))
     _image(axes, picture)
     _ticks(axes, picture, place, families)
-    if place.cell >= NUMBERED:
+    if has_numbers(picture, place):
         _cell_numbers(axes, picture, families)
     if picture.sums:
         _sums(axes, picture, families)
@@ -186,7 +188,7 @@ def _drawing(texts: Iterable[str]) -> Iterator[tuple[list[str], str]]:
 
 def fonts_for(text: str) -> tuple[list[str], str]:
     """Families that together have every letter of a text, as few as a greedy choice finds; and what nobody has."""
-    needed = {letter for letter in text if letter.isprintable() and not letter.isspace()}
+    needed = {letter for letter in text if category(letter) not in UNSEEN and not "\ufe00" <= letter <= "\ufe0f"}
     families = [FAMILY]
     needed -= _letters(FAMILY)
     while needed:

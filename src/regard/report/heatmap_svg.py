@@ -20,8 +20,7 @@ from regard.report.markup import Attributes, Html, element
 
 SIZE, SMALL = 12, 10  # of letters: labels, numbers in cells
 LINE, GAP = 17, 6
-NUMBERED = 26  # pixels of a cell that has room for its number
-LARGEST, SMALLEST = 40, 15  # of a cell
+LARGEST, SMALLEST = 40, 17  # of a cell
 LONGEST = 120  # of a label
 WIDE = 720  # what a drawing tries to keep within
 TILTED = 0.7072  # cos 45°: labels that lean keep this share of a column's width between them
@@ -68,17 +67,23 @@ def layout(picture: HeatMap, *, width: float = WIDE, above: float = 0.0) -> Layo
     rows, columns = len(picture.rows), max(1, len(picture.columns))
     left = min(LONGEST, max((extent(row, SIZE) for row in picture.rows), default=0.0)) + GAP + 2
     sums = 38.0 if picture.sums else 0.0
-    cell = min(LARGEST, max(SMALLEST, (width - left - sums - 2 * GAP) / columns))
     longest = min(LONGEST, max((extent(column, SIZE) for column in picture.columns), default=0.0))
+    cell = min(LARGEST, max(SMALLEST, (width - left - max(sums, longest * TILTED / 2) - 2 * GAP) / columns))
     if longest <= cell - GAP:
         angle, height = 0, float(LINE)
     elif cell * TILTED >= SIZE * 1.3:
         angle, height = 45, longest * TILTED + LINE
     else:
         angle, height = 90, longest + GAP
-    lean = max(0.0, longest * TILTED - sums) if angle == 45 else 0.0
+    lean = (longest + SIZE) * TILTED - cell / 2 if angle == 45 else 0.0  # beyond the last column
     named = LINE if picture.column_name else 0
     return Layout(float(round(cell)), float(round(left)), above + named + height, angle, rows, columns, max(sums, lean))
+
+
+def has_numbers(picture: HeatMap, place: Layout) -> bool:
+    """Whether cells have room for their numbers."""
+    found = (brief(value, picture.most) for row in picture.values for value in row)
+    return max((extent(words, SMALL) for words in found), default=0.0) <= place.cell - 2
 
 
 def heat_svg(picture: HeatMap, *, caption: bool = True, width: float = WIDE) -> Html:
@@ -157,7 +162,7 @@ def _column(label: str, x: float, y: float, angle: int, number: int) -> Html:
 
 
 def _rows(picture: HeatMap, place: Layout) -> list[Html]:
-    numbered = place.cell >= NUMBERED
+    numbered = has_numbers(picture, place)
     drawn = []
     for number, (row, values, levels) in enumerate(zip(picture.rows, picture.values, picture.levels, strict=True)):
         top = place.top + number * place.cell

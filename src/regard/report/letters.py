@@ -40,15 +40,24 @@ def right_to_left(text: str) -> bool:
 
 def extent(text: str, size: float) -> float:
     """About how many pixels a line takes, rather more than less."""
-    return size * sum(_share(cluster[0]) for cluster in clusters(text))
+    return size * sum(map(_share, clusters(text)))
 
 
-def _share(letter: str) -> float:
-    if east_asian_width(letter) in "WF":
+def _share(cluster: str) -> float:
+    """Of one letter with all that belongs to it: marks above and below take no room, others and joined letters do."""
+    first = cluster[0]
+    if east_asian_width(first) in "WF":
         return WIDE
-    if "\u0900" <= letter <= "\u0dff":
-        return INDIC
-    return NARROW if letter in "iljtfr.,:;'!|() ·" else USUAL
+    if len(cluster) == 1:
+        return NARROW if first in "iljtfr.,:;'!|() ·" else INDIC if _indic(first) else USUAL
+    kinds = [category(letter) for letter in cluster]
+    return max(1, sum(kind[0] == "L" for kind in kinds)) * (INDIC if _indic(first) else USUAL) + NARROW * kinds.count(
+        "Mc"
+    )
+
+
+def _indic(letter: str) -> bool:
+    return "\u0900" <= letter <= "\u0dff"
 
 
 def shortened(text: str, width: float, size: float) -> str:
