@@ -6,7 +6,9 @@ The package is imported twice into one process. The second time its source is re
 value)`` becomes ``value``, ``x.at(place)`` becomes ``x``, ``x.active`` becomes ``False``. Both have the same weights
 and give the same numbers (checked). They take turns, now one first, now the other, on one thread; the figure is the
 median of the ratios of CPU time, with the seam over without, and 1.01 is the bound. CPU time, because another process
-on the machine must not count. ``--ledger`` appends the result to bench/ledger.jsonl.
+on the machine must not count. Where even that is noisy, the last two columns say how often the work passes the seam,
+and what share of its time so many passes take when timed by themselves. ``--ledger`` appends the result to
+bench/ledger.jsonl.
 """
 
 from __future__ import annotations
@@ -99,6 +101,7 @@ class Package:
         self.settings = importlib.import_module("regard.settings")
         self.search = importlib.import_module("regard.decode.search")
         self.rules = importlib.import_module("regard.decode.rules")
+        self.observe = importlib.import_module("regard.nn.observe")
         if finder:
             sys.meta_path.remove(finder)
 
@@ -127,6 +130,34 @@ def seconds(work: Callable[[], Tensor]) -> float:
     return time.process_time() - began
 
 
+def calls(package: Package, work: Callable[[], Tensor]) -> int:
+    """How often a piece of work passes the seam."""
+    unobserved, count = package.observe.Unobserved, 0
+    at, see = unobserved.at, unobserved.see
+
+    def counted(original: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:
+            nonlocal count
+            count += 1
+            return original(*given)
+
+        return called
+
+    unobserved.at, unobserved.see = counted(at), counted(see)
+    work()
+    unobserved.at, unobserved.see = at, see
+    return count
+
+
+def nanoseconds(package: Package, trials: int = 300_000) -> float:
+    """What one pass of the seam costs, the loop around it included."""
+    see, value = package.observe.UNOBSERVED.see, torch.zeros(1)
+    began = time.process_time()
+    for _ in range(trials):
+        see("weights", value)
+    return 1e9 * (time.process_time() - began) / trials
+
+
 def measure(packages: tuple[Package, Package], preset: str, rounds: int) -> dict[str, object]:
     """The ratio of each work, with over without, as the median of rounds that take turns in who begins."""
     models = [package.model(preset) for package in packages]
@@ -153,7 +184,11 @@ def measure(packages: tuple[Package, Package], preset: str, rounds: int) -> dict
         result[name] = round(statistics.median(ratios), 4)
         result[f"{name}_middle_half"] = [round(ratios[len(ratios) // 4], 4), round(ratios[-1 - len(ratios) // 4], 4)]
         result[f"{name}_best"] = round(min(seam for seam, _ in times) / min(without for _, without in times), 4)
-        result[f"{name}_ms"] = round(1000 * statistics.median(seam for seam, _ in times), 2)
+        usual = statistics.median(seam for seam, _ in times)
+        passes = calls(packages[0], works[0])
+        result[f"{name}_ms"] = round(1000 * usual, 2)
+        result[f"{name}_calls"] = passes
+        result[f"{name}_share"] = round(passes * nanoseconds(packages[0]) / 1e9 / usual, 6)
     return result
 
 
@@ -166,7 +201,7 @@ def main() -> int:
     torch.set_num_threads(1)
     packages = Package(), Package(Finder())
     print(f"{Loader.cut} places of the seam cut out; {arguments.rounds} rounds; with / without, bound {BOUND}")
-    print(f"{'preset':20}{'':9}{'median':>8}{'middle half':>18}{'best':>8}{'ms':>9}")
+    print(f"{'preset':20}{'':9}{'median':>8}{'middle half':>18}{'best':>8}{'ms':>9}{'calls':>8}{'of time':>9}")
     worst = 0.0
     for preset in arguments.presets:
         result = measure(packages, preset, arguments.rounds)
@@ -175,7 +210,8 @@ def main() -> int:
             numbers = (
                 f"{result[name]:8.4f}{low:>9.4f} … {high:.4f}{result[f'{name}_best']:8.4f}{result[f'{name}_ms']:9.1f}"
             )
-            print(f"{preset:20}{name:9}{numbers}")
+            counted = f"{result[f'{name}_calls']:8}{result[f'{name}_share']:9.3%}"
+            print(f"{preset:20}{name:9}{numbers}{counted}")
             worst = max(worst, float(result[name]))  # type: ignore[arg-type]
         if arguments.ledger:
             where = {"torch": torch.__version__, "machine": platform.processor() or platform.machine()}

@@ -19,7 +19,7 @@ from regard.training import start
 
 Capture = pytest.CaptureFixture[str]
 CAT = "the cat sees a bird"
-BRIEF = ("train.steps=2", "train.validate_every=2")
+BRIEF = ("train.steps=1", "train.validate_every=1", "train.step=eager")
 TASKS = {
     "translate": ("transformer-tiny", "model.decoder_depth=2"),
     "plain": ("lstm", "model.depth=1"),
@@ -154,6 +154,8 @@ MISTAKES = {
     "an edit that is no JSON": ([CAT, "--edit", "mask 3"], 2, "--edit = mask 3: is not JSON"),
     "an edit of no kind": ([CAT, "--edit", '{"kind": "mask-wrd"}'], 3, "did you mean 'mask-word'?"),
     "a file in a file": ([CAT, "--svg", "{tmp}/file/x.svg"], 3, "cannot be written"),
+    "a picture in a file": ([CAT, "--png", "{tmp}/file/x.png"], 3, "x.png: cannot be written"),
+    "a trace in a file": ([CAT, "--save", "{tmp}/file/x"], 3, "cannot be written"),
 }
 
 

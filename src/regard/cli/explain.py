@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from regard.explain.whatif import Outcome
     from regard.report.heatmap import HeatMap
 
+MANY = ("256", "truecolor", "windows")  # colours; with eight or sixteen, shades tell more
 ALL = "all"  # heads, each by itself
 
 
@@ -51,7 +54,8 @@ def explain(
     chosen = View(side or first_view(shown.trace).side, layer, "mean" if head == ALL else head, not pieces, special)
     picture = shown.picture(chosen)
     if save is not None:
-        shown.trace.save(save)
+        with _writing(save):
+            shown.trace.save(save)
     _files(shown, chosen, picture, found.outcome, html, svg, png, every=head == ALL)
     if as_json:
         print(json.dumps(_json(shown, picture, found.outcome), ensure_ascii=False))
@@ -97,7 +101,8 @@ def _files(
     if svg is not None:
         _write(svg, multiples_document(grid, title=title) if every else document(picture))
     if png is not None:
-        missing = save_multiples(grid, png, title=title) if every else save_png(picture, png)
+        with _writing(png):
+            missing = save_multiples(grid, png, title=title) if every else save_png(picture, png)
         if missing:
             print(f"{png}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans", file=sys.stderr)
     if html is not None:
@@ -110,9 +115,14 @@ def _files(
 def _write(path: Path, words: str) -> None:
     from regard.files import new_file
 
+    with _writing(path), new_file(path) as file:
+        file.write(words.encode("utf-8", "replace"))
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
     try:
-        with new_file(path) as file:
-            file.write(words.encode("utf-8", "replace"))
+        yield
     except OSError as problem:
         raise DataError(f"{path}: cannot be written ({problem.strerror}); another place would be right") from None
 
@@ -124,7 +134,7 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: Outcome | 
     from regard.draw.terminal import lines
 
     console = Console(highlight=False, markup=False, emoji=False)
-    coloured = console.is_terminal and console.color_system is not None and not os.environ.get("NO_COLOR")
+    coloured = console.is_terminal and console.color_system in MANY and not os.environ.get("NO_COLOR")
     for line in _changes(outcome) if outcome else [_one_line(shown.output)]:
         print(line)
     print()
