@@ -217,6 +217,25 @@ def test_labels_are_shown_too(preset: str, pool: str | None) -> None:
     assert ("Every head" in reader.shown) == (preset == "transformer-tiny")
 
 
+@pytest.mark.parametrize("preset", ["transformer-tiny", "lstm"])
+def test_an_output_that_is_nothing_but_its_end_is_shown_with_it(preset: str) -> None:
+    found = explained(preset, target="")
+    picture = found.picture(View())
+    assert picture.rows == ("<end>",)
+    assert picture.columns[-1] == "<end>"
+    assert picture.totals == pytest.approx([1.0], abs=1e-5)
+    assert found.links == frozenset()
+    asks_for_nothing(explanation_page(found))
+    writer = tiny.writer(preset)
+    asks_for_nothing(explanation_page(Explanation(writer, replay(writer, (), [7]))))
+
+
+def test_a_long_sentence_scrolls_and_a_short_one_is_drawn_for_a_telephone_too() -> None:
+    long = " ".join(["the", "cat", "sleeps"] * 9)
+    assert 'class="narrow"' in explanation_page(explained())
+    assert 'class="narrow"' not in explanation_page(explained(source=long)).split("What it was worth")[0]
+
+
 # Page
 
 

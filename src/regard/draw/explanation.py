@@ -12,7 +12,7 @@ from regard.explain.alignment import Aligner
 from regard.explain.importance import masking_between
 from regard.explain.recurrent import saliency
 from regard.explain.replay import Model
-from regard.explain.side import Side
+from regard.explain.side import OUTSIDE, Side
 from regard.explain.trace import Trace
 from regard.explain.words import Folded
 from regard.report.heatmap import HeatMap
@@ -42,6 +42,11 @@ class Explanation:
     def output(self) -> str:
         return self.text or " ".join(self.trace.target.words)
 
+    @property
+    def speaks(self) -> bool:
+        """Whether words were read and words written: an output may be nothing but its end."""
+        return all(any(owner != OUTSIDE for owner in side.word_of) for side in (self.read, self.trace.target))
+
     @cached_property
     def effect(self) -> Folded:
         """Of masking each word of what is read, (T words, S words)."""
@@ -66,9 +71,9 @@ class Explanation:
         """Which word came from which, (read, written): by the aligner; without attention, by masking."""
         if self.aligner is not None and "cross" in self.sides:
             return self.aligner.align(self.trace)
-        effect = spoken(self.trace, self.effect).weights
-        if not effect.numel():
+        if not self.speaks:
             return frozenset()
+        effect = spoken(self.trace, self.effect).weights
         return frozenset((source, target) for target, source in enumerate(effect.argmax(1).tolist()))
 
     @property

@@ -128,7 +128,7 @@ def _figure(picture: HeatMap, *, titled: bool = False, width: int = charts.WIDE)
 
 def _importance(found: Explanation) -> list[Html]:
     """Attention is where it looked; masking is what that was worth."""
-    if found.trace.task == "label":
+    if found.trace.task == "label" or not found.speaks:
         return []
     pictures = [masking_map(found.trace, found.effect)]
     if found.aligner is not None and "cross" in found.sides:

@@ -130,8 +130,10 @@ def _between(trace: Trace, weights: Tensor, view: View, origin: str) -> HeatMap:
     rows, columns = _axes(trace, view.side)
     if not view.words:
         rows, columns = apart(rows), apart(columns)
-    folded = fold(weights, rows, columns, special=view.special)
-    hidden = not view.special and bool((folded.weights.sum(-1) < weights.sum(-1).min() - VISIBLE).any())
+    folded = _folded(weights, rows, columns, special=view.special)
+    hidden = len(folded.columns) < len(members(columns, special=True).labels) and bool(
+        (folded.weights.sum(-1) < weights.sum(-1).min() - VISIBLE).any()
+    )
     return HeatMap(
         title=NAMES[view.side],
         rows=folded.rows,
@@ -142,6 +144,12 @@ def _between(trace: Trace, weights: Tensor, view: View, origin: str) -> HeatMap:
         column_name={"cross": "source", "encoder": "source", "decoder": "read so far"}[view.side],
         sums=True,
     )
+
+
+def _folded(weights: Tensor, rows: Side, columns: Side, *, special: bool) -> Folded:
+    """Folded; where nothing but special tokens was read or written, with them, so that there is something to see."""
+    folded = fold(weights, rows, columns, special=special)
+    return folded if folded.rows and folded.columns else fold(weights, rows, columns)
 
 
 def _axes(trace: Trace, side: str) -> tuple[Side, Side]:
@@ -232,7 +240,7 @@ def _shares(values: Tensor) -> Tensor:
 def saliency_map(trace: Trace, norms: Tensor, read: Side, view: View) -> HeatMap:
     """Gradient norms (T, S) in place of attention, each row as shares of one."""
     rows, columns = (trace.target, read) if view.words else (apart(trace.target), apart(read))
-    folded = fold(_shares(norms), rows, columns, special=view.special)
+    folded = _folded(_shares(norms), rows, columns, special=view.special)
     return HeatMap(
         title="gradient saliency",
         rows=folded.rows,
