@@ -20,6 +20,8 @@ from regard.decode.ensemble import Ensemble
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.texts import BUDGET, Output, Part, TextSearch
+from regard.draw.explanation import Explanation
+from regard.draw.notebook import fragment
 from regard.errors import DataError, SettingsError
 from regard.explain.alignment import Aligner, Attended, attend
 from regard.explain.replay import Spelling, replay
@@ -95,6 +97,16 @@ class Translation:
             problem = "is empty" if not parts else f"went through the model in {len(parts)} parts"
             raise DataError(f"text = {self.source[:40]!r}: {problem}; a trace is of one pass over one sentence")
         return self.translator.trace(parts[0])
+
+    def explanation(self, rank: int = 0) -> Explanation:
+        """The trace with all that is shown of it: pictures, links, importance."""
+        return self.translator.explained(self.trace(rank), self.outputs[rank].text)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text with its heat map; the text alone, where no single pass wrote it."""
+        whole = len(self.outputs[0].parts) == 1
+        found = self.translator.explained(self.attention, self.text) if whole else None
+        return fragment(self.source, self.text, found, self.warning)
 
 
 @dataclass(frozen=True)
@@ -177,6 +189,19 @@ class Translator:
         source, target = self._sides(part)
         spelling = Spelling(self.tokenizers.source, self.tokenizers.target, part.source)
         return replay(self.model, source.ids, target.ids, spelling=spelling)
+
+    def explain(self, text: str, target: str | None = None) -> Explanation:
+        """Look into one sentence: into its translation or, if given, into a translation by somebody else."""
+        if target is None:
+            return self.translate(text).explanation()
+        spelling = Spelling(self.tokenizers.source, self.tokenizers.target, text, target)
+        source, written = self.tokenizers.source.encode(text), self.tokenizers.target.encode(target)
+        return self.explained(replay(self.model, [*source, END], [*written, END], spelling=spelling), target)
+
+    def explained(self, trace: Trace, text: str = "") -> Explanation:
+        """A trace with the run's aligner, where there is attention for it to read."""
+        aligner = self.aligner if trace.has("decoder", "cross") else None
+        return Explanation(self.model, trace, aligner, "" if self.run is None else self.run.folder.name, text)
 
     def _sides(self, part: Part) -> tuple[Side, Side]:
         source = [*self.tokenizers.source.encode(part.source), END]

@@ -43,26 +43,28 @@ DOORS: dict[str, set[str]] = {
     "archive": {"data", "errors", "files", "reader", "run", "text"},
     "training": {"build", "data", "errors", "files", "run", "settings", "tasks", "text", "trainer"},
     "aligning": {"corpora", "errors", "explain", "measure", "models", "run", "settings", "tasks", "text"},
-    "translator": {"aligning", "decode", "errors", "explain", "models", "run", "text"},
+    "translator": {"aligning", "decode", "draw", "errors", "explain", "models", "run", "text"},
     "loading": {"build", "errors", "models", "run", "settings", "text", "trainer", "translator"},
     "prediction": {
         *("build", "data", "decode", "errors", "loading", "measure", "run", "tasks", "text", "trainer", "translator"),
     },
     "walking": {"decode", "errors", "explain", "prediction", "text", "translator"},
+    "explaining": {"decode", "draw", "errors", "explain", "prediction", "text", "translator"},
     "comparing_labels": {
         *("data", "decode", "errors", "measure", "prediction", "report", "run", "settings", "tasks"),
     },
     "evaluation": {"data", "decode", "errors", "explain", "measure", "run", "tasks", "text", "translator"},
     "report": {"errors", "files", "measure"},
+    "draw": {"errors", "explain", "files", "report", "text"},
     "comparing": {
         *("comparing_labels", "corpora", "data", "decode", "errors", "files", "loading", "measure", "prediction"),
         *("report", "run", "settings", "tasks", "trainer", "training", "translator"),
     },
     "__main__": {"cli"},
     "cli": {
-        *("archive", "comparing", "corpora", "data", "decode", "errors", "evaluation", "explain", "files", "glossary"),
-        *("loading", "measure", "prediction", "report", "run", "runs", "settings", "text", "trainer", "training"),
-        *("translator", "walking"),
+        *("archive", "comparing", "corpora", "data", "decode", "draw", "errors", "evaluation", "explain", "explaining"),
+        *("files", "glossary", "loading", "measure", "prediction", "report", "run", "runs", "settings", "text"),
+        *("trainer", "training", "translator", "walking"),
     },
 }
 WITHOUT_TORCH = (
@@ -82,6 +84,7 @@ WITHOUT_TORCH = (
     "measure",
     "report.charts",
     "report.comparison_page",
+    "report.heatmap_svg",
     "cli.main",
 )
 WITHOUT_NUMPY = (

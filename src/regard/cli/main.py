@@ -11,7 +11,21 @@ import typer
 from typer.exceptions import TyperException
 
 from regard import __version__
-from regard.cli import compare, data, demo, doctor, evaluate, predict, runs, score, settings, train, translate, walk
+from regard.cli import (
+    compare,
+    data,
+    demo,
+    doctor,
+    evaluate,
+    explain,
+    predict,
+    runs,
+    score,
+    settings,
+    train,
+    translate,
+    walk,
+)
 from regard.cli.usage import complain, complain_of_usage
 from regard.errors import RegardError
 
@@ -43,6 +57,7 @@ app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("walk")(walk.walk)
+app.command("explain")(explain.explain)
 app.add_typer(data.app, name="data")
 app.add_typer(runs.app, name="runs")
 app.add_typer(settings.app, name="settings")

@@ -32,7 +32,7 @@ th,td{padding:.4rem .9rem .4rem 0;text-align:right;white-space:nowrap;border-bot
 th:first-child,td:first-child{text-align:left}
 thead th{color:var(--soft);font-weight:600;vertical-align:bottom}
 tbody th{font-weight:600;white-space:normal;overflow-wrap:anywhere;min-width:8rem}
-td.left{text-align:left}
+td.left,th.left{text-align:left}
 caption{text-align:left;color:var(--soft);font-size:.875rem;padding-bottom:.4rem}
 code{font:.875em/1.5 ui-monospace,SFMono-Regular,Consolas,monospace;overflow-wrap:anywhere}
 figure{margin:1rem 0}
@@ -70,8 +70,11 @@ tr,figure{break-inside:avoid}
 """
 
 
-def page(title: str, body: Sequence[Html], numbers: Any) -> str:
-    """A whole document. `numbers` are in it as JSON, in the script element with the id ``data``."""
+def page(title: str, body: Sequence[Html], numbers: Any, *, style: str = "") -> str:
+    """A whole document. `numbers` are in it as JSON, in the script element with the id ``data``.
+
+    ``style`` is further CSS, written by us.
+    """
     head = element(
         "head",
         {},
@@ -79,7 +82,7 @@ def page(title: str, body: Sequence[Html], numbers: Any) -> str:
         element("meta", {"http-equiv": "Content-Security-Policy", "content": POLICY}),
         element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
         element("title", {}, title),
-        Html(f"<style>{charts.STYLE}{STYLE}</style>"),
+        Html(f"<style>{charts.STYLE}{STYLE}{style}</style>"),
     )
     whole = element(
         "html", {"lang": "en"}, head, "\n", element("body", {}, element("main", {}, *body), "\n", data(numbers, DATA))
@@ -102,17 +105,22 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "",
     What is too wide scrolls by itself; on a telephone a table of many columns stands with its cells below one another.
     """
     inside = [element("caption", {}, caption)] if caption else []
-    inside.append(element("thead", {}, element("tr", {}, *(element("th", {"scope": "col"}, cell) for cell in head))))
+    titles = [element("th", {"scope": "col"} | _left(place in left), cell) for place, cell in enumerate(head)]
+    inside.append(element("thead", {}, element("tr", {}, *titles)))
     body = []
     for name, *cells in rows:
         values = [
-            element("td", {"data-head": title} | ({"class": "left"} if place in left else {}), cell)
+            element("td", {"data-head": title} | _left(place in left), cell)
             for place, (title, cell) in enumerate(zip(head[1:], cells, strict=True), start=1)
         ]
         body.append(element("tr", {}, element("th", {"scope": "row"}, name), *values))
     kind = {"class": "stack"} if len(head) > MOST_COLUMNS else {}
     whole = element("table", kind, *inside, element("tbody", {}, *body))
     return element("div", {"class": "scroll", "tabindex": 0}, whole)
+
+
+def _left(yes: bool) -> dict[str, str]:
+    return {"class": "left"} if yes else {}
 
 
 def figure(draw: Callable[[int], Html], caption: str = "") -> Html:

@@ -1,0 +1,67 @@
+"""One sentence through one run, of any task, to be looked into: what `regard explain` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.decode.labels import Tagger
+from regard.decode.writer import Writer
+from regard.draw.explanation import Explanation
+from regard.errors import ModelError
+from regard.explain.edits import Edit
+from regard.explain.replay import Spelling, replay
+from regard.explain.whatif import Outcome, what_if
+from regard.prediction import Predictor, load_predictor
+from regard.text.special import END
+from regard.translator import Translator
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What there is to show; with edits, it is of the sentence under them, and ``outcome`` says what they did."""
+
+    explanation: Explanation
+    outcome: Outcome | None = None
+
+
+def explain(
+    run: str | Path, text: str, *, target: str | None = None, edits: Sequence[Edit] = (), device: str = "cpu"
+) -> Explained:
+    """Look into a sentence: its translation, its labels or, for a language model, the text itself.
+
+    ``target`` is a translation by somebody else, to be looked into instead of the run's own.
+    """
+    predictor = load_predictor(run, device)
+    if isinstance(predictor, Translator):
+        return _translated(predictor, text, target, edits)
+    for name, given in (("target", target), ("edit", edits)):
+        if given:
+            raise ModelError(f"--{name}: {run} does not translate; only translations have one")
+    return Explained(_predicted(predictor, text, Path(run).name))
+
+
+def _translated(translator: Translator, text: str, target: str | None, edits: Sequence[Edit]) -> Explained:
+    if not edits:
+        return Explained(translator.explain(text, target))
+    written = None if target is None else [*translator.tokenizers.target.encode(target), END]
+    outcome = what_if(translator.model, translator.tokenizers, text, edits, output=written)
+    return Explained(translator.explained(outcome.after), outcome)
+
+
+def _predicted(predictor: Predictor, text: str, name: str) -> Explanation:
+    if isinstance(predictor, Writer):
+        written = predictor.tokenizer.encode(text)
+        trace = replay(predictor.model, (), written, spelling=Spelling(target=predictor.tokenizer, target_text=text))
+        return Explanation(predictor.model, trace, name=name)
+    reader = predictor.reader
+    if reader.letters:
+        raise ModelError(f"{name}: reads the letters of words too, which a trace does not; set model.letters = 0")
+    rows, labels = (
+        (reader.words(text.split())[0], predictor.tags)
+        if isinstance(predictor, Tagger)
+        else (reader.text(text), predictor.labels)
+    )
+    spelling = Spelling(reader.tokenizer, source_text=text, labels=labels.tokens)
+    return Explanation(predictor.model, replay(predictor.model, [row[0] for row in rows], spelling=spelling), name=name)
