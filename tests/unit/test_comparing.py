@@ -19,7 +19,8 @@ from regard.errors import DataError, ResourceError, SettingsError
 from regard.measure.paired import Verdict
 from regard.measure.translation import Quality, measure
 from regard.report.comparison import Comparison, Conditions, Cost, Row, sign
-from regard.report.comparison_page import comparison_page, headline, wrong_words
+from regard.report.comparison_page import comparison_page, headline
+from regard.report.sentences import wrong_words
 from regard.run import Run
 from regard.training import start
 

@@ -95,6 +95,19 @@ def linear(label: str, values: Sequence[float], *, zero: bool = False, count: in
     return Axis(label, ticks[0][0], ticks[-1][0], ticks)
 
 
+def logarithmic(label: str, values: Sequence[float]) -> Axis:
+    """An axis of powers of ten for values above 0; points on it are at `math.log10` of their value."""
+    powers = [math.log10(value) for value in values if value > 0]
+    low, high = min(powers, default=0.0), max(powers, default=1.0)
+    factors = (1, 2, 5) if high - low < 2.5 else (1,)
+    exponents = range(math.floor(low) - 1, math.ceil(high) + 2)
+    marks = [math.log10(factor) + exponent for exponent in exponents for factor in factors]
+    first = max(mark for mark in marks if mark <= low + 1e-9)
+    last = min(mark for mark in marks if mark >= max(high, first + 1e-3) - 1e-9)
+    ticks = tuple((mark, f"{10**mark:.3g}") for mark in marks if first <= mark <= last)
+    return Axis(label, first, last, ticks)
+
+
 def round_step(step: float) -> float:
     """The next 1, 2 or 5 times a power of ten that is not smaller."""
     power = 10.0 ** math.floor(math.log10(step))

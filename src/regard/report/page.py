@@ -42,6 +42,11 @@ figure .narrow{display:none}
 .card dl{display:grid;grid-template-columns:minmax(5rem,max-content) 1fr;gap:.25rem 1rem;margin:.25rem 0}
 .card dt{color:var(--soft);font-size:.875rem;overflow-wrap:anywhere}
 .card dd{margin:0;overflow-wrap:anywhere}
+details{margin:.5rem 0}
+summary{cursor:pointer;color:var(--soft);font-size:.9rem;padding:.2rem 0}
+summary:focus-visible,[tabindex]:focus-visible,a:focus-visible{outline:2px solid var(--s0);outline-offset:2px}
+pre{background:var(--panel);border-radius:8px;padding:.75rem 1rem;margin:.5rem 0;overflow-x:auto}
+pre code{overflow-wrap:normal}
 mark{background:var(--mark);color:inherit;border-bottom:2px solid var(--under);border-radius:2px}
 @media (max-width:640px){
 main{padding:1.25rem 1rem 3rem}
@@ -66,11 +71,13 @@ main{max-width:none;padding:0}
 h2{break-after:avoid}
 .scroll{overflow:visible}
 tr,figure{break-inside:avoid}
+details::details-content{content-visibility:visible;block-size:auto}
+pre{white-space:pre-wrap}
 }
 """
 
 
-def page(title: str, body: Sequence[Html], numbers: Any) -> str:
+def page(title: str, body: Sequence[Html], numbers: Any, style: str = "") -> str:
     """A whole document. `numbers` are in it as JSON, in the script element with the id ``data``."""
     head = element(
         "head",
@@ -79,7 +86,7 @@ def page(title: str, body: Sequence[Html], numbers: Any) -> str:
         element("meta", {"http-equiv": "Content-Security-Policy", "content": POLICY}),
         element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
         element("title", {}, title),
-        Html(f"<style>{charts.STYLE}{STYLE}</style>"),
+        Html(f"<style>{charts.STYLE}{STYLE}{style}</style>"),
     )
     whole = element(
         "html", {"lang": "en"}, head, "\n", element("body", {}, element("main", {}, *body), "\n", data(numbers, DATA))
@@ -87,8 +94,19 @@ def page(title: str, body: Sequence[Html], numbers: Any) -> str:
     return f"<!doctype html>\n{whole}\n"
 
 
-def section(title: str, *children: str) -> Html:
-    return element("section", {}, element("h2", {}, title), *children)
+def section(title: str, *children: str, name: str = "") -> Html:
+    """A part under its title; one with a name can be linked to."""
+    return element("section", {"id": name} if name else {}, element("h2", {}, title), *children)
+
+
+def more(summary: str, *children: str) -> Html:
+    """What is long and not needed at first: shown on demand, and on paper."""
+    return element("details", {}, element("summary", {}, summary), *children)
+
+
+def verbatim(words: str) -> Html:
+    """A text as it is, line by line; what is too wide scrolls by itself."""
+    return element("pre", {"tabindex": 0}, element("code", {}, words))
 
 
 def paragraph(kind: str, *children: str) -> Html:
