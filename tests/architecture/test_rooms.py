@@ -53,6 +53,7 @@ DOORS: dict[str, set[str]] = {
     },
     "evaluation": {"data", "decode", "errors", "explain", "measure", "run", "tasks", "text", "translator"},
     "report": {"errors", "files", "measure"},
+    "draw": {"errors", "explain", "files", "models", "report", "text"},
     "comparing": {
         *("comparing_labels", "corpora", "data", "decode", "errors", "files", "loading", "measure", "prediction"),
         *("report", "run", "settings", "tasks", "trainer", "training", "translator"),
@@ -80,6 +81,7 @@ WITHOUT_TORCH = (
     "measure",
     "report.charts",
     "report.comparison_page",
+    "report.heatmap_svg",
     "cli.main",
 )
 WITHOUT_NUMPY = (
