@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -112,7 +113,7 @@ def report(
         milliseconds=spent,
     )
     measured = _measured(opened, test, material, found, measures)
-    return _with_sentences(measured, translator, found, material.references, _pins(opened, pins), seed, beam)
+    return _with_sentences(measured, translator, found, material.references, _pins(opened, pins))
 
 
 def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
@@ -121,9 +122,7 @@ def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
     return PINNED if run.settings.data.corpus.startswith("fable") else ()
 
 
-def _measured(
-    run: Run, test: Test, material: Material, found: Sequence[Translation], measures: Measures
-) -> RunReport:
+def _measured(run: Run, test: Test, material: Material, found: Sequence[Translation], measures: Measures) -> RunReport:
     """All numbers about the whole test."""
     outputs = [" ".join(each.text.splitlines()) for each in found]
     counts = evaluation.training_counts(run, material.sources)
@@ -145,15 +144,15 @@ def _with_sentences(
     found: Sequence[Translation],
     references: Sequence[str],
     pins: Sequence[str],
-    seed: int,
-    beam: int,
 ) -> RunReport:
     """The same with sentences and what went on inside."""
+    assert translator.run is not None
+    assert measured.test.beam is not None
+    beam, seed = measured.test.beam, measured.test.seed
     pinned = [one for one in translator.stream(pins, Options(Beam(beam))) if one.source.strip()]
     shown = examples(translator, found, references, pinned, seed)
     lines = [one.line for one in shown if one.chosen == "random" and one.line is not None]
     candidates = [*pinned, *(found[line - 1] for line in lines)]
-    assert translator.run is not None
     return replace(
         measured,
         examples=shown,
@@ -214,7 +213,7 @@ def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:
     """At most `POINTS` groups of neighbours."""
     count = min(POINTS, len(steps))
     edges = [len(steps) * place // count for place in range(count + 1)] if count else []
-    return [steps[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+    return [steps[begin:end] for begin, end in pairwise(edges)]
 
 
 def _moment(group: Sequence[dict[str, Any]]) -> Moment:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
-import torch
 from torch import Tensor
 
 from regard.decode.options import Options
@@ -50,37 +50,24 @@ def examples(
     chosen = sorted(drawn.sample(range(len(found)), min(RANDOM, len(found))))
     shuffled = drawn.sample(range(len(found)), len(found))
     worst = sorted((row for row in shuffled if found[row].source.strip()), key=lambda row: scores[row])[:WORST]
-    kinds: tuple[tuple[Chosen, list[int]], ...] = (("random", chosen), ("worst", worst))
     known = {each.source: row for row, each in reversed(list(enumerate(found)))}
-    shown = [_pinned(translator, each, known.get(each.source), references, scores) for each in pins]
-    shown += [
-        _example(translator, kind, found[row], row, references[row], scores[row]) for kind, rows in kinds for row in rows
+    kinds: list[tuple[Chosen, Translation, int | None]] = [
+        *(("pinned", each, known.get(each.source)) for each in pins),
+        *(("random", found[row], row) for row in chosen),
+        *(("worst", found[row], row) for row in worst),
     ]
+    shown = []
+    for kind, each, row in kinds:
+        example = _example(translator, kind, each)
+        if row is not None:
+            example = replace(example, line=row + 1, reference=references[row], score=scores[row])
+        shown.append(example)
     return tuple(shown)
 
 
-def _pinned(
-    translator: Translator, pin: Translation, row: int | None, references: Sequence[str], scores: Sequence[float]
-) -> Example:
-    """A pinned sentence that the test has too has a reference."""
-    if row is None:
-        return _example(translator, "pinned", pin, None, None, None)
-    return _example(translator, "pinned", pin, row, references[row], scores[row])
-
-
-def _example(
-    translator: Translator,
-    chosen: Chosen,
-    one: Translation,
-    row: int | None,
-    reference: str | None,
-    score: float | None,
-) -> Example:
+def _example(translator: Translator, chosen: Chosen, one: Translation) -> Example:
     words, links = _linked(translator, one)
-    line = None if row is None else row + 1
-    return Example(
-        chosen, line, one.source, reference, one.text, score, one.log_probability, *words, _in_order(links)
-    )
+    return Example(chosen, None, one.source, None, one.text, None, one.log_probability, *words, _in_order(links))
 
 
 def _in_order(links: Sequence[Link]) -> tuple[Link, ...]:
@@ -111,16 +98,16 @@ def _links(translator: Translator, trace: Trace) -> list[Link]:
     if not (trace.source.words and trace.target.words):
         return []
     weights = aligner.weights((pair.late if aligner.late else pair).by_word)  # (T words, S words)
-    return [Link(source, target, round(float(weights[target, source]), DIGITS)) for source, target in aligner.align(pair)]
+    return [
+        Link(source, target, round(float(weights[target, source]), DIGITS)) for source, target in aligner.align(pair)
+    ]
 
 
 def reading(translator: Translator, *, attention: bool) -> str:
     """How links are read, to stand beside them."""
     if attention:
         return f"weights: {translator.aligner.describe()}"
-    return (
-        "this model has no attention; each word is linked with the source word whose masking lowers its probability most"
-    )
+    return "this model has no attention; a word is linked with the source word that it misses most when that is masked"
 
 
 # From inside
@@ -142,7 +129,8 @@ def looks(translator: Translator, candidates: Sequence[Translation]) -> tuple[Lo
 def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     trace = one.trace()
     effect = masking_between(translator.model, trace.source, trace.target)
-    masked = Map("effect of masking each source word, in nats", "effect", effect.rows, effect.columns, _rounded(effect.weights))
+    title = "effect of masking each source word on the log-probability"
+    masked = Map(title, "effect", effect.rows, effect.columns, _rounded(effect.weights), "nats")
     if not trace.has("decoder", "cross"):
         return Look(one.source, one.text, (masked, _gradient(translator, trace)))
     aligner = translator.aligner
@@ -158,7 +146,7 @@ def _gradient(translator: Translator, trace: Trace) -> Map:
     spelling = Spelling(translator.tokenizers.source, translator.tokenizers.target)
     found = gradient(translator.model, trace.source.ids, trace.target.ids, spelling=spelling)
     columns = trace.source.words if len(found.columns) == len(trace.source.words) else found.columns
-    return Map("gradient × input", "effect", found.rows, columns, _rounded(found.weights))
+    return Map("gradient × input", "effect", found.rows, columns, _rounded(found.weights), "log-odds")
 
 
 def _heads(trace: Trace) -> tuple[Map, ...]:

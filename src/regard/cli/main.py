@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from regard import __version__
-from regard.cli import compare, data, demo, doctor, evaluate, predict, runs, score, settings, train, translate
+from regard.cli import compare, data, demo, doctor, evaluate, predict, report, runs, score, settings, train, translate
 from regard.cli.usage import complain, complain_of_usage
 from regard.errors import RegardError
 
@@ -42,6 +42,7 @@ app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
+app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.add_typer(runs.app, name="runs")
 app.add_typer(settings.app, name="settings")

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from regard.measure.by_length import FEWEST, Bucket
 from regard.report import charts, numbers
 from regard.report.charts import Point, Series
-from regard.report.markup import Html
+from regard.report.markup import Html, join
 from regard.report.page import figure, key, table
-from regard.report.markup import join
 
 Named = tuple[int, str, Sequence[Bucket]]  # the number of a series, its name, its groups
 

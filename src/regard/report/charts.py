@@ -122,7 +122,8 @@ def categories(label: str, names: Sequence[str]) -> Axis:
 def line_chart(series: Sequence[Series], x: Axis, y: Axis, *, title: str, width: int = WIDE) -> Html:
     """Lines over an axis. Intervals of several series at one place stand beside one another."""
     left = max((extent(label) for _, label in y.ticks), default=0.0) + GAP
-    legend, legend_height = _legend([one.name for one in series], width)
+    alone = [one.name for one in series] == [y.label]  # the axis says it already
+    legend, legend_height = _legend([] if alone else [one.name for one in series], width)
     top = LINE + legend_height + LINE
     bottom = top + min(260.0, 0.7 * width)
     frame = _Frame(x, y, left, width - GAP, top, bottom)
@@ -273,7 +274,7 @@ def _legend(names: Sequence[str], width: float) -> tuple[Html, float]:
         inside = [_marker(number, x + 6, y + 6), _label(x + 16, y + 10, name, "start")]
         drawn.append(element("g", {"class": f"s{number % COLOURS}"}, *inside))
         x += size
-    return join(drawn), y + LINE
+    return join(drawn), y + LINE if names else 0.0
 
 
 def _whisker(low: float, high: float, y: float) -> str:

@@ -152,14 +152,15 @@ def items(*rows: str) -> Html:
     return element("ul", {}, *(element("li", {}, row) for row in rows))
 
 
-def sentence(words: str, wrong: Sequence[bool] = ()) -> Html:
-    """A text of any language in its own direction; ``wrong`` says which of its words to mark."""
+def sentence(words: str, wrong: Sequence[bool] = (), kind: str = "") -> Html:
+    """A text of any language in its own direction; ``wrong`` says which of its words to mark, and ``kind`` how."""
     if not any(wrong):
         return element("span", {"dir": "auto"}, words)
     parts = [
         (bad, " ".join(word for word, _ in group))
         for bad, group in groupby(zip(words.split(), wrong, strict=True), key=lambda item: item[1])
     ]
+    about = {"class": kind} if kind else {}
     return element(
-        "span", {"dir": "auto"}, join([element("mark", {}, part) if bad else part for bad, part in parts], " ")
+        "span", {"dir": "auto"}, join([element("mark", about, part) if bad else part for bad, part in parts], " ")
     )

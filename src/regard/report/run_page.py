@@ -34,8 +34,14 @@ nav a{display:inline-block;padding:.2rem 0}
 .verdict .bad .sign{color:var(--s1)}.verdict .good .sign{color:var(--s2)}.verdict .open .sign{color:var(--s0)}
 .verdict .note{display:block;overflow-wrap:anywhere}
 h3{font-size:1rem;margin:1.6rem 0 .3rem}
+.missing{background:none;border-bottom:2px dotted var(--under)}
+.card p{margin:.25rem 0}.card details{margin:0}
+.maps{display:flex;flex-wrap:wrap;gap:0 2rem;align-items:flex-start}.maps figure{max-width:100%;min-width:0}
 .scroll>svg{max-width:none}
-@media print{:root{--lit:#fff}nav{display:none}.scroll>svg{max-width:100%;height:auto}}
+@media print{:root{--lit:#fff}nav{display:none}.missing{background:none;border-bottom:2px dotted var(--under)}
+.card p{margin:.25rem 0}.card details{margin:0}
+.maps{display:flex;flex-wrap:wrap;gap:0 2rem;align-items:flex-start}.maps figure{max-width:100%;min-width:0}
+.scroll>svg{max-width:100%;height:auto}}
 """
 
 
@@ -56,8 +62,8 @@ def run_page(report: RunReport) -> str:
     ]
     kept = [(name, title, children) for name, title, children in parts if children]
     body = [
-        element("h1", {}, f"{report.run.name}"),
-        paragraph("lead", headline(report)),
+        element("h1", {}, headline(report)),
+        paragraph("lead", _lead(report)),
         paragraph("note", _about(report)),
         _verdict(verdict(report)),
         _contents([(name, title) for name, title, _ in kept]),
@@ -68,12 +74,18 @@ def run_page(report: RunReport) -> str:
     return page(f"Regard: {report.run.name}", body, report.as_json(), style)
 
 
+def _lead(report: RunReport) -> str:
+    test, what = report.test, "sentences" if report.run.task == "translate" else "texts"
+    beam = "" if test.beam is None else f", beam {test.beam}"
+    return f"{report.run.architecture}, on {test.sentences:,} {what} ({test.name}{beam})."
+
+
 def _about(report: RunReport) -> str:
-    run, test, learned = report.run, report.test, report.learning
-    facts = [f"{test.sentences:,} texts: {test.name}", *([] if test.beam is None else [f"beam {test.beam}"])]
+    run, spent = report.run, report.learning.seconds
     size = f"{numbers.count(run.parameters)} parameters, {run.steps:,} steps"
-    spent = "" if learned.seconds is None else f" in {numbers.duration(learned.seconds)}"
-    return f"Measured on {', '.join(facts)}. {size}{spent}; weights of {run.checkpoint}. {run.about}"
+    time = "" if spent is None else f" in {numbers.duration(spent)}"
+    about = f" Settings: {run.about.rstrip('.')}." if run.about else ""
+    return f"Task {run.task}; {size}{time}; weights of {run.checkpoint}.{about}"
 
 
 def _verdict(findings: Sequence[Finding]) -> Html:
@@ -116,7 +128,11 @@ def _learning(report: RunReport) -> list[Html]:
     pace = [
         _curves([(name, values)], name, caption)
         for name, values, caption in (
-            ("gradient norm", [(one.step, one.norm) for one in learned.moments], "Norm of the gradient before clipping."),
+            (
+                "gradient norm",
+                [(one.step, one.norm) for one in learned.moments],
+                "Gradient norm before clipping.",
+            ),
             ("rate", [(one.step, one.rate) for one in learned.moments], "Learning rate."),
         )
         if values
@@ -137,7 +153,8 @@ def _curves(curves: Sequence[tuple[str, Sequence[tuple[int, float]]]], label: st
     values = [value for _, points in curves for _, value in points if math.isfinite(value)]
     steep = bool(values) and min(values) > 0 and max(values) / min(values) > 10
     y = charts.logarithmic(label, values) if steep else charts.linear(label, values)
-    series = [Series(name, [Point(step, _height(value, steep=steep)) for step, value in points]) for name, points in curves]
+    heights = {name: [Point(step, _height(value, steep=steep)) for step, value in points] for name, points in curves}
+    series = [Series(name, points) for name, points in heights.items()]
     steps = [step for _, points in curves for step, _ in points]
     last = ", ".join(f"{name} {points[-1][1]:.3g} at step {points[-1][0]:,}" for name, points in curves)
     draw = _line(series, charts.linear("step", steps, zero=True), y, f"{caption} At the end: {last}.")
@@ -158,8 +175,6 @@ def _line(series: Sequence[Series], x: Axis, y: Axis, spoken: str) -> Callable[[
 
 
 def _scores(report: RunReport) -> list[Html]:
-    if not report.scores:
-        return []
     rows = [[quality.name, numbers.score(quality.score), _interval(quality)] for quality in report.scores]
     shown: list[Html] = [table(["", "score", "95 % of resamples"], rows)]
     signatures = [element("code", {}, f"{one.name}|{one.signature}") for one in report.scores if one.signature]
@@ -198,14 +213,14 @@ def _percent(share: float) -> str:
 
 
 def _lengths(report: RunReport) -> list[Html]:
-    if not report.lengths or not report.scores:
+    if not report.lengths:
         return []
     rows = [(0, report.run.name, report.lengths)]
     return [*bucket_parts(rows, report.scores[0].name, "source length in words", "words", "source lengths")]
 
 
 def _rarities(report: RunReport) -> list[Html]:
-    if not report.scores or report.habits is None:
+    if report.habits is None:
         return []
     if not report.rarities:
         return [paragraph("note", f"Not measured: {report.counts}.")]
@@ -226,7 +241,9 @@ def _confusion(report: RunReport) -> list[Html]:
     unknown = report.labels.unknown
     if unknown is not None and unknown.count:
         rate = _percent(unknown.accuracy)
-        shown.append(paragraph("note", f"Of {unknown.count:,} words that the training text does not have: {rate} right."))
+        shown.append(
+            paragraph("note", f"Of {unknown.count:,} words that the training text does not have: {rate} right.")
+        )
     return shown
 
 
@@ -266,8 +283,9 @@ def _sentences(report: RunReport) -> list[Html]:
     shown = [
         paragraph(
             "note",
-            "Point at a word, or touch it, and the words it belongs to light up. Marked words are not in the reference "
-            f"at that place. Links: {report.links}.",
+            "Point at a word, or touch it, and the words it belongs to light up. Marked words of an output are "
+            "not in the reference at that place; words of a reference with dots below are missing in the output. "
+            f"Links: {report.links}.",
         )
     ]
     for kind, group in groupby(report.examples, key=lambda one: one.chosen):
@@ -282,9 +300,11 @@ def _group_title(kind: str, report: RunReport) -> str:
 
 def _card(one: Example) -> Html:
     linked = bool(one.links)
-    lines = [("source", linked_source(one) if linked else _text(one.source))]
+    lines = [("source", sentences.linked_source(one) if linked else _text(one.source))]
     if one.reference is not None:
-        lines.append(("reference", _text(one.reference)))
+        missing = sentences.wrong_words(one.reference, one.output)
+        shown = _text(one.reference) if len(one.reference) > LONGEST else sentence(one.reference, missing, "missing")
+        lines.append(("reference", shown))
     if linked:
         lines.append(("output", sentences.linked_output(one)))
     elif one.output:
@@ -297,10 +317,6 @@ def _card(one: Example) -> Html:
     return element("div", {"class": "card pair"}, element("dl", {}, *inside), paragraph("note", _facts(one)), *below)
 
 
-def linked_source(one: Example) -> Html:
-    return sentences.linked_source(one)
-
-
 def _text(words: str) -> Html:
     return sentence(words if len(words) <= LONGEST else words[:LONGEST].rstrip() + " …")
 
@@ -308,7 +324,7 @@ def _text(words: str) -> Html:
 def _facts(one: Example) -> str:
     facts = [] if one.line is None else [f"line {one.line:,}"]
     facts += [] if one.score is None else [f"chrF2 {one.score:.0f}"]
-    return " · ".join([*facts, f"log-probability {one.log_probability:.2f}".replace("-", "−", 1)])
+    return " · ".join([*facts, f"log-probability {tree.number(one.log_probability)}"])
 
 
 # From inside
@@ -318,37 +334,41 @@ def _inside(report: RunReport) -> list[Html]:
     shown: list[Html] = []
     for number, look in enumerate(report.looks):
         drawn = list(_look(look))
-        shown += [*drawn] if number == 0 else [more(look.source, *drawn)]
+        shown += drawn if number == 0 else [more(look.source, *drawn)]
     if not shown:
         return []
     words = (
-        "A row is what the model looked at when it wrote that word; attention says where it looked, the effect of masking "
-        "what it needed. They need not agree."
+        "A row is what the model looked at when it wrote that word; attention says where it looked, the effect of "
+        "masking what it needed. They need not agree."
     )
     attention = any(one.kind == "attention" for look in report.looks for one in look.maps)
-    silent = "This model has no attention: the encoder's last state is all the decoder gets. What is shown instead is how "
+    silent = (
+        "This model has no attention: the encoder's last state is all the decoder gets. What is shown instead is how "
+    )
     other = f"{silent}much each source word matters, by masking it and by the gradient."
     return [paragraph("note", words if attention else other), *shown]
 
 
 def _look(look: Look) -> Iterator[Html]:
     yield element("h3", {}, sentence(look.source), " → ", sentence(look.output))
-    for one in look.maps:
-        picture = _picture(one)
-        yield _drawing(heat_svg(picture, caption=False, width=640), f"{one.title[:1].upper()}{one.title[1:]}.")
+    drawn = [_drawing(heat_svg(_picture(one), caption=False, width=640), _sentence(one.title)) for one in look.maps]
+    yield element("div", {"class": "maps"}, *drawn)
     if look.heads:
         grid = [list(group) for _, group in groupby(map(_thumb, look.heads), key=lambda one: one.title.split(",")[0])]
         title = f"All {len(look.heads)} heads of the cross-attention, a layer a line"
         yield more(title, _drawing(multiples_svg(grid, title=title), "Rows and columns as above."))
 
 
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
 def _picture(one: Map) -> HeatMap:
     """Weights end at 1; effects end at the largest."""
     if one.kind == "attention":
         return HeatMap(one.title, one.rows, one.columns, one.values, one.title, "output", "source", sums=True)
-    picture = HeatMap(one.title, one.rows, one.columns, one.values, one.title, "output", "source")
-    unit = "nats" if "nats" in one.title else "log-odds"
-    return reaching(HeatMap(picture.title, one.rows, one.columns, one.values, one.title, "output", "source", "diverging", unit=unit))
+    names = one.title, "output", "source"
+    return reaching(HeatMap(one.title, one.rows, one.columns, one.values, *names, "diverging", unit=one.unit))
 
 
 def _thumb(one: Map) -> HeatMap:
@@ -369,8 +389,8 @@ def _beam(report: RunReport) -> list[Html]:
     words = (
         f"Every step is a column; of {len(one.twigs) - 1:,} candidates {pruned:,} were pruned, of which the best "
         f"{tree.PRUNED} of each step are drawn. In a box: the piece, its log-probability with all before it · the same "
-        f"divided by length^{one.length_penalty:g}, and why it left. A thick frame is finished, a dashed one pruned; the "
-        "thick line leads to the output."
+        f"divided by length^{one.length_penalty:g}, and why it left. A thick frame is finished, a dashed one pruned; "
+        "the thick line leads to the output."
     )
     return [
         paragraph("", sentence(one.source), " → ", sentence(one.output), f", beam {one.beam}"),
@@ -403,7 +423,7 @@ def _corpus(report: RunReport) -> list[Html]:
     return [
         paragraph("", f"{card.rows:,} rows{checked}: {card.name}. Tokenizer: {card.tokenizer}."),
         table(head, rows),
-        paragraph("note", "Pieces of the training text as the model reads them; mean, median and longest are of a row."),
+        paragraph("note", "Pieces of the training text as the model reads them; mean, median, longest: of a row."),
     ]
 
 
@@ -412,7 +432,7 @@ def _recipe(report: RunReport) -> list[Html]:
     hashes = [[name, element("code", {}, value)] for name, value in recipe.hashes.items()]
     known = ", ".join(f"{name} {version}" for name, version in recipe.versions.items())
     return [
-        paragraph("", "With the settings below in settings.toml, the first command trains again; the second makes this page."),
+        paragraph("", "The first command trains again from the settings below; the second makes this page."),
         verbatim("\n".join(recipe.commands)),
         items(
             f"seed of the training: {recipe.seed}; of the tests and drawings: {report.test.seed}",
@@ -430,16 +450,16 @@ def limits(report: RunReport) -> list[str]:
     if not report.test.held_out:
         said.append("By this text the best checkpoint was chosen, so that the scores flatter.")
     if "built-in corpus" in report.corpus.name:
-        said.append("The built-in corpus is made by rules; people write otherwise, and scores on it are higher than on theirs.")
+        said.append("The built-in corpus is made by rules: scores on it are higher than on what people write.")
     if report.run.task == "translate":
         said += [
             "BLEU and chrF count what is like the reference; a good translation in other words scores low.",
-            "Scores of groups by length or rarity are of different sentences: compare a group between runs, rather than "
-            "groups of one run.",
+            "Scores of groups by length or rarity are of different sentences: compare a group between runs, rather "
+            "than groups of one run.",
             "Attention is where the model looked, which need not be what decided.",
         ]
     if report.tokenised >= 100:
-        said.append(f"{report.tokenised:,} outputs end in ' .': is the text tokenised? sacreBLEU expects it as written.")
+        said.append(f"{report.tokenised:,} outputs end in ' .': is the text tokenised? Scores expect it as written.")
     if report.run.task == "language":
         said.append("Perplexities compare only where the text is the same; those per byte also between tokenizers.")
     return said

@@ -100,6 +100,7 @@ class Map:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
+    unit: str = "weight"
 
 
 @dataclass(frozen=True)

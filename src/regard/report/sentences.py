@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from regard.report.markup import Html, element, join
+from regard.report.markup import Attributes, Html, element, join
 from regard.report.run_report import Example, Link
 
 STYLE = """
@@ -90,7 +90,7 @@ def by_target(one: Example) -> dict[int, list[Link]]:
 def _word(word: str, numbers: Sequence[int], heard: str, *, bad: bool = False) -> Html:
     """A word that can be pointed at and touched; it is not a stop of the keyboard, of which there would be hundreds."""
     kind = " ".join(["word", *(f"l{number}" for number in numbers)])
-    about = {"class": kind, "title": heard, "tabindex": -1} if numbers else {"class": "word"}
+    about: Attributes = {"class": kind, "title": heard, "tabindex": -1} if numbers else {"class": "word"}
     return element("mark" if bad else "span", about, word)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from regard.report.letters import extent, right_to_left, shortened
-from regard.report.markup import Html, element
+from regard.report.markup import Attributes, Html, element
 from regard.report.page import table
 from regard.report.run_report import BeamTree, Twig
 
@@ -93,7 +93,7 @@ def tree_svg(tree: BeamTree) -> Html:
     boxes = [_box(tree, twig, places[twig.number], way) for column in columns for twig in column]
     wide = max(place.left + place.width for place in places.values()) + 2
     high = max(place.top for place in places.values()) + HIGH + 2
-    size = {"viewBox": f"0 0 {wide:.0f} {high:.0f}", "width": round(wide), "height": round(high)}
+    size: Attributes = {"viewBox": f"0 0 {wide:.0f} {high:.0f}", "width": round(wide), "height": round(high)}
     spoken = f"The beam search for “{tree.source}”, {len(columns) - 1} steps; the table below has every candidate"
     return element("svg", {"class": "tree", "role": "img", "aria-label": spoken, **size}, *edges, *boxes)
 
@@ -154,7 +154,8 @@ def _edge(start: Place, end: Place, twig: Twig, way: set[int]) -> Html:
     """From the right of one box to the left of the next, in a gentle curve."""
     x1, x2 = start.left + start.width, end.left
     half = (x1 + x2) / 2
-    path = f"M{x1:.1f} {start.middle:.1f}C{half:.1f} {start.middle:.1f} {half:.1f} {end.middle:.1f} {x2:.1f} {end.middle:.1f}"
+    y1, y2 = start.middle, end.middle
+    path = f"M{x1:.1f} {y1:.1f}C{half:.1f} {y1:.1f} {half:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
     kind = "edge way" if twig.number in way else f"edge {twig.fate}"
     return element("path", {"class": kind, "d": path})
 
@@ -186,4 +187,4 @@ def _soft(words: str, x: float, y: float) -> Html:
 
 
 def _brief(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
+    return "≈ 0" if abs(value) < 0.005 else f"{value:.2f}".replace("-", "−")

@@ -18,10 +18,11 @@ from regard.report import numbers
 from regard.report.run_report import Learning, Portrait, RunReport, Test, Validated
 
 Tone = Literal["good", "bad", "open"]
-SIGNS: dict[Tone, str] = {"good": "+", "bad": "−", "open": "·"}
+SIGNS: dict[Tone, str] = {"good": "+", "bad": "−", "open": "•"}
 
 RECENT = 0.75  # the last quarter of a training is "lately"
 MOVING = 0.01  # of the loss: less is no change
+SMALL_RATE = 0.02  # of the highest
 OVERFIT = 0.02  # above the lowest loss
 BROKEN, WEAK = 0.5, 0.8  # of the best score of the groups before
 HARDLY, SOLVED = 5.0, 90.0  # BLEU
@@ -44,11 +45,12 @@ class Finding:
 
 def verdict(report: RunReport) -> list[Finding]:
     """Everything worth saying, what is wrong first."""
-    metric = report.scores[0].name if report.scores else ""
+    metric = report.scores[0].name
     found = [
         *completeness(report.run),
         *trend(report.learning),
-        *(level(report.scores[0]) if report.scores else []),
+        *level(report.scores[0]),
+        *promise(report.learning, report.scores[0]),
         *by_length(report.lengths, metric),
         *by_rarity(report.rarities, metric),
         *(habits(report.habits) if report.habits else []),
@@ -61,13 +63,9 @@ def verdict(report: RunReport) -> list[Finding]:
 
 
 def headline(report: RunReport) -> str:
-    """The first score, on what, and what kind of model."""
-    what = f"{report.run.name}, {report.run.architecture}"
-    where = f"{report.test.sentences:,} {'sentences' if report.run.task == 'translate' else 'texts'}"
-    if not report.scores:
-        return f"{what}: nothing was measured"
+    """The run and its first score."""
     first = report.scores[0]
-    return f"{what}: {first.name} {numbers.score(first.score, first.margin)} on {where}"
+    return f"{report.run.name}: {first.name} {numbers.score(first.score, first.margin)}"
 
 
 def completeness(run: Portrait) -> list[Finding]:
@@ -95,8 +93,16 @@ def trend(learning: Learning) -> list[Finding]:
     change = (earlier.loss - last.loss) / earlier.loss if earlier.loss > 0 else 0.0
     steps = f"validation loss {_loss(earlier)} at step {earlier.step:,}, {_loss(last)} at step {last.step:,}"
     if change > MOVING:
-        return [Finding("still improving when it stopped", f"{steps}: {change:.0%} lower", "open")]
-    return [Finding("has levelled off", f"{steps}; more of the same training would change little", "open")]
+        return [Finding("still improving when it stopped", f"{steps}: {_percent(change)} lower{_spent(learning)}")]
+    return [Finding("has levelled off", f"{steps}; more of the same training would change little")]
+
+
+def _spent(learning: Learning) -> str:
+    """A schedule that ends at zero makes the last steps small: going on needs a longer one."""
+    rates = [moment.rate for moment in learning.moments]
+    if not rates or rates[-1] > SMALL_RATE * max(rates):
+        return ""
+    return "; the learning rate had come down to zero, so more steps need a longer schedule"
 
 
 def _overfitting(learning: Learning, lowest: Validated, last: Validated) -> Finding:
@@ -104,7 +110,7 @@ def _overfitting(learning: Learning, lowest: Validated, last: Validated) -> Find
     fell = ", while the training loss fell" if len(trained) > 1 and trained[-1] < trained[0] else ""
     claim = "has begun to overfit" if fell else "became worse again"
     rise = last.loss / lowest.loss - 1
-    evidence = f"validation loss {_loss(lowest)} at step {lowest.step:,}, {rise:.0%} higher at step {last.step:,}"
+    evidence = f"validation loss {_loss(lowest)} at step {lowest.step:,}, {_percent(rise)} higher at step {last.step:,}"
     return Finding(claim, evidence + fell, "bad")
 
 
@@ -120,6 +126,16 @@ def level(quality: Quality) -> list[Finding]:
     if quality.name == "BLEU" and quality.score > SOLVED:
         return [Finding("has all but solved this test", f"{shown}; what is better still needs a harder test", "good")]
     return []
+
+
+def promise(learning: Learning, quality: Quality) -> list[Finding]:
+    """Whether the score is anywhere near what the training's own validations gave."""
+    known = [one for one in learning.validations if one.best] if learning.score == quality.name == "BLEU" else []
+    if not known or quality.score >= BROKEN * known[-1].score:
+        return []
+    evidence = f"BLEU {known[-1].score:.1f} in validation at step {known[-1].step:,}, {quality.score:.1f} here"
+    doubt = "another kind of text, or not the code, tokenizer or weights that it was trained with"
+    return [Finding("falls far short of its own validations", f"{evidence}: {doubt}", "bad")]
 
 
 def by_length(buckets: Sequence[Bucket], metric: str) -> list[Finding]:
@@ -180,12 +196,12 @@ def _above(name: str) -> str:
     """``31 to 40`` and ``over 30`` are both above 30."""
     if name.startswith("over "):
         return f"above {name.removeprefix('over ')}"
-    return f"above {int(name.split()[0].replace(',', '')) - 1:,}"
+    return f"above {int(name.split(maxsplit=1)[0].replace(',', '')) - 1:,}"
 
 
 def _at_most(name: str) -> str:
     """``1 to 9``: at most 9."""
-    return f"at most {name.split()[-1]}"
+    return f"at most {name.rsplit(maxsplit=1)[-1]}"
 
 
 def habits(told: Habits) -> list[Finding]:
@@ -248,4 +264,7 @@ def fairness(test: Test) -> list[Finding]:
 
 
 def _percent(share: float) -> str:
+    """``4.2 %``, ``12 %``, ``0 %``."""
+    if 0 < share < 0.0005:
+        return "under 0.1 %"
     return f"{100 * share:.1f} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
