@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from regard.report.markup import EMPTY
-
 
 class Reader(HTMLParser):
     """Checks that elements are closed in order, and keeps what a browser would act on."""
@@ -20,8 +18,7 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.append((tag, dict(attrs)))
-        if tag not in EMPTY:
-            self.open.append(tag)
+        self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.append((tag, dict(attrs)))

@@ -49,7 +49,7 @@ from regard.report.run_report import (
 from regard.reporting_sentences import attends, beam_tree, examples, looks, reading
 from regard.run import SETTINGS, Run, best_checkpoint, digest, manifest
 from regard.runs import summarise
-from regard.settings import ModelSettings, RecurrentModel
+from regard.settings import RecurrentModel, Settings
 from regard.text.tokenizers import Tokenizers
 from regard.trainer.log import read_log
 from regard.training import pick_device
@@ -177,7 +177,7 @@ def _portrait(run: Run) -> Portrait:
         folder=str(run.folder),
         task=run.settings.task,
         about=run.settings.about,
-        architecture=architecture(run.settings.model),
+        architecture=architecture(run.settings),
         parameters=known.parameters,
         state=known.state,
         steps=known.steps,
@@ -186,13 +186,15 @@ def _portrait(run: Run) -> Portrait:
     )
 
 
-def architecture(model: ModelSettings) -> str:
-    """A model in a few words."""
+def architecture(settings: Settings) -> str:
+    """A model in a few words: what the task makes of the settings."""
+    model, task = settings.model, settings.task
     if isinstance(model, RecurrentModel):
-        decoder = "no attention" if not attends(model) else f"{model.decoder.kind} attention"
-        return f"{model.cell} of width {model.hidden}, {decoder}"
-    depths = f"{model.encoder_depth} + {model.decoder_depth} layers"
-    return f"transformer of width {model.width}, {depths}, {model.heads} heads"
+        decoder = f", {model.decoder.kind} attention" if attends(model) else ", no attention"
+        both = "bidirectional " if model.bidirectional and task != "language" else ""
+        return f"{both}{model.cell} of width {model.hidden}{decoder if task == 'translate' else ''}"
+    depths = {"translate": f"{model.encoder_depth} + {model.decoder_depth}", "language": f"{model.decoder_depth}"}
+    return f"transformer of width {model.width}, {depths.get(task, model.encoder_depth)} layers, {model.heads} heads"
 
 
 def learning(run: Run) -> Learning:

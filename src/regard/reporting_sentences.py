@@ -20,6 +20,7 @@ from regard.measure.sentences import sentence_scores
 from regard.report.run_report import BeamTree, Chosen, Example, Link, Look, Map, Twig
 from regard.settings import ContextDecoder, ModelSettings, RecurrentModel
 from regard.text.special import SPECIAL_TOKENS
+from regard.text.words import JOINER
 from regard.translator import Translation, Translator
 
 RANDOM, WORST = 8, 6  # sentences shown
@@ -29,6 +30,7 @@ MOST_PIECES = 60
 MOST_HEADS = 48  # small maps of one sentence
 TREE_PIECES = 14  # of the source whose search is drawn
 LONGEST = 100  # words of a sentence whose links are read
+GLUED = "·"  # for the joiner, which few fonts have
 DIGITS = 5  # of weights as they are kept
 
 
@@ -106,7 +108,7 @@ def _links(translator: Translator, trace: Trace) -> list[Link]:
 def reading(translator: Translator, *, attention: bool) -> str:
     """How links are read, to stand beside them."""
     if attention:
-        return f"weights: {translator.aligner.describe()}"
+        return translator.aligner.describe()
     return "this model has no attention; a word is linked with the source word that it misses most when that is masked"
 
 
@@ -199,4 +201,6 @@ def _twig(translator: Translator, node: Node) -> Twig:
 def _spelled(translator: Translator, token: int) -> str:
     if token < 0:
         return "<start>"
-    return SPECIAL_TOKENS[token] if token < len(SPECIAL_TOKENS) else translator.tokenizers.target.token(token)
+    if token < len(SPECIAL_TOKENS):
+        return SPECIAL_TOKENS[token]
+    return translator.tokenizers.target.token(token).replace(JOINER, GLUED)

@@ -29,7 +29,7 @@ from regard.settings import Settings, load_settings
 
 SETTINGS = "settings.toml"
 MANIFEST = "manifest.json"
-PARTS = (SETTINGS, "tokenizer", "labels.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard", "report.html")
+PARTS = (SETTINGS, "tokenizer", "labels.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard")
 _STEP = re.compile(r"step-(\d+)")
 
 

@@ -53,7 +53,8 @@ main{padding:1.25rem 1rem 3rem}
 h1{font-size:1.35rem}
 figure .wide{display:none}
 figure .narrow{display:block}
-thead th{white-space:normal}
+thead th,td.left{white-space:normal}
+td.left{min-width:9rem}
 table.stack,.stack tbody,.stack tr,.stack th,.stack td{display:block}
 .stack thead{display:none}
 .stack tr{padding:.4rem 0;border-bottom:1px solid var(--grid)}

@@ -341,12 +341,15 @@ def _inside(report: RunReport) -> list[Html]:
         "A row is what the model looked at when it wrote that word; attention says where it looked, the effect of "
         "masking what it needed. They need not agree."
     )
-    attention = any(one.kind == "attention" for look in report.looks for one in look.maps)
     silent = (
         "This model has no attention: the encoder's last state is all the decoder gets. What is shown instead is how "
     )
     other = f"{silent}much each source word matters, by masking it and by the gradient."
-    return [paragraph("note", words if attention else other), *shown]
+    return [paragraph("note", words if _attends(report) else other), *shown]
+
+
+def _attends(report: RunReport) -> bool:
+    return any(one.kind == "attention" for look in report.looks for one in look.maps)
 
 
 def _look(look: Look) -> Iterator[Html]:
@@ -388,7 +391,8 @@ def _beam(report: RunReport) -> list[Html]:
     pruned = sum(twig.fate == "pruned" for twig in one.twigs)
     words = (
         f"Every step is a column; of {len(one.twigs) - 1:,} candidates {pruned:,} were pruned, of which the best "
-        f"{tree.PRUNED} of each step are drawn. In a box: the piece, its log-probability with all before it · the same "
+        f"{tree.PRUNED} of each step are drawn. In a box: the piece (with · before it, glued to the last one), "
+        "its log-probability with all before it · the same "
         f"divided by length^{one.length_penalty:g}, and why it left. A thick frame is finished, a dashed one pruned; "
         "the thick line leads to the output."
     )
@@ -456,8 +460,9 @@ def limits(report: RunReport) -> list[str]:
             "BLEU and chrF count what is like the reference; a good translation in other words scores low.",
             "Scores of groups by length or rarity are of different sentences: compare a group between runs, rather "
             "than groups of one run.",
-            "Attention is where the model looked, which need not be what decided.",
         ]
+    if _attends(report):
+        said.append("Attention is where the model looked, which need not be what decided.")
     if report.tokenised >= 100:
         said.append(f"{report.tokenised:,} outputs end in ' .': is the text tokenised? Scores expect it as written.")
     if report.run.task == "language":

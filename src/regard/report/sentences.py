@@ -17,7 +17,7 @@ STYLE = """
 .pair .word[tabindex]{cursor:default}
 .pair .word:focus{outline:2px solid var(--s0);outline-offset:1px}
 .links{margin:.35rem 0 0}
-.links bdi{white-space:nowrap}
+.links bdi{display:inline-block;max-width:100%;overflow-wrap:anywhere}
 """
 LIT = "background:var(--lit);box-shadow:0 0 0 2px var(--lit)"
 

@@ -131,7 +131,7 @@ def level(quality: Quality) -> list[Finding]:
 def promise(learning: Learning, quality: Quality) -> list[Finding]:
     """Whether the score is anywhere near what the training's own validations gave."""
     known = [one for one in learning.validations if one.best] if learning.score == quality.name == "BLEU" else []
-    if not known or quality.score >= BROKEN * known[-1].score:
+    if not known or known[-1].score < HARDLY or quality.score >= BROKEN * known[-1].score:
         return []
     evidence = f"BLEU {known[-1].score:.1f} in validation at step {known[-1].step:,}, {quality.score:.1f} here"
     doubt = "another kind of text, or not the code, tokenizer or weights that it was trained with"
