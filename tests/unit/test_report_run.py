@@ -32,7 +32,7 @@ from regard.training import start
 from reports import ARABIC, HINDI, NASTY, by_hand, labelled, sentence, tree
 
 Capture = pytest.CaptureFixture[str]
-STEPS = ("data.pairs=97", "train.steps=3", "train.validate_every=1")
+STEPS = ("data.pairs=97", "train.steps=3", "train.validate_every=3")
 LIMIT = 37
 MOST = 2_000_000
 

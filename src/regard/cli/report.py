@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.compare import whole_numbers
 from regard.errors import SettingsError
+
+if TYPE_CHECKING:
+    from regard.report.comparison import Comparison
+    from regard.report.run_report import RunReport
 
 
 def report(
@@ -33,52 +38,74 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON on stdout.")] = False,
 ) -> None:
     """Write one page about a run that needs nothing else: verdict, curves, scores, sentences, heat maps, settings."""
-    from regard import comparing, reporting
-    from regard.report.comparison import Comparison
-    from regard.report.run_report import RunReport, check_suffix
+    from regard.report.run_report import check_suffix
 
     files = out or _beside(runs)
     for path in files:
         check_suffix(path)
-    names, groups = [name.strip() for name in metrics.split(",")], whole_numbers(edges)
-    made: RunReport | Comparison
+    shared = _Shared([name.strip() for name in metrics.split(",")], tokenize, whole_numbers(edges), resamples, seed)
     if len(runs) == 1:
-        made = reporting.report(
-            runs[0],
-            source,
-            target,
-            pins=pin,
-            limit=limit,
-            beam=beam,
-            metrics=names,
-            tokenize=tokenize,
-            edges=groups,
-            resamples=resamples,
-            seed=seed,
-            device=device,
-            tell=_tell,
-        )
+        made = _report(runs[0], (source, target), pin, limit, beam, device, shared)
     else:
-        made = comparing.compare(
-            runs,
-            source,
-            target,
-            limit=limit,
-            beam=beam,
-            metrics=names,
-            tokenize=tokenize,
-            edges=groups,
-            resamples=resamples,
-            seed=seed,
-            device=device,
-            tell=_tell,
-        )
+        made = _compare(runs, (source, target), limit, beam, device, shared)
     _tell(str(made))
     for path in files:
         made.save(path)
         _tell(f"written: {path}")
     if as_json:
         print(json.dumps(made.as_json(), ensure_ascii=False))
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """How to measure, for one run and for several."""
+
+    metrics: list[str]
+    tokenize: str
+    edges: list[int]
+    resamples: int
+    seed: int
+
+
+def _report(
+    run: Path, texts: tuple[str, str], pins: list[str] | None, limit: int | None, beam: int, device: str, how: _Shared
+) -> RunReport | Comparison:
+    from regard.reporting import report
+
+    return report(
+        run,
+        *texts,
+        pins=pins,
+        limit=limit,
+        beam=beam,
+        metrics=how.metrics,
+        tokenize=how.tokenize,
+        edges=how.edges,
+        resamples=how.resamples,
+        seed=how.seed,
+        device=device,
+        tell=_tell,
+    )
+
+
+def _compare(
+    runs: list[Path], texts: tuple[str, str], limit: int | None, beam: int, device: str, how: _Shared
+) -> RunReport | Comparison:
+    from regard.comparing import compare
+
+    return compare(
+        runs,
+        *texts,
+        limit=limit,
+        beam=beam,
+        metrics=how.metrics,
+        tokenize=how.tokenize,
+        edges=how.edges,
+        resamples=how.resamples,
+        seed=how.seed,
+        device=device,
+        tell=_tell,
+    )
 
 
 def _beside(runs: list[Path]) -> list[Path]:

@@ -100,9 +100,9 @@ def section(title: str, *children: str, name: str = "") -> Html:
     return element("section", {"id": name} if name else {}, element("h2", {}, title), *children)
 
 
-def more(summary: str, *children: str) -> Html:
+def more(summary: str, *children: str, kind: str = "") -> Html:
     """What is long and not needed at first: shown on demand, and on paper."""
-    return element("details", {}, element("summary", {}, summary), *children)
+    return element("details", {"class": kind} if kind else {}, element("summary", {}, summary), *children)
 
 
 def verbatim(words: str) -> Html:

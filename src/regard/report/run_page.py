@@ -37,8 +37,9 @@ h3{font-size:1rem;margin:1.6rem 0 .3rem}
 .missing{background:none;border-bottom:2px dotted var(--under)}
 .card p{margin:.25rem 0}.card details{margin:0}
 .maps{display:flex;flex-wrap:wrap;gap:0 2rem;align-items:flex-start}.maps figure{max-width:100%;min-width:0}
+.maps figcaption{max-width:22rem}
 .scroll>svg{max-width:none}
-@media print{:root{--lit:#fff}nav{display:none}.missing{background:none;border-bottom:2px dotted var(--under)}
+@media print{:root{--lit:#fff}nav,details.screen{display:none}.missing{background:none;border-bottom:2px dotted var(--under)}
 .card p{margin:.25rem 0}.card details{margin:0}
 .maps{display:flex;flex-wrap:wrap;gap:0 2rem;align-items:flex-start}.maps figure{max-width:100%;min-width:0}
 .scroll>svg{max-width:100%;height:auto}}
@@ -399,7 +400,7 @@ def _beam(report: RunReport) -> list[Html]:
     return [
         paragraph("", sentence(one.source), " → ", sentence(one.output), f", beam {one.beam}"),
         _drawing(tree.tree_svg(one), words),
-        more("Every candidate", tree.candidates_table(one)),
+        more("Every candidate", tree.candidates_table(one), kind="screen"),
     ]
 
 
