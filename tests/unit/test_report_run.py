@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,15 +16,14 @@ import corpora_for_tests as small
 import regard
 from pages import asks_for_nothing, read
 from regard.cli.main import run as cli
+from regard.corpora.fable import generate
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, ResourceError, SettingsError
-from regard.measure.by_length import by_length
 from regard.measure.sentences import sentence_scores
-from regard.measure.translation import measure
 from regard.report import charts
 from regard.report.run_page import limits, run_page
-from regard.report.run_report import Learning, Moment, RunReport
+from regard.report.run_report import Learning, Look, Map, Moment, RunReport
 from regard.report.sentences import lighting, linked_output, linked_source
 from regard.report.tree import PRUNED, candidates_table, drawn_twigs, tree_svg, way_to, written
 from regard.reporting import PINNED, POINTS, architecture, learning, report
@@ -32,37 +33,55 @@ from regard.training import start
 from reports import ARABIC, HINDI, NASTY, by_hand, labelled, sentence, tree
 
 Capture = pytest.CaptureFixture[str]
+Runs = Callable[[str], Path]
 STEPS = ("data.pairs=97", "train.steps=3", "train.validate_every=3")
 LIMIT = 37
 MOST = 2_000_000
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of every kind, hardly trained."""
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Runs of every kind, hardly trained, each when it is first asked for."""
     folder = tmp_path_factory.mktemp("runs")
+    sentences = list(generate("fr", count=97, split="train", maximum_words=8))
+    (folder / "words").write_text("".join(f"{each.source}\n" for each in sentences))
+    (folder / "french").write_text("".join(f"{each.target}\n" for each in sentences))
+    (folder / "tags").write_text("".join(f"{' '.join(each.tags)}\n" for each in sentences))
+    (folder / "classes.tsv").write_text("".join(f"{each.source}\t{each.sentiment}\n" for each in sentences))
     kinds = {
         "transformer": ("transformer-tiny", "model.encoder_depth=2"),
-        "gru": ("gru",),
-        "tag": ("bahdanau", "task=tag"),
-        "classify": ("transformer-tiny", "task=classify"),
-        "language": ("gru", "task=language"),
+        "gru": ("gru", *_files(folder, source="words", target="french")),
+        "tag": ("bahdanau", "task=tag", *_files(folder, source="words", target="tags")),
+        "classify": ("transformer-tiny", "task=classify", *_files(folder, corpus="classes.tsv")),
+        "language": ("gru", "task=language", *_files(folder, source="words")),
     }
-    for name, (preset, *overrides) in kinds.items():
+
+    @cache
+    def run(name: str) -> Path:
+        preset, *overrides = kinds[name]
         start(folder / name, small.settings(preset, *overrides, *STEPS), small.Notes(), device="cpu")
-    return folder
+        return folder / name
+
+    return run
+
+
+def _files(folder: Path, *, corpus: str = "", source: str = "", target: str = "") -> list[str]:
+    """The same files for training and validation."""
+    named = {"corpus": corpus, "source": source, "target": target}
+    paths = {key: f"'{folder / name}'" if name else "''" for key, name in named.items()}
+    return [f"data.{prefix}{key}={path}" for prefix in ("", "valid_") for key, path in paths.items()]
 
 
 @pytest.fixture(scope="module")
-def made(runs: Path) -> RunReport:
-    return report(runs / "transformer", limit=LIMIT, beam=2, resamples=20, device="cpu")
+def made(runs: Runs) -> RunReport:
+    return report(runs("transformer"), limit=LIMIT, beam=2, resamples=20, device="cpu")
 
 
 # From runs
 
 
-def test_scores_are_those_of_the_runs_own_translations(made: RunReport, runs: Path) -> None:
-    translator = regard.load(runs / "transformer")
+def test_scores_are_those_of_the_runs_own_translations(made: RunReport, runs: Runs) -> None:
+    translator = regard.load(runs("transformer"))
     lines = [one for one in made.examples if one.line is not None]
     assert made.test.sentences == LIMIT
     assert made.test.name == "fable:fr, the test part, up to 8 words"
@@ -75,8 +94,8 @@ def test_scores_are_those_of_the_runs_own_translations(made: RunReport, runs: Pa
     assert sum(bucket.count for bucket in made.lengths) == LIMIT
 
 
-def test_the_numbers_are_those_of_the_measures(made: RunReport, runs: Path) -> None:
-    again = report(runs / "transformer", limit=LIMIT, beam=2, resamples=20, device="cpu", seed=7)
+def test_the_numbers_are_those_of_the_measures(made: RunReport, runs: Runs) -> None:
+    again = report(runs("transformer"), limit=LIMIT, beam=2, resamples=20, device="cpu", seed=7)
     assert again.scores == made.scores
     assert again.lengths == made.lengths
     assert again.examples != made.examples  # others are drawn
@@ -106,10 +125,10 @@ def test_links_lie_inside_both_sentences_and_carry_their_weight(made: RunReport)
             assert 0 <= link.weight <= 1
 
 
-def test_a_look_shows_the_weights_that_the_trace_has(made: RunReport, runs: Path) -> None:
+def test_a_look_shows_the_weights_that_the_trace_has(made: RunReport, runs: Runs) -> None:
     look = made.looks[0]
     assert look.source == PINNED[0]
-    translator = regard.load(runs / "transformer")
+    translator = regard.load(runs("transformer"))
     trace = next(translator.stream([look.source], Options(Beam(2)))).trace()
     assert len(look.heads) == trace.cross.shape[0] * trace.cross.shape[1]
     assert all(math.isclose(sum(row), 1, abs_tol=1e-3) for one in look.heads for row in one.values)
@@ -126,8 +145,8 @@ def test_the_tree_ends_in_the_output(made: RunReport) -> None:
     assert written(made.tree, first.number)[-1] == "<end>"
 
 
-def test_a_model_without_attention_shows_masking_and_gradients(runs: Path) -> None:
-    made = report(runs / "gru", limit=11, beam=2, resamples=2, device="cpu", pins=("the cat ate",))
+def test_a_model_without_attention_shows_masking_and_gradients(runs: Runs) -> None:
+    made = report(runs("gru"), limit=11, beam=2, resamples=2, device="cpu", pins=("the cat ate",))
     html = run_page(made)
     assert "this model has no attention" in made.links
     assert [one.kind for look in made.looks for one in look.maps[:2]] == ["effect"] * 2 * len(made.looks)
@@ -140,8 +159,8 @@ def test_a_model_without_attention_shows_masking_and_gradients(runs: Path) -> No
 @pytest.mark.parametrize(
     ("task", "score"), [("tag", "accuracy"), ("classify", "accuracy"), ("language", "perplexity/word")]
 )
-def test_other_tasks_have_curves_scores_and_confusion(runs: Path, task: str, score: str) -> None:
-    made = report(runs / task, device="cpu")
+def test_other_tasks_have_curves_scores_and_confusion(runs: Runs, task: str, score: str) -> None:
+    made = report(runs(task), device="cpu")
     html = run_page(made)
     asks_for_nothing(html)
     page = read(html)
@@ -155,12 +174,12 @@ def test_other_tasks_have_curves_scores_and_confusion(runs: Path, task: str, sco
     assert "Sentences" not in page.shown
 
 
-def test_given_files_are_held_out_and_may_be_long_or_empty(runs: Path, tmp_path: Path) -> None:
+def test_given_files_are_held_out_and_may_be_long_or_empty(runs: Runs, tmp_path: Path) -> None:
     long = " ".join(["the cat ate the mouse and"] * 40)
     (tmp_path / "test.en").write_text(f"the cat ate\n{long}\n\n")
     (tmp_path / "test.fr").write_text("le chat a mangé\nle chat\n\n")
     files = [str(tmp_path / name) for name in ("test.en", "test.fr")]
-    made = report(runs / "transformer", *files, beam=1, resamples=2, device="cpu", pins=())
+    made = report(runs("transformer"), *files, beam=1, resamples=2, device="cpu", pins=())
     html = run_page(made)
     assert made.test.held_out
     assert made.test.sentences == 3
@@ -169,8 +188,8 @@ def test_given_files_are_held_out_and_may_be_long_or_empty(runs: Path, tmp_path:
     assert not next(one for one in made.examples if one.source == long).links
 
 
-def test_a_run_that_was_moved_without_its_text_says_so(runs: Path, tmp_path: Path) -> None:
-    shutil.copytree(runs / "classify", tmp_path / "moved")
+def test_a_run_that_was_moved_without_its_text_says_so(runs: Runs, tmp_path: Path) -> None:
+    shutil.copytree(runs("classify"), tmp_path / "moved")
     shutil.rmtree(tmp_path / "moved" / "data")
     (tmp_path / "moved" / "log.jsonl").unlink()
     made = report(tmp_path / "moved", device="cpu")
@@ -181,8 +200,8 @@ def test_a_run_that_was_moved_without_its_text_says_so(runs: Path, tmp_path: Pat
     assert "Loss by training step" not in page.shown
 
 
-def test_a_long_log_is_thinned_to_what_can_be_seen(runs: Path, tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "long", Run.open(runs / "gru").settings)
+def test_a_long_log_is_thinned_to_what_can_be_seen(runs: Runs, tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "long", Run.open(runs("gru")).settings)
     steps = [
         {"event": "step", "step": step, "loss": float(step), "norm": 1.0, "rate": 0.5, "seconds": 1.0, "tokens": 3}
         for step in range(1, 1010)
@@ -204,8 +223,8 @@ def test_an_architecture_is_said_in_a_few_words() -> None:
 # The command
 
 
-def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Path, capsys: Capture) -> None:
-    folder = runs / "transformer"
+def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Runs, capsys: Capture) -> None:
+    folder = runs("transformer")
     options = ["--limit", "11", "--beam", "1", "--resamples", "2", "--device", "cpu", "--pin", "the cat"]
     assert cli(["report", str(folder), *options, "--json"]) == 0
     shown = capsys.readouterr()
@@ -218,37 +237,30 @@ def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Path, ca
     assert f"written: {folder / 'report.html'}" in shown.err
 
 
-def test_several_runs_are_compared(runs: Path, tmp_path: Path) -> None:
-    options = [
-        "--limit",
-        "11",
-        "--beam",
-        "1",
-        "--resamples",
-        "2",
-        "--device",
-        "cpu",
-        "--out",
-        str(tmp_path / "two.html"),
-    ]
-    assert cli(["report", str(runs / "transformer"), str(runs / "gru"), *options]) == 0
+def test_several_runs_are_compared(runs: Runs, tmp_path: Path) -> None:
+    both = [runs("transformer"), runs("gru")]
+    texts = ["--source", str(both[0].parent / "words"), "--target", str(both[0].parent / "french")]
+    quick = ["--limit", "11", "--beam", "1", "--resamples", "2", "--device", "cpu"]
+    assert cli(["report", *map(str, both), *texts, *quick, "--out", str(tmp_path / "two.html")]) == 0
     assert "Paired tests" in (tmp_path / "two.html").read_text()
 
 
 WRONG = {
-    "no file for several": (["{runs}/gru", "{runs}/transformer"], 2, "--out: missing"),
-    "a kind of file": (["{runs}/gru", "--out", "report.pdf"], 2, "end it in .html or .json"),
-    "no run": (["{runs}/grx"], 4, "did you mean"),
-    "a beam": (["{runs}/gru", "--beam", "0"], 2, "beam = 0: is too small"),
-    "edges": (["{runs}/gru", "--edges", "a"], 2, "--edges = a: not whole numbers"),
-    "a metric": (["{runs}/gru", "--metrics", "blau"], 2, "metrics = blau: no such metric"),
+    "no file for several": (["{gru}", "{transformer}"], 2, "--out: missing"),
+    "a kind of file": (["{gru}", "--out", "report.pdf"], 2, "end it in .html or .json"),
+    "no run": (["{gru}x"], 4, "did you mean"),
+    "a beam": (["{gru}", "--beam", "0"], 2, "beam = 0: is too small"),
+    "edges": (["{gru}", "--edges", "a"], 2, "--edges = a: not whole numbers"),
+    "a metric": (["{gru}", "--metrics", "blau"], 2, "metrics = blau: no such metric"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said_in_one_line(name: str, runs: Path, capsys: Capture) -> None:
+def test_what_is_wrong_is_said_in_one_line(name: str, runs: Runs, capsys: Capture) -> None:
     arguments, code, words = WRONG[name]
-    assert cli(["report", *(each.format(runs=runs) for each in arguments)]) == code
+    assert (
+        cli(["report", *(each.format(gru=runs("gru"), transformer=runs("transformer")) for each in arguments)]) == code
+    )
     assert words in capsys.readouterr().err
 
 
@@ -284,6 +296,26 @@ def test_the_page_of_a_real_run_is_whole_small_and_asks_for_nothing(made: RunRep
     assert [attributes["href"] for _, attributes in page.seen if "href" in attributes] == [
         f"#{attributes['id']}" for tag, attributes in page.seen if tag == "section"
     ]
+
+
+def test_a_large_model_and_long_sentences_stay_below_the_limit() -> None:
+    """48 heads over 25 words, as dense as attention gets, and twenty sentences of a hundred words."""
+    words, known = tuple(f"word{place}" for place in range(26)), by_hand()
+    heads = [
+        Map(
+            f"layer {layer}, head {head}",
+            "attention",
+            words,
+            words,
+            tuple(tuple(round((row * column + head) % 23 / 290, 5) for column in range(26)) for row in range(26)),
+        )
+        for layer in range(6)
+        for head in range(8)
+    ]
+    looks = tuple(Look("a", "b", tuple(heads[:2]), tuple(heads)) for _ in range(3))
+    long = sentence(" ".join(["internationalisation"] * 100), " ".join(["internationalisation"] * 100))
+    large = replace(known, looks=looks, examples=(long,) * 20)
+    assert len(run_page(large).encode()) < MOST
 
 
 def test_a_script_in_a_corpus_shows_as_text() -> None:
@@ -375,12 +407,3 @@ def test_a_scale_of_powers_holds_all_values() -> None:
     ]
     alone = charts.logarithmic("loss", [1.0])
     assert alone.low < alone.high
-
-
-def test_measures_by_hand_agree_with_the_report(made: RunReport) -> None:
-    """The report keeps what `measure` gives for the outputs that it shows."""
-    pairs = [(one.source, one.output, one.reference) for one in made.examples if one.reference is not None]
-    sources, outputs, references = (list(side) for side in zip(*pairs, strict=True))
-    (quality,) = measure(outputs, [text or "" for text in references], metrics=("bleu",), resamples=0)
-    assert quality.signature.split("|")[0] == made.scores[0].signature.split("|")[0]
-    assert by_length(sources, outputs, [text or "" for text in references], (3,))[0].name == "up to 3"

@@ -39,10 +39,7 @@ h3{font-size:1rem;margin:1.6rem 0 .3rem}
 .maps{display:flex;flex-wrap:wrap;gap:0 2rem;align-items:flex-start}.maps figure{max-width:100%;min-width:0}
 .maps figcaption{max-width:22rem}
 .scroll>svg{max-width:none}
-@media print{:root{--lit:#fff}nav,details.screen{display:none}.missing{background:none;border-bottom:2px dotted var(--under)}
-.card p{margin:.25rem 0}.card details{margin:0}
-.maps{display:flex;flex-wrap:wrap;gap:0 2rem;align-items:flex-start}.maps figure{max-width:100%;min-width:0}
-.scroll>svg{max-width:100%;height:auto}}
+@media print{:root{--lit:#fff}nav,details.screen{display:none}.scroll>svg{max-width:100%;height:auto}}
 """
 
 
