@@ -122,7 +122,7 @@ def by_hand() -> RunReport:
             replace(sentence("nothing comes", ""), chosen="worst", line=11, reference="w", score=0.0, links=()),
         ),
         links="weights: by hand",
-        looks=(Look("the cat", f"le chat {NASTY}", (attention, effect), (attention, attention)),),
+        looks=(Look("the cat", f"le chat {NASTY}", (attention, effect), (attention, attention), 2),),
         tree=tree(),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -63,6 +64,7 @@ PINNED = (
 POINTS = 200  # of a curve
 
 Tell = Callable[[str], None]
+Flag = tuple[str, str]  # with its value; an empty one was not given
 
 
 def report(
@@ -112,7 +114,11 @@ def report(
         threads=torch.get_num_threads(),
         milliseconds=spent,
     )
-    measured = _measured(opened, test, material, found, measures)
+    flags = [("--source", source), ("--target", target), *(("--pin", pin) for pin in pins or ())]
+    flags += [("--limit", str(limit or "")), ("--beam", str(beam)), ("--metrics", ",".join(metrics))]
+    flags += [("--tokenize", tokenize), ("--edges", ",".join(map(str, edges))), ("--resamples", str(resamples))]
+    plain = _plain_report(opened, test, [*flags, ("--seed", str(seed))])
+    measured = _measured(plain, opened, material, found, measures)
     return _with_sentences(measured, translator, found, material.references, _pins(opened, pins))
 
 
@@ -122,13 +128,15 @@ def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
     return PINNED if run.settings.data.corpus.startswith("fable") else ()
 
 
-def _measured(run: Run, test: Test, material: Material, found: Sequence[Translation], measures: Measures) -> RunReport:
+def _measured(
+    plain: RunReport, run: Run, material: Material, found: Sequence[Translation], measures: Measures
+) -> RunReport:
     """All numbers about the whole test."""
     outputs = [" ".join(each.text.splitlines()) for each in found]
     counts = evaluation.training_counts(run, material.sources)
     result = evaluation.evaluate(Texts(material.sources, material.references), outputs, counts, measures)
     return replace(
-        _plain_report(run, test),
+        plain,
         scores=tuple(result.qualities),
         lengths=tuple(bucket for bucket in result.lengths if bucket.count),
         rarities=tuple(bucket for bucket in result.rarities if bucket.count),
@@ -165,9 +173,9 @@ def _with_sentences(
 # Any task
 
 
-def _plain_report(run: Run, test: Test) -> RunReport:
+def _plain_report(run: Run, test: Test, flags: Sequence[Flag]) -> RunReport:
     """What every run has: itself, its curves, its corpus, and how to do it again."""
-    return RunReport(_portrait(run), learning(run), test, (), corpus_card(run), _recipe(run, test))
+    return RunReport(_portrait(run), learning(run), test, (), corpus_card(run), _recipe(run, test, flags))
 
 
 def _portrait(run: Run) -> Portrait:
@@ -252,7 +260,7 @@ def _side(name: Any, shards: Shards) -> SideCard:
     return SideCard(name, summary.numbers, mean, middle, summary.longest, summary.size, summary.unknown_share)
 
 
-def _recipe(run: Run, test: Test) -> Recipe:
+def _recipe(run: Run, test: Test, flags: Sequence[Flag]) -> Recipe:
     tokenizers, checkpoint = Tokenizers.load(run.tokenizer), best_checkpoint(run)
     weights = {name: value for name, value in manifest(checkpoint).items() if name.endswith(".safetensors")}
     used = {name: weights[name] for name in ("average.safetensors", "weights.safetensors") if name in weights}
@@ -262,16 +270,14 @@ def _recipe(run: Run, test: Test) -> Recipe:
         hashes["target tokenizer"] = tokenizers.target.fingerprint()
     hashes["test text"] = test.sha256
     known = versions() | {"numpy": np.__version__, "python": platform.python_version()}
-    return Recipe(_commands(run, test), run.settings.to_toml(), run.settings.train.seed, known, hashes)
+    return Recipe(_commands(run, flags), run.settings.to_toml(), run.settings.train.seed, known, hashes)
 
 
-def _commands(run: Run, test: Test) -> tuple[str, ...]:
+def _commands(run: Run, flags: Sequence[Flag]) -> tuple[str, ...]:
     """What to type: training again from the settings below, and this page again."""
-    given = "" if test.beam is None else f" --beam {test.beam} --seed {test.seed} --resamples {test.resamples}"
-    return (
-        "regard train settings.toml --out again",
-        f"regard report {run.folder}{given} --out report.html",
-    )
+    given = [word for name, value in flags if value for word in (name, value)]
+    again = shlex.join(["regard", "report", str(run.folder), *given, "--out", "report.html"])
+    return "regard train settings.toml --out again", again
 
 
 # Other tasks
@@ -286,7 +292,8 @@ def _of_labels(run: Run, source: str, target: str, device: str, say: Tell) -> Ru
     shown = device_name(torch.device(device))
     threads = torch.get_num_threads()
     test = Test(material.name, count, sha256, bool(source), None, "", 0, SEED, shown, threads, None)
-    return replace(_plain_report(run, test), scores=qualities(result), labels=_labels(result))
+    flags = [("--source", source), ("--target", target)]
+    return replace(_plain_report(run, test, flags), scores=qualities(result), labels=_labels(result))
 
 
 def _labels(result: Result) -> Labels | None:

@@ -27,7 +27,7 @@ RANDOM, WORST = 8, 6  # sentences shown
 LOOKS = 3  # sentences looked into
 MOST_WORDS = 25  # of a sentence that is looked into
 MOST_PIECES = 60
-MOST_HEADS = 48  # small maps of one sentence
+MOST_CELLS = 16_000  # of all small maps together: more would make a page too large
 TREE_PIECES = 14  # of the source whose search is drawn
 LONGEST = 100  # words of a sentence whose links are read
 GLUED = "·"  # for the joiner, which few fonts have
@@ -116,7 +116,7 @@ def reading(translator: Translator, *, attention: bool) -> str:
 
 
 def looks(translator: Translator, candidates: Sequence[Translation]) -> tuple[Look, ...]:
-    """The first sentences that are not too long, the first of them with all its heads."""
+    """The first sentences that are not too long, the shortest of them with all its heads."""
     fitting = [
         one
         for one in candidates
@@ -125,7 +125,9 @@ def looks(translator: Translator, candidates: Sequence[Translation]) -> tuple[Lo
         and len(one.source.split()) <= MOST_WORDS
         and len(one.outputs[0].parts[0].tokens) <= MOST_PIECES
     ]
-    return tuple(_look(translator, one, heads=not place) for place, one in enumerate(fitting[:LOOKS]))
+    chosen = fitting[:LOOKS]
+    shortest = min(range(len(chosen)), key=lambda place: len(chosen[place].source.split()), default=0)
+    return tuple(_look(translator, one, heads=place == shortest) for place, one in enumerate(chosen))
 
 
 def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
@@ -140,7 +142,8 @@ def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     read = aligner.weights((pair.late if aligner.late else pair).cross)
     folded = fold(read, trace.target, trace.source)
     attention = Map(aligner.describe(), "attention", folded.rows, folded.columns, _rounded(folded.weights))
-    return Look(one.source, one.text, (attention, masked), _heads(trace) if heads else ())
+    small = _heads(trace) if heads else ()
+    return Look(one.source, one.text, (attention, masked), small, trace.cross.shape[0] * trace.cross.shape[1])
 
 
 def _gradient(translator: Translator, trace: Trace) -> Map:
@@ -165,7 +168,7 @@ def _heads(trace: Trace) -> tuple[Map, ...]:
         )
         for layer in range(layers)
         for head in range(heads)
-    )[:MOST_HEADS]
+    )[: max(1, MOST_CELLS // folded.weights[0, 0].numel())]
 
 
 def _rounded(weights: Tensor) -> tuple[tuple[float, ...], ...]:

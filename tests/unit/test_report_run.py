@@ -27,7 +27,7 @@ from regard.report.run_report import Learning, Look, Map, Moment, RunReport
 from regard.report.sentences import lighting, linked_output, linked_source
 from regard.report.tree import PRUNED, candidates_table, drawn_twigs, tree_svg, way_to, written
 from regard.reporting import PINNED, POINTS, architecture, learning, report
-from regard.reporting_sentences import LOOKS, RANDOM, WORST
+from regard.reporting_sentences import LOOKS, MOST_CELLS, RANDOM, WORST
 from regard.run import Run
 from regard.training import start
 from reports import ARABIC, HINDI, NASTY, by_hand, labelled, sentence, tree
@@ -235,6 +235,9 @@ def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Runs, ca
     assert numbers["verdict"][0]["claim"]
     assert [one["source"] for one in numbers["examples"] if one["chosen"] == "pinned"] == ["the cat"]
     assert f"written: {folder / 'report.html'}" in shown.err
+    again = numbers["recipe"]["commands"][1]
+    assert again.startswith(f"regard report {folder} --pin 'the cat' --limit 11 --beam 1 --metrics bleu,chrf")
+    assert again.endswith("--resamples 2 --seed 12345 --out report.html")
 
 
 def test_several_runs_are_compared(runs: Runs, tmp_path: Path) -> None:
@@ -299,7 +302,7 @@ def test_the_page_of_a_real_run_is_whole_small_and_asks_for_nothing(made: RunRep
 
 
 def test_a_large_model_and_long_sentences_stay_below_the_limit() -> None:
-    """48 heads over 25 words, as dense as attention gets, and twenty sentences of a hundred words."""
+    """As many small maps as there is room for, dense as attention gets, and twenty sentences of a hundred words."""
     words, known = tuple(f"word{place}" for place in range(26)), by_hand()
     heads = [
         Map(
@@ -311,11 +314,14 @@ def test_a_large_model_and_long_sentences_stay_below_the_limit() -> None:
         )
         for layer in range(6)
         for head in range(8)
-    ]
-    looks = tuple(Look("a", "b", tuple(heads[:2]), tuple(heads)) for _ in range(3))
+    ][: MOST_CELLS // 26**2]
+    look = Look("a", "b", tuple(heads[:2]), tuple(heads), 48)
+    looks = (look, replace(look, heads=()), replace(look, heads=()))
     long = sentence(" ".join(["internationalisation"] * 100), " ".join(["internationalisation"] * 100))
     large = replace(known, looks=looks, examples=(long,) * 20)
-    assert len(run_page(large).encode()) < MOST
+    html = run_page(large)
+    assert len(html.encode()) < MOST
+    assert "23 of 48 heads" in html
 
 
 def test_a_script_in_a_corpus_shows_as_text() -> None:

@@ -356,7 +356,9 @@ def _look(look: Look) -> Iterator[Html]:
     yield element("div", {"class": "maps"}, *drawn)
     if look.heads:
         grid = [list(group) for _, group in groupby(map(_thumb, look.heads), key=lambda one: one.title.split(",")[0])]
-        title = f"All {len(look.heads)} heads of the cross-attention, a layer a line"
+        drawn_heads = len(look.heads)
+        every = f"All {drawn_heads}" if drawn_heads == look.of_heads else f"{drawn_heads} of {look.of_heads}"
+        title = f"{every} heads of the cross-attention, a layer a line"
         yield more(title, _drawing(multiples_svg(grid, title=title), "Rows and columns as above."))
 
 

@@ -110,7 +110,8 @@ class Look:
     source: str
     output: str
     maps: tuple[Map, ...]
-    heads: tuple[Map, ...] = ()  # every head, small
+    heads: tuple[Map, ...] = ()  # every head, small, or as many as there is room for
+    of_heads: int = 0
 
 
 @dataclass(frozen=True)
