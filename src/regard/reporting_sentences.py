@@ -27,6 +27,7 @@ RANDOM, WORST = 8, 6  # sentences shown
 LOOKS = 3  # sentences looked into
 MOST_WORDS = 25  # of a sentence that is looked into
 MOST_PIECES = 60
+SHORT = 12  # words of a sentence whose heads are surely all drawn
 MOST_CELLS = 16_000  # of all small maps together: more would make a page too large
 TREE_PIECES = 14  # of the source whose search is drawn
 LONGEST = 100  # words of a sentence whose links are read
@@ -116,7 +117,7 @@ def reading(translator: Translator, *, attention: bool) -> str:
 
 
 def looks(translator: Translator, candidates: Sequence[Translation]) -> tuple[Look, ...]:
-    """The first sentences that are not too long, the shortest of them with all its heads."""
+    """The first sentences that are not too long; the first short one of them, else the shortest, with all its heads."""
     fitting = [
         one
         for one in candidates
@@ -126,8 +127,8 @@ def looks(translator: Translator, candidates: Sequence[Translation]) -> tuple[Lo
         and len(one.outputs[0].parts[0].tokens) <= MOST_PIECES
     ]
     chosen = fitting[:LOOKS]
-    shortest = min(range(len(chosen)), key=lambda place: len(chosen[place].source.split()), default=0)
-    return tuple(_look(translator, one, heads=place == shortest) for place, one in enumerate(chosen))
+    longer = [max(0, len(one.source.split()) - SHORT) for one in chosen]
+    return tuple(_look(translator, one, heads=place == longer.index(min(longer))) for place, one in enumerate(chosen))
 
 
 def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
@@ -142,8 +143,8 @@ def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     read = aligner.weights((pair.late if aligner.late else pair).cross)
     folded = fold(read, trace.target, trace.source)
     attention = Map(aligner.describe(), "attention", folded.rows, folded.columns, _rounded(folded.weights))
-    small = _heads(trace) if heads else ()
-    return Look(one.source, one.text, (attention, masked), small, trace.cross.shape[0] * trace.cross.shape[1])
+    count = trace.cross.shape[0] * trace.cross.shape[1]
+    return Look(one.source, one.text, (attention, masked), _heads(trace) if heads and count > 1 else (), count)
 
 
 def _gradient(translator: Translator, trace: Trace) -> Map:
