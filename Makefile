@@ -32,7 +32,7 @@ fmt: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-demo: setup ## train a translator on the built-in corpus, test it, translate: about two and a half minutes
+demo: setup ## train a translator on the built-in corpus, test it, write its report, translate: about two and a half minutes
 	$(BIN)/regard demo
 
 bench: setup ## measure the fused paths against their written-out twins

@@ -131,14 +131,14 @@ def compare(
     facts = Conditions(
         data=material.name,
         sentences=len(material.sources),
-        sha256=_fingerprint(material),
+        sha256=fingerprint(material),
         beam=beam,
-        device=_device_name(chosen),
+        device=device_name(chosen),
         threads=torch.get_num_threads(),
         resamples=resamples,
         trials=trials,
         seed=seed,
-        versions=_versions(),
+        versions=versions(),
     )
     return judged(candidates, material, statistics, facts, others)
 
@@ -159,11 +159,11 @@ def _compare_labels(
     first = next(iter(opened.values())).settings
     counted = baseline_rows(first, material.rows, say) if material.task == "classify" else []
     threads = torch.get_num_threads()
-    facts = Conditions(material.name, count, sha256, None, _device_name(device), threads, 0, 0, SEED, _versions())
+    facts = Conditions(material.name, count, sha256, None, device_name(device), threads, 0, 0, SEED, versions())
     return Comparison((*rows, *counted, *others), (), (), facts)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     return {"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__}
 
 
@@ -280,7 +280,7 @@ def _material(name: str, rows: Iterator[tuple[int, tuple[str, ...]]], limit: int
     return Material(name, [source for source, _ in pairs], [target for _, target in pairs])
 
 
-def _fingerprint(material: Material) -> str:
+def fingerprint(material: Material) -> str:
     lines = [*material.sources, *material.references]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -383,5 +383,5 @@ def origin(run: Run) -> str:
     return f"{run.folder}, {best_checkpoint(run).name}, {kind} of width {model.width}, {tokenizer} tokenizer"
 
 
-def _device_name(device: torch.device) -> str:
+def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)

@@ -72,10 +72,10 @@ def caller(predictor: Predictor) -> Callable[[list[str]], list[str]]:
 
 def scores(run: Run, material: Material, device: str) -> tuple[Quality, ...]:
     """What the task is measured by, the first number deciding; higher is better."""
-    return _qualities(evaluate(run.folder, material, device))
+    return qualities(evaluate(run.folder, material, device))
 
 
-def _qualities(result: Result) -> tuple[Quality, ...]:
+def qualities(result: Result) -> tuple[Quality, ...]:
     match result:
         case TagResult():
             return (

@@ -60,11 +60,17 @@ DOORS: dict[str, set[str]] = {
         *("comparing_labels", "corpora", "data", "decode", "errors", "files", "loading", "measure", "prediction"),
         *("report", "run", "settings", "tasks", "trainer", "training", "translator"),
     },
+    "reporting_sentences": {"decode", "explain", "measure", "report", "settings", "text", "translator"},
+    "reporting": {
+        *("comparing", "comparing_labels", "data", "decode", "errors", "evaluation", "loading", "measure"),
+        *("prediction", "report", "reporting_sentences", "run", "runs", "settings", "text", "trainer", "training"),
+        "translator",
+    },
     "__main__": {"cli"},
     "cli": {
         *("archive", "comparing", "corpora", "data", "decode", "draw", "errors", "evaluation", "explain", "explaining"),
-        *("files", "glossary", "loading", "measure", "prediction", "report", "run", "runs", "settings", "text"),
-        *("trainer", "training", "translator", "walking"),
+        *("files", "glossary", "loading", "measure", "prediction", "report", "reporting", "run", "runs", "settings"),
+        *("text", "trainer", "training", "translator", "walking"),
     },
 }
 WITHOUT_TORCH = (
@@ -84,6 +90,7 @@ WITHOUT_TORCH = (
     "measure",
     "report.charts",
     "report.comparison_page",
+    "report.run_page",
     "report.heatmap_svg",
     "cli.main",
 )

@@ -46,7 +46,7 @@ def compare(
         beam=beam,
         metrics=[name.strip() for name in metrics.split(",")],
         tokenize=tokenize,
-        edges=_numbers(edges),
+        edges=whole_numbers(edges),
         resamples=resamples,
         trials=trials,
         examples=examples,
@@ -65,7 +65,8 @@ def compare(
         print(json.dumps(comparison.as_json(), ensure_ascii=False))
 
 
-def _numbers(words: str) -> list[int]:
+def whole_numbers(words: str) -> list[int]:
+    """``10,20,30``"""
     try:
         return [int(word) for word in words.split(",") if word.strip()]
     except ValueError:

@@ -23,11 +23,7 @@ SETTINGS = (
     "train.smoothing=0.0",
     "model.dropout=0.0",
 )
-SENTENCES = (
-    "the black cat ate the mouse",
-    "the bear ate the honey because it was hungry",
-    "the bear ate the honey because it was delicious",
-)
+REPORT = "report.html"
 TESTED = 500  # held-out sentences translated at the end
 
 
@@ -35,13 +31,15 @@ def demo(
     out: Annotated[Path, typer.Option(help="The run folder; made anew if it is a demo's.")] = Path("runs/demo"),
     time: Annotated[str, typer.Option(help="Train no longer than this: 60s, 2m.")] = "",
     preset: Annotated[str, typer.Option(help="Which architecture.")] = "transformer-tiny",
+    page: Annotated[bool, typer.Option("--report/--no-report", help="Write RUN/report.html at the end.")] = True,
 ) -> int:
-    """Make a corpus, train a translator, test it and translate with it."""
+    """Make a corpus, train a translator, test it, write a report and translate with it."""
     import shutil
 
     from regard import training
     from regard.cli.display import display
     from regard.loading import load
+    from regard.reporting import PINNED
     from regard.settings import load_settings
     from regard.trainer.signals import INTERRUPTED
 
@@ -56,14 +54,27 @@ def demo(
             shown.tell(f"interrupted, checkpoint written; go on with: regard train --resume {out}")
             return INTERRUPTED
         translator = load(out)
-        shown.tell(f"test: {_test(translator)}")
-    for translation in translator.translate(SENTENCES):
+        shown.tell(f"test: {_report(out) if page else _test(translator)}")
+    for translation in translator.translate(PINNED):
         print(f"{translation.source}\n  → {translation.text}")
     shown.tell(
-        f'try next:\n  regard translate {out} "the old bank near the river was quiet"\n'
+        f'try next:\n{_look_at(out) if page else ""}  regard translate {out} "the old bank near the river was quiet"\n'
         "  regard train bahdanau --corpus fable:fr --time 2m\n  regard settings presets"
     )
     return 0
+
+
+def _report(out: Path) -> str:
+    """The same test, as part of a report."""
+    from regard.reporting import report
+
+    made = report(out, limit=TESTED, device="cpu")
+    made.save(out / REPORT)
+    return f"BLEU {made.scores[0]} on {made.test.sentences} held-out sentences of up to 20 words, beam 5"
+
+
+def _look_at(out: Path) -> str:
+    return f"  open {out / REPORT} in a browser: what was learned, where it fails, what goes on inside\n"
 
 
 def _test(translator: object) -> str:

@@ -19,6 +19,7 @@ from regard.cli import (
     evaluate,
     explain,
     predict,
+    report,
     runs,
     score,
     settings,
@@ -56,8 +57,9 @@ app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
-app.command("walk")(walk.walk)
+app.command("report")(report.report)
 app.command("explain")(explain.explain)
+app.command("walk")(walk.walk)
 app.add_typer(data.app, name="data")
 app.add_typer(runs.app, name="runs")
 app.add_typer(settings.app, name="settings")

@@ -95,6 +95,19 @@ def linear(label: str, values: Sequence[float], *, zero: bool = False, count: in
     return Axis(label, ticks[0][0], ticks[-1][0], ticks)
 
 
+def logarithmic(label: str, values: Sequence[float]) -> Axis:
+    """An axis of powers of ten for values above 0; points on it are at `math.log10` of their value."""
+    powers = [math.log10(value) for value in values if value > 0]
+    low, high = min(powers, default=0.0), max(powers, default=1.0)
+    factors = (1, 2, 5) if high - low < 2.5 else (1,)
+    exponents = range(math.floor(low) - 1, math.ceil(high) + 2)
+    marks = [math.log10(factor) + exponent for exponent in exponents for factor in factors]
+    first = max(mark for mark in marks if mark <= low + 1e-9)
+    last = min(mark for mark in marks if mark >= max(high, first + 1e-3) - 1e-9)
+    ticks = tuple((mark, f"{10**mark:.3g}") for mark in marks if first <= mark <= last)
+    return Axis(label, first, last, ticks)
+
+
 def round_step(step: float) -> float:
     """The next 1, 2 or 5 times a power of ten that is not smaller."""
     power = 10.0 ** math.floor(math.log10(step))
@@ -109,7 +122,8 @@ def categories(label: str, names: Sequence[str]) -> Axis:
 def line_chart(series: Sequence[Series], x: Axis, y: Axis, *, title: str, width: int = WIDE) -> Html:
     """Lines over an axis. Intervals of several series at one place stand beside one another."""
     left = max((extent(label) for _, label in y.ticks), default=0.0) + GAP
-    legend, legend_height = _legend([one.name for one in series], width)
+    alone = [one.name for one in series] == [y.label]  # the axis says it already
+    legend, legend_height = _legend([] if alone else [one.name for one in series], width)
     top = LINE + legend_height + LINE
     bottom = top + min(260.0, 0.7 * width)
     frame = _Frame(x, y, left, width - GAP, top, bottom)
@@ -260,7 +274,7 @@ def _legend(names: Sequence[str], width: float) -> tuple[Html, float]:
         inside = [_marker(number, x + 6, y + 6), _label(x + 16, y + 10, name, "start")]
         drawn.append(element("g", {"class": f"s{number % COLOURS}"}, *inside))
         x += size
-    return join(drawn), y + LINE
+    return join(drawn), y + LINE if names else 0.0
 
 
 def _whisker(low: float, high: float, y: float) -> str:

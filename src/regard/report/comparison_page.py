@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 
-from regard.measure.by_length import FEWEST, Bucket
 from regard.measure.differing import Differing
 from regard.measure.paired import LOWER_IS_BETTER, Verdict, holm
 from regard.report import charts, numbers
-from regard.report.charts import Bar, Point, Series
+from regard.report.buckets import bucket_parts
+from regard.report.charts import Bar
 from regard.report.comparison import LEVEL, Comparison, Conditions, Row, costs
 from regard.report.markup import Html, element, join
 from regard.report.page import figure, items, key, page, paragraph, section, sentence, table
+from regard.report.sentences import wrong_words
 
 
 def comparison_page(comparison: Comparison) -> str:
@@ -103,42 +103,11 @@ def _scores(comparison: Comparison) -> Html:
 
 
 def _lengths(comparison: Comparison) -> Html:
-    """The first score by source length: a chart where there are sentences enough, and all numbers in a table."""
-    rows = [(number, row) for number, row in enumerate(comparison.rows) if row.lengths]
-    buckets = rows[0][1].lengths
+    """The first score by source length."""
+    rows = [(number, row.name, row.lengths) for number, row in enumerate(comparison.rows) if row.lengths]
     metric = comparison.metrics[0]
-    x = charts.categories("source length in words", [f"{bucket.name}\n{bucket.count:,}" for bucket in buckets])
-    series = [Series(row.name, [_point(row.name, *one) for one in enumerate(row.lengths)]) for _, row in rows]
-    ends = [
-        end for one in series for point in one.points for end in (point.low, point.y, point.high) if end is not None
-    ]
-    y = charts.linear(metric, ends)
-    spoken = f"{metric} by source length for {_and([row.name for _, row in rows])}; the table below has the numbers"
-    cells = [[_name(number, row), *(_quality(bucket) for bucket in row.lengths)] for number, row in rows]
-    cells.append(["sentences", *(f"{bucket.count:,}" for bucket in buckets)])
-    few = any(bucket.count < FEWEST for bucket in buckets)
-    return section(
-        f"{metric} by length",
-        figure(
-            lambda width: charts.line_chart(series, x, y, title=spoken, width=width),
-            f"{metric} inside each group of source lengths, with 95 % intervals; below each group, its number of "
-            "sentences." + (f" Groups of fewer than {FEWEST} are not drawn." if few else ""),
-        ),
-        table(["words", *(bucket.name for bucket in buckets)], cells),
-    )
-
-
-def _point(name: str, place: int, bucket: Bucket) -> Point:
-    quality = bucket.quality
-    if quality is None:
-        return Point(place, None)
-    note = f"{name}, {bucket.name} words: {numbers.score(quality.score, quality.margin)}, {bucket.count:,} sentences"
-    return Point(place, quality.score, quality.low, quality.high, note)
-
-
-def _quality(bucket: Bucket) -> str:
-    quality = bucket.quality
-    return numbers.UNKNOWN if quality is None else numbers.score(quality.score, quality.margin)
+    parts = bucket_parts(rows, metric, "source length in words", "words", "source lengths")
+    return section(f"{metric} by length", *parts)
 
 
 def _tests(comparison: Comparison) -> Html:
@@ -219,15 +188,6 @@ def _outputs(one: Differing, systems: Sequence[tuple[int, str]]) -> list[Html]:
         shown.append(element("dt", {}, key(number), f"{name} {score:.0f}"))
         shown.append(element("dd", {}, sentence(words, wrong_words(words, one.reference)) if words else "(nothing)"))
     return shown
-
-
-def wrong_words(words: str, reference: str) -> list[bool]:
-    """Which words of an output are not part of the longest agreement with the reference."""
-    ours, theirs = words.split(), reference.split()
-    wrong = [True] * len(ours)
-    for block in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
-        wrong[block.a : block.a + block.size] = [False] * block.size
-    return wrong
 
 
 def _conditions(comparison: Comparison) -> Html:

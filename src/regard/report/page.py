@@ -42,13 +42,19 @@ figure .narrow{display:none}
 .card dl{display:grid;grid-template-columns:minmax(5rem,max-content) 1fr;gap:.25rem 1rem;margin:.25rem 0}
 .card dt{color:var(--soft);font-size:.875rem;overflow-wrap:anywhere}
 .card dd{margin:0;overflow-wrap:anywhere}
+details{margin:.5rem 0}
+summary{cursor:pointer;color:var(--soft);font-size:.9rem;padding:.2rem 0}
+summary:focus-visible,[tabindex]:focus-visible,a:focus-visible{outline:2px solid var(--s0);outline-offset:2px}
+pre{background:var(--panel);border-radius:8px;padding:.75rem 1rem;margin:.5rem 0;overflow-x:auto}
+pre code{overflow-wrap:normal}
 mark{background:var(--mark);color:inherit;border-bottom:2px solid var(--under);border-radius:2px}
 @media (max-width:640px){
 main{padding:1.25rem 1rem 3rem}
 h1{font-size:1.35rem}
 figure .wide{display:none}
 figure .narrow{display:block}
-thead th{white-space:normal}
+thead th,td.left{white-space:normal}
+td.left{min-width:9rem}
 table.stack,.stack tbody,.stack tr,.stack th,.stack td{display:block}
 .stack thead{display:none}
 .stack tr{padding:.4rem 0;border-bottom:1px solid var(--grid)}
@@ -66,6 +72,8 @@ main{max-width:none;padding:0}
 h2{break-after:avoid}
 .scroll{overflow:visible}
 tr,figure{break-inside:avoid}
+details::details-content{content-visibility:visible;block-size:auto}
+pre{white-space:pre-wrap}
 }
 """
 
@@ -90,8 +98,19 @@ def page(title: str, body: Sequence[Html], numbers: Any, *, style: str = "") -> 
     return f"<!doctype html>\n{whole}\n"
 
 
-def section(title: str, *children: str) -> Html:
-    return element("section", {}, element("h2", {}, title), *children)
+def section(title: str, *children: str, name: str = "") -> Html:
+    """A part under its title; one with a name can be linked to."""
+    return element("section", {"id": name} if name else {}, element("h2", {}, title), *children)
+
+
+def more(summary: str, *children: str, kind: str = "") -> Html:
+    """What is long and not needed at first: shown on demand, and on paper."""
+    return element("details", {"class": kind} if kind else {}, element("summary", {}, summary), *children)
+
+
+def verbatim(words: str) -> Html:
+    """A text as it is, line by line; what is too wide scrolls by itself."""
+    return element("pre", {"tabindex": 0}, element("code", {}, words))
 
 
 def paragraph(kind: str, *children: str) -> Html:
@@ -142,14 +161,15 @@ def items(*rows: str) -> Html:
     return element("ul", {}, *(element("li", {}, row) for row in rows))
 
 
-def sentence(words: str, wrong: Sequence[bool] = ()) -> Html:
-    """A text of any language in its own direction; ``wrong`` says which of its words to mark."""
+def sentence(words: str, wrong: Sequence[bool] = (), kind: str = "") -> Html:
+    """A text of any language in its own direction; ``wrong`` says which of its words to mark, and ``kind`` how."""
     if not any(wrong):
         return element("span", {"dir": "auto"}, words)
     parts = [
         (bad, " ".join(word for word, _ in group))
         for bad, group in groupby(zip(words.split(), wrong, strict=True), key=lambda item: item[1])
     ]
+    about = {"class": kind} if kind else {}
     return element(
-        "span", {"dir": "auto"}, join([element("mark", {}, part) if bad else part for bad, part in parts], " ")
+        "span", {"dir": "auto"}, join([element("mark", about, part) if bad else part for bad, part in parts], " ")
     )

@@ -1,0 +1,143 @@
+"""A report by hand: small, with every part, and with texts that a page may trip over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from regard.measure.by_length import Bucket
+from regard.measure.habits import Habits
+from regard.measure.labels import Confusion
+from regard.measure.translation import Quality
+from regard.report.run_report import (
+    BeamTree,
+    CorpusCard,
+    Example,
+    Labels,
+    Learning,
+    Link,
+    Look,
+    Map,
+    Moment,
+    Portrait,
+    Recipe,
+    RunReport,
+    SideCard,
+    Test,
+    Twig,
+    Validated,
+)
+
+NASTY = "<script>document.title='caught'</script>"
+ARABIC, HINDI = "القط الأسود أكل الفأر", "काली बिल्ली ने चूहा खाया"
+TEST = Test(
+    name="a test",
+    sentences=191,
+    sha256="00ff",
+    held_out=True,
+    beam=5,
+    tokenize="13a",
+    resamples=1000,
+    seed=12345,
+    device="cpu",
+    threads=1,
+    milliseconds=21.0,
+)
+GOOD = Habits(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def quality(score: float, margin: float | None = 1.0, name: str = "BLEU") -> Quality:
+    low, high = (None, None) if margin is None else (score - margin, score + margin)
+    return Quality(name, score, "nrefs:1", low, high)
+
+
+def bucket(name: str, score: float | None, count: int = 61, margin: float = 1.0) -> Bucket:
+    return Bucket(name, count, None if score is None else quality(score, margin))
+
+
+def learning(*losses: float, score: str = "BLEU", scores: tuple[float, ...] = (), rate: float = 1.0) -> Learning:
+    """One validation every 100 steps, with a training loss that always falls."""
+    values = scores or tuple(10.0 * number for number, _ in enumerate(losses))
+    lowest = min(losses, default=0.0)
+    return Learning(
+        tuple(
+            Moment(100 * number, 9.0 / number, 1.0, 1.0 if number == 1 else rate)
+            for number in range(1, len(losses) + 1)
+        ),
+        tuple(
+            Validated(100 * number, loss, value, loss == lowest)
+            for number, (loss, value) in enumerate(zip(losses, values, strict=True), start=1)
+        ),
+        score,
+        83.0,
+        7919,
+    )
+
+
+def sentence(source: str, output: str, *, reference: str | None = None, weight: float | None = 0.9) -> Example:
+    """Each word linked with the one at its place."""
+    words = tuple(source.split()), tuple(output.split())
+    links = tuple(Link(place, place, weight) for place in range(min(map(len, words))))
+    return Example("pinned", None, source, reference, output, None, -1.5, *words, links)
+
+
+def tree() -> BeamTree:
+    """A beam of two over three steps."""
+    twigs = (
+        Twig(0, None, 0, "<start>", 0.0, 0.0, "kept", ""),
+        Twig(1, 0, 1, "le", -0.1, -0.1, "kept", ""),
+        Twig(2, 0, 1, "la", -2.3, -2.3, "kept", ""),
+        Twig(3, 0, 1, NASTY, -9.0, -9.0, "pruned", "beam"),
+        Twig(4, 1, 2, "chat", -0.3, -0.15, "kept", ""),
+        Twig(5, 2, 2, "القط", -2.9, -1.45, "kept", "beaten"),
+        Twig(6, 1, 2, "<end>", -8.0, -4.0, "pruned", "beam"),
+        Twig(7, 4, 3, "<end>", -0.31, -0.1033, "finished", "output"),
+    )
+    return BeamTree("the cat", "le chat", 2, 1.0, twigs, (7,))
+
+
+def by_hand() -> RunReport:
+    rows, columns = ("le", "chat", NASTY), ("the", "cat", "الفأر")
+    weights = ((0.9, 0.1, 0.0), (0.1, 0.8, 0.1), (0.0, 0.25, 0.75))
+    attention = Map("layer 1, head 1", "attention", rows, columns, weights)
+    effect = Map("effect of masking", "effect", rows, columns, ((2.0, -1.0, 0.0),) * 3, "nats")
+    return RunReport(
+        run=Portrait("small", "runs/small", "translate", "By hand.", "a model", 1013, "finished", 400, 400, "step-400"),
+        learning=learning(4.0, 2.0, 1.0, 0.5, scores=(11.0, 43.0, 71.0, 79.0)),
+        test=TEST,
+        scores=(quality(80.0), quality(90.0, name="chrF2")),
+        corpus=CorpusCard("a corpus", 997, 101, "word", (SideCard("source", 7919, 7.9, 7, 23, 877, 0.01),), "ab"),
+        recipe=Recipe(
+            ("regard train settings.toml",), f"about = '{NASTY}'\n", 1, {"regard": "0"}, {"test text": "00ff"}
+        ),
+        lengths=(bucket("up to 10", 82.0), bucket("11 to 20", 79.0), bucket("over 20", None, 7)),
+        rarities=(bucket("1 to 9", 78.0), bucket("10 to 99", 81.0)),
+        counts="the run's source vocabulary",
+        habits=GOOD,
+        examples=(
+            sentence("the black cat", "le chat noir", reference="le chat noir dort"),
+            sentence("the black cat ate the mouse", ARABIC),
+            sentence("the black cat ate the mouse", HINDI),
+            sentence(f"the {NASTY}", f"le {NASTY}", reference=NASTY),
+            replace(sentence("x", "y"), chosen="random", line=7, reference="z", score=13.0, links=()),
+            replace(sentence("nothing comes", ""), chosen="worst", line=11, reference="w", score=0.0, links=()),
+        ),
+        links="weights: by hand",
+        looks=(Look("the cat", f"le chat {NASTY}", (attention, effect), (attention, attention), 2),),
+        tree=tree(),
+    )
+
+
+def labelled() -> RunReport:
+    """The same for labels."""
+    pairs = {("a", "a"): 71, ("a", "b"): 3, ("b", "a"): 29, ("b", "b"): 11, (NASTY, "a"): 1}
+    confusion = Confusion(tuple(sorted(pairs.items())))
+    known = by_hand()
+    return RunReport(
+        run=replace(known.run, task="tag"),
+        learning=known.learning,
+        test=replace(known.test, held_out=False, beam=None, milliseconds=None),
+        scores=(quality(71.3, None, "accuracy"),),
+        corpus=replace(known.corpus, rows=None),
+        recipe=known.recipe,
+        labels=Labels(confusion, confusion),
+    )
