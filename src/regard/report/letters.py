@@ -49,11 +49,19 @@ def _share(cluster: str) -> float:
     if east_asian_width(first) in "WF":
         return WIDE
     if len(cluster) == 1:
-        return NARROW if first in "iljtfr.,:;'!|() ·" else INDIC if _indic(first) else USUAL
+        return _plain(first)
     kinds = [category(letter) for letter in cluster]
     return max(1, sum(kind[0] == "L" for kind in kinds)) * (INDIC if _indic(first) else USUAL) + NARROW * kinds.count(
         "Mc"
     )
+
+
+def _plain(letter: str) -> float:
+    if letter in "iljtfr.,:;'!|() ·":
+        return NARROW
+    if letter in "mwMW@%—…":
+        return WIDE
+    return INDIC if _indic(letter) else USUAL
 
 
 def _indic(letter: str) -> bool:
