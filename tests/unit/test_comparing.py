@@ -160,7 +160,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "taggers without a corpus to share": (["{tmp}/tag", "{tmp}/tag2"], 2, "the runs share no validation text"),
     "a tagger that is not trained": (["{tmp}/tag", "{tmp}/tag3"], 4, "tag/"),
     "one side of the test": (["{0}", "{1}", "--source", "a"], 2, "one is missing; give both or neither"),
-    "an unknown suffix": (["{0}", "{1}", "--out", "x.pdf"], 2, "out = x.pdf: a comparison is written as a page"),
+    "an unknown suffix": (["{0}", "{1}", "--out", "x.pdf"], 2, "out = x.pdf: written as a page or as numbers"),
     "an empty beam": (["{0}", "{1}", "--beam", "0"], 2, "beam = 0: is too small; 1 or more"),
     "no sentences": (["{0}", "{1}", "--limit", "0"], 2, "limit = 0: is too small"),
     "one resample": (["{0}", "{1}", "--resamples", "1"], 2, "resamples = 1: is too small; 2 or more"),

@@ -34,7 +34,7 @@ def compare(
 ) -> None:
     """Compare runs on one text: scores, paired tests, by length, most-differing sentences, cost."""
     from regard import comparing
-    from regard.report.comparison import check_suffix
+    from regard.report.saving import check_suffix
 
     for path in out or []:
         check_suffix(path)

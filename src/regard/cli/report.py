@@ -38,7 +38,7 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON on stdout.")] = False,
 ) -> None:
     """Write one page about a run that needs nothing else: verdict, curves, scores, sentences, heat maps, settings."""
-    from regard.report.run_report import check_suffix
+    from regard.report.saving import check_suffix
 
     files = out or _beside(runs)
     for path in files:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.errors import ResourceError, SettingsError
-from regard.files import new_file
 from regard.measure.by_length import Bucket
 from regard.measure.differing import Differing
 from regard.measure.paired import Verdict
 from regard.measure.translation import Quality
 from regard.report import numbers
+from regard.report.saving import plain, save
 
 LEVEL = 0.05  # a smaller p is called significant
 SIGNS = "*†‡§¶abcdefghijklmnopqrstuvwxyz"
-SUFFIXES = (".html", ".json")
 
 
 @dataclass(frozen=True)
@@ -110,22 +107,13 @@ class Comparison:
 
     def as_json(self) -> dict[str, Any]:
         """All numbers, as `json` can write them."""
-        return {"format": "regard comparison 1", "metrics": list(self.metrics), **_plain(asdict(self))}
+        return {"format": "regard comparison 1", "metrics": list(self.metrics), **plain(asdict(self))}
 
     def save(self, path: str | Path) -> None:
         """Write a page (``.html``) or the numbers alone (``.json``)."""
-        path = Path(path)
-        if check_suffix(path) == ".json":
-            written = json.dumps(self.as_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        else:
-            from regard.report.comparison_page import comparison_page  # noqa: PLC0415 - it draws what is defined here
+        from regard.report.comparison_page import comparison_page  # noqa: PLC0415 - it draws what is defined here
 
-            written = comparison_page(self)
-        try:
-            with new_file(path) as file:
-                file.write(written.encode("utf-8", "replace"))
-        except OSError as error:
-            raise ResourceError(f"{path}: cannot be written; {error.strerror}") from None
+        save(Path(path), self.as_json(), lambda: comparison_page(self))
 
     def __str__(self) -> str:
         """The table."""
@@ -160,17 +148,3 @@ def costs(cost: Cost) -> list[str]:
 def sign(place: int) -> str:
     """The sign of a row, however many rows there are."""
     return SIGNS[place] if place < len(SIGNS) else f"({place + 1})"
-
-
-def check_suffix(path: Path) -> str:
-    """The kind of file that is asked for by its name."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise SettingsError(f"out = {path}: a comparison is written as a page or as numbers; end it in .html or .json")
-    return path.suffix.lower()
-
-
-def _plain(value: Any) -> Any:
-    """Tuples as lists, as JSON gives them back."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, tuple | list) else value

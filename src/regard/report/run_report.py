@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.errors import ResourceError, SettingsError
-from regard.files import new_file
 from regard.measure.by_length import Bucket
 from regard.measure.habits import Habits
 from regard.measure.labels import Confusion
 from regard.measure.translation import Quality
+from regard.report.saving import plain, save
 
-SUFFIXES = (".html", ".json")
 Chosen = Literal["pinned", "random", "worst"]
 
 
@@ -227,45 +223,16 @@ class RunReport:
         from regard.report.verdict import verdict  # noqa: PLC0415 - it judges what is defined here
 
         findings = [asdict(finding) for finding in verdict(self)]
-        return {"format": "regard report 1", "verdict": findings, **_plain(asdict(self))}
+        return {"format": "regard report 1", "verdict": findings, **plain(asdict(self))}
 
     def save(self, path: str | Path) -> None:
         """Write a page (``.html``) or the numbers alone (``.json``)."""
-        path = Path(path)
-        if check_suffix(path) == ".json":
-            written = json.dumps(self.as_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        else:
-            from regard.report.run_page import run_page  # noqa: PLC0415 - it draws what is defined here
+        from regard.report.run_page import run_page  # noqa: PLC0415 - it draws what is defined here
 
-            written = run_page(self)
-        try:
-            with new_file(path) as file:
-                file.write(written.encode("utf-8", "replace"))
-        except OSError as error:
-            raise ResourceError(f"{path}: cannot be written; {error.strerror}") from None
+        save(Path(path), self.as_json(), lambda: run_page(self))
 
     def __str__(self) -> str:
         """The headline and the verdict."""
         from regard.report.verdict import headline, verdict  # noqa: PLC0415
 
         return "\n".join([headline(self), *(f"  {one.sign} {one.claim}: {one.evidence}" for one in verdict(self))])
-
-
-def check_suffix(path: Path) -> str:
-    """The kind of file that is asked for by its name."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise SettingsError(f"out = {path}: a report is written as a page or as numbers; end it in .html or .json")
-    return path.suffix.lower()
-
-
-def _plain(value: Any) -> Any:
-    """Tuples as lists, as JSON gives them back; infinity and its like as null."""
-    match value:
-        case dict():
-            return {key: _plain(inner) for key, inner in value.items()}
-        case tuple() | list():
-            return [_plain(inner) for inner in value]
-        case float() if not math.isfinite(value):
-            return None
-        case _:
-            return value
