@@ -172,6 +172,30 @@ def test_comet_stands_beside_the_others(
     assert "COMET   0.8125        model:some/model" in capsys.readouterr().err
 
 
+def test_links_are_read_from_attention_and_joined_with_those_of_a_reverse_run(
+    trained: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    start(tmp_path / "luong", small.settings("luong-dot", "train.steps=3"), small.Notes(), device="cpu")
+    gold = write(tmp_path / "gold", ["0-0 1-1"] * len(PAIRS))
+    files = ["--source", str(trained / "test.en"), "--target", str(trained / "test.fr"), "--alignment", gold]
+    flags = [*files, "--device", "cpu", "--beam", "1", "--resamples", "0", "--json"]
+
+    def found(*more: str) -> dict[str, float]:
+        assert run(["evaluate", str(tmp_path / "luong"), *flags, *more]) == 0
+        shown = capsys.readouterr()
+        assert shown.err.startswith("links: cross-attention, ")
+        alignment: dict[str, float] = json.loads(shown.out)["alignment"]
+        return alignment
+
+    alone, joined = found(), found("--reverse", str(tmp_path / "luong"), "--symmetrise", "intersection")
+    translator = load(tmp_path / "luong")
+    sources, references = zip(*PAIRS, strict=True)
+    links = evaluation.aligned(translator, sources, references)
+    back = evaluation.turned(evaluation.aligned(translator, references, sources))
+    assert alone["predicted"] == sum(map(len, links))
+    assert joined["predicted"] == sum(len(one & other) for one, other in zip(links, back, strict=True))
+
+
 MISTAKES = {
     "an empty beam": (["--beam", "0"], 2, "--beam = 0"),
     "an unknown metric": (["--metrics", "bleu,tre"], 2, "metrics = tre: no such metric; did you mean 'ter'?"),
