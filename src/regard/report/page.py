@@ -20,7 +20,8 @@ STYLE = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",sans-serif}
 main{max-width:60rem;margin:0 auto;padding:2rem 1.25rem 4rem}
-h1{font-size:1.7rem;line-height:1.25;margin:0 0 .5rem;overflow-wrap:anywhere}
+h1,h2,h3,h4,p,li,summary,figcaption{overflow-wrap:anywhere}
+h1{font-size:1.7rem;line-height:1.25;margin:0 0 .5rem}
 h2{font-size:1.2rem;margin:2.75rem 0 .6rem}
 p,ul{margin:.5rem 0 1rem;max-width:46rem}
 a{color:inherit}
