@@ -66,6 +66,8 @@ DOORS: dict[str, set[str]] = {
         *("prediction", "report", "reporting_sentences", "run", "runs", "settings", "text", "trainer", "training"),
         "translator",
     },
+    "serve": {"errors", "prediction", "run", "runs", "translator"},
+    "studio": set(),
     "__main__": {"cli"},
     "cli": {
         *("archive", "comparing", "corpora", "data", "decode", "draw", "errors", "evaluation", "explain", "explaining"),

@@ -1,0 +1,53 @@
+"""Puts the service together: the runs, the routes, the studio's files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from regard import __version__
+from regard.serve import answers
+from regard.serve.library import Library
+from regard.serve.routes import runs
+
+
+@dataclass(frozen=True)
+class Service:
+    """What every route may use. It is `request.app.state.service`."""
+
+    library: Library
+    studio: bool = False
+
+
+def create_app(service: Service) -> FastAPI:
+    """The whole service; with the studio's pages, if it has them."""
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.library.close()
+
+    app = FastAPI(title="Regard", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
+    app.state.service = service
+    answers.install(app)
+    app.include_router(runs.router)
+    if service.studio:
+        _add_studio(app)
+    return app
+
+
+def _add_studio(app: FastAPI) -> None:
+    folder = Path(str(resources.files("regard") / "studio"))
+
+    @app.get("/", include_in_schema=False)
+    def home() -> Response:
+        return FileResponse(folder / "index.html")
+
+    app.mount("/studio", StaticFiles(directory=folder))

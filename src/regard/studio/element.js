@@ -1,0 +1,22 @@
+// DOM in one call: element("button", {class: "quiet", onclick: stop}, "Stop"). Text is always text, never markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function element(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "style") Object.assign(node.style, value); // never an attribute: the security policy forbids it
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value != null) node.setAttribute(name, value);
+  }
+  node.append(...children.flat().filter((child) => child != null && child !== false));
+  return node;
+}
