@@ -18,6 +18,7 @@ const SPACES = {",": "0.167em", ";": "0.278em", "!": "-0.167em", quad: "1em"};
 const ACCENTS = {hat: "^", tilde: "~", overline: "‾", overrightarrow: "→", overleftarrow: "←"};
 const WIDE = new Set(["overline", "overrightarrow", "overleftarrow"]);
 const OPENS = new Set(["(", "["]);
+const PRIME = "′";
 
 /** @param {string} tex @param {string} plain what a reader without pictures is told */
 export function formula(tex, plain = "") {
@@ -108,8 +109,7 @@ class Reader {
     const above = [];
     for (;;) {
       const token = this.peek();
-      if (token === "'") above.push(math("mo", {}, "′"));
-      else if (token !== "^" && token !== "_") return [above.length ? group(above) : null, below];
+      if (token !== "^" && token !== "_") return [above.length ? group(above) : null, below];
       this.take();
       if (token === "^") above.push(this.argument());
       if (token === "_") below = this.argument();
@@ -130,7 +130,7 @@ class Reader {
       this.place -= 1;
       return [this.argument()];
     }
-    if (/^\p{L}/u.test(token)) return [math("mi", {}, token)];
+    if (/^\p{L}/u.test(token)) return [this.letter(token)];
     if (/^[0-9]/.test(token)) return [math("mn", {}, token)];
     if ("()[]".includes(token)) return [math("mo", {stretchy: "false", form: OPENS.has(token) ? "prefix" : "postfix"}, token)];
     if (token === "-") return [math("mo", {form: !before || isSign(before) ? "prefix" : "infix"}, "−")];
@@ -138,8 +138,18 @@ class Reader {
     throw new Error(`${token}: not a part of a formula that is known here`);
   }
 
+  /**
+   * A variable with its primes. Slanted by the style sheet (.tex), because the letters that MathML would put in its
+   * place (U+1D6FC for α) are missing on machines without a font for mathematics.
+   */
+  letter(text) {
+    let primes = "";
+    while (this.peek() === "'") primes += PRIME.repeat(this.take().length);
+    return math("mi", {mathvariant: "normal", class: /\p{L}/u.test(text) ? "slanted" : null}, text + primes);
+  }
+
   command(name) {
-    if (name in LETTERS) return math("mi", {}, LETTERS[name]);
+    if (name in LETTERS) return this.letter(LETTERS[name]);
     if (name in SIGNS) return math("mo", {}, SIGNS[name]);
     if (name in FENCES) return math("mo", {form: name.startsWith("l") ? "prefix" : "postfix", stretchy: "false"}, FENCES[name]);
     if (name in SPACES) return space(name);
