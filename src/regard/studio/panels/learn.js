@@ -21,12 +21,13 @@ const PLACES = ["layer", "head", "word"];
 export async function mount(root, {values, runs}) {
   await sheet("panels/learn.css");
   const fit = usable(runs, "");
-  root.append(pageHead("Learn", LEAD));
+  const frame = root.appendChild(element("div", {class: "learn"}));
+  frame.append(pageHead("Learn", LEAD));
   if (!fit.length) {
-    root.append(noRun("The numbers of this page are those of a model that has learned."));
+    frame.append(noRun("The numbers of this page are those of a model that has learned."));
     return {};
   }
-  const page = new Page(root, fit);
+  const page = new Page(frame, fit);
   await page.update(values);
   return page;
 }

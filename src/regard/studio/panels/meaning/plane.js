@@ -7,7 +7,7 @@ const LABEL = 13; // height of a line of letters
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /**
- * @typedef {{name: string, hue: number, control: boolean}} Mark
+ * @typedef {{name: string, number: number, hue: number}} Mark
  * @typedef {{marks: Mark[], at: (layer: number, mark: number) => [number, number], sameAxes: (one: number, other: number) => boolean, layers: number}} Picture
  */
 export function plane(label) {
@@ -66,7 +66,7 @@ class Plane {
         {viewBox: `0 0 ${this.width} ${this.height}`, width: this.width, height: this.height, "aria-hidden": "true"},
         svg("path", {class: "cross", d: `M${MARGIN / 2} ${middle[1]}H${this.width - MARGIN / 2}M${middle[0]} ${MARGIN / 2}V${this.height - MARGIN / 2}`}),
         marks.map((mark, number) => this.trail(mark, number)),
-        marks.map((mark, number) => svg("circle", {class: `s${mark.hue} ${mark.control ? "control" : "own"}`, "data-mark": number, cx: places[number][0], cy: places[number][1], r: mark.control ? DOT - 3 : DOT})),
+        marks.map((mark, number) => svg("circle", {class: `s${mark.hue}`, "data-mark": number, cx: places[number][0], cy: places[number][1], r: DOT})),
         this.labels(places),
       ),
     );
@@ -112,7 +112,7 @@ class Plane {
     return groups.flatMap(({at, numbers}) => {
       const names = told(numbers.map((number) => this.picture.marks[number]));
       const first = Math.min(Math.max(at[1] + 4 - ((names.length - 1) * LABEL) / 2, LABEL), this.height - names.length * LABEL);
-      return names.map(({text, control}, line) => svg("text", {class: control ? "soft" : null, x: at[0] + DOT + 5, y: first + line * LABEL}, text));
+      return names.map((text, line) => svg("text", {x: at[0] + DOT + 5, y: first + line * LABEL}, text));
     });
   }
 
@@ -125,10 +125,6 @@ class Plane {
 /** Names of points in one place: each name once, with all its numbers before it. */
 function told(marks) {
   const found = new Map();
-  for (const {number, name, control} of marks) {
-    const key = `${control} ${name}`;
-    if (!found.has(key)) found.set(key, {numbers: [], name, control});
-    found.get(key).numbers.push(number);
-  }
-  return [...found.values()].map(({numbers, name, control}) => ({control, text: `${numbers.join(", ")} ${name}`.trim()}));
+  for (const {number, name} of marks) found.set(name, [...(found.get(name) ?? []), number]);
+  return [...found].map(([name, numbers]) => `${numbers.join(", ")} ${name}`);
 }
