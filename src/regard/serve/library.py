@@ -20,7 +20,7 @@ class Library:
     def __init__(self, folder: Path | None = None, named: Sequence[Path] = (), *, device: str = "cpu") -> None:
         self.folder = folder
         self._named = {path.resolve().name: path for path in named}
-        self.device = device
+        self._device = device
         self._workers: dict[str, Worker] = {}
 
     def runs(self) -> dict[str, Path]:
@@ -43,7 +43,7 @@ class Library:
     def worker(self, name: str) -> Worker:
         """The thread that owns a run's model; loads it if it is not there yet."""
         if name not in self._workers:
-            self._workers[name] = Worker(load_predictor(self.path(name), self.device))
+            self._workers[name] = Worker(load_predictor(self.path(name), self._device))
         return self._workers[name]
 
     def close(self) -> None:
