@@ -422,7 +422,7 @@ def test_meanings_are_those_of_the_python_calls(ask: Ask, translator: Translator
         (one.sentence, str(one), one.word, control)
         for one, control in zip(occurrences, (False, False, True, True), strict=True)
     ]
-    corpus = [*sentences, *validation_texts(folder / "heads")]
+    corpus = list(dict.fromkeys([*sentences, *validation_texts(folder / "heads")]))
     assert found["searched"] == len(corpus) > 50
     for layer, vectors in enumerate(expected.vectors):
         words = Neighbours.of(translator.model, tokenizer, corpus, layer)
