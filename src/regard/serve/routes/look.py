@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import isawaitable
 from typing import TypeVar
 
 from fastapi import APIRouter, Request
@@ -43,9 +42,7 @@ router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  
 
 async def ask(request: Request, run: str, work: Callable[[Model], Result]) -> Result:
     """Have this done by the thread that owns a run's model."""
-    worker = request.app.state.service.library.worker(run)
-    if isawaitable(worker):
-        worker = await worker
+    worker = await request.app.state.service.library.worker(run)
     answer: Result = await worker.call(work)
     return answer
 
