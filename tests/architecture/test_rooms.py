@@ -66,7 +66,14 @@ DOORS: dict[str, set[str]] = {
         *("prediction", "report", "reporting_sentences", "run", "runs", "settings", "text", "trainer", "training"),
         "translator",
     },
-    "serve": {"errors", "prediction", "run", "runs", "translator"},
+    "inside": {
+        *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "run", "tasks", "text"),
+        "translator",
+    },
+    "serve": {
+        *("decode", "draw", "errors", "explain", "inside", "prediction", "run", "runs", "settings", "text"),
+        *("translator", "walking"),
+    },
     "studio": set(),
     "__main__": {"cli"},
     "cli": {

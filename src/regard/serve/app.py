@@ -15,7 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from regard import __version__
 from regard.serve import answers
 from regard.serve.library import Library
-from regard.serve.routes import runs
+from regard.serve.routes import look, runs
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     answers.install(app)
     app.include_router(runs.router)
+    app.include_router(look.router)
     if service.studio:
         _add_studio(app)
     return app

@@ -1,0 +1,1 @@
+"""What clients send and get, as pydantic models: they check bodies and describe the service in OpenAPI."""
