@@ -70,7 +70,10 @@ DOORS: dict[str, set[str]] = {
         *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "run", "tasks", "text"),
         "translator",
     },
-    "serve": {"draw", "errors", "explain", "inside", "prediction", "run", "runs", "translator", "walking"},
+    "serve": {
+        *("decode", "draw", "errors", "explain", "inside", "prediction", "run", "runs", "settings", "text"),
+        *("translator", "walking"),
+    },
     "studio": set(),
     "__main__": {"cli"},
     "cli": {

@@ -265,6 +265,8 @@ class Editor:
         self.rows[name] = first + value.shape[-2]
         for edit in self.edits:
             value = edit.act(Moment(name, value, first, self.scene, self.seen))
+        if name in self.seen:  # what an edit remembers is what the module goes on with, later edits included
+            self.seen[name] = value
         return value
 
 

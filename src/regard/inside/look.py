@@ -84,9 +84,10 @@ def look(predictor: Predictor | Translator, question: Question, name: str = "") 
     return found
 
 
-def at_checkpoint(folder: Path, name: str, device: str) -> Predictor | Translator:
-    """Another moment of a run than its best. It reads links as the run does, but chooses no aligner for it."""
-    found = load_predictor(folder, device, checkpoint_name=name)
+def at_checkpoint(folder: Path, name: str, *, like: Predictor | Translator) -> Predictor | Translator:
+    """Another moment of a run than its best, on the same device. Links are read as the run does."""
+    device = next(like.model.parameters()).device
+    found = load_predictor(folder, str(device), checkpoint_name=name)
     if isinstance(found, Translator) and Aligner.load(folder) is None:
         return replace(found, run=None)
     return found

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from fastapi import APIRouter, Request
 
 from regard.explain.edits import from_data
@@ -28,12 +31,20 @@ from regard.serve.telling import tell_cells, tell_importance, tell_meanings, tel
 from regard.serve.worker import Model
 from regard.walking import walk_text
 
+Result = TypeVar("Result")
 PROBLEMS = {
     400: {"model": Problem, "description": "What was asked makes no sense; the line says what would."},
     404: {"model": Problem, "description": "There is no such run, or the run has no such part."},
     503: {"model": Problem, "description": "The service cannot do this now."},
 }
 router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  # type: ignore[arg-type]
+
+
+async def ask(request: Request, run: str, work: Callable[[Model], Result]) -> Result:
+    """Have this done by the thread that owns a run's model."""
+    worker = await request.app.state.service.library.worker(run)
+    answer: Result = await worker.call(work)
+    return answer
 
 
 def _question(body: Inquiry) -> Question:
@@ -46,21 +57,20 @@ def _question(body: Inquiry) -> Question:
 @router.post("/trace")
 async def trace(request: Request, body: TraceBody) -> TraceAnswer:
     """Attention, probabilities and checks of one output; with edits, what they did."""
-    library, question, name = request.app.state.service.library, _question(body), body.checkpoint
+    question, folder, name = _question(body), request.app.state.service.library.path(body.run), body.checkpoint
 
     def work(model: Model) -> TraceAnswer:
-        chosen = model if name is None else at_checkpoint(library.path(body.run), name, library.device)
+        chosen = model if name is None else at_checkpoint(folder, name, like=model)
         return tell_trace(look(chosen, question, body.run), body.run, body.text)
 
-    return await library.worker(body.run).call(work)
+    return await ask(request, body.run, work)
 
 
 @router.post("/importance")
 async def weigh(request: Request, body: Inquiry) -> ImportanceAnswer:
     """Attention beside the effect of masking each word, and beside the gradient."""
     question = _question(body)
-    worker = request.app.state.service.library.worker(body.run)
-    return await worker.call(lambda model: tell_importance(importance(look(model, question, body.run))))
+    return await ask(request, body.run, lambda model: tell_importance(importance(look(model, question, body.run))))
 
 
 @router.post("/gates")
@@ -72,7 +82,7 @@ async def gates(request: Request, body: Inquiry) -> GatesAnswer:
         looked = look(model, question, body.run)
         return tell_cells(looked, cells(looked), body.run)
 
-    return await request.app.state.service.library.worker(body.run).call(work)
+    return await ask(request, body.run, work)
 
 
 @router.post("/beam")
@@ -82,14 +92,13 @@ async def beam(request: Request, body: BeamBody) -> BeamAnswer:
     def work(model: Model) -> BeamAnswer:
         return tell_search(search_tree(model, body.text, body.beam, body.length_penalty, body.prefix))
 
-    return await request.app.state.service.library.worker(body.run).call(work)
+    return await ask(request, body.run, work)
 
 
 @router.post("/meaning")
 async def meaning(request: Request, body: MeaningBody) -> MeaningAnswer:
     """One word in several sentences through the layers of the encoder."""
-    library = request.app.state.service.library
-    folder = library.path(body.run)
+    folder = request.app.state.service.library.path(body.run)
 
     def work(model: Model) -> MeaningAnswer:
         found = compare_meanings(
@@ -97,7 +106,7 @@ async def meaning(request: Request, body: MeaningBody) -> MeaningAnswer:
         )
         return tell_meanings(found)
 
-    return await library.worker(body.run).call(work)
+    return await ask(request, body.run, work)
 
 
 @router.post("/walkthrough")
@@ -108,4 +117,4 @@ async def walkthrough(request: Request, body: WalkthroughBody) -> WalkthroughAns
         steps = walk_text(model, body.text, layer=body.layer, head=body.head, word=body.word, side=body.side)
         return WalkthroughAnswer.model_validate(steps.to_dict())
 
-    return await request.app.state.service.library.worker(body.run).call(work)
+    return await ask(request, body.run, work)
