@@ -25,7 +25,7 @@ from regard.training import start
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-RUNS = ("transformer-tiny", "bahdanau", "lstm")  # with heads, with one attention, with none
+RUNS = ("transformer-tiny", "bahdanau", "luong-general", "lstm")  # with heads, with one attention (two kinds), with none
 
 
 @pytest.fixture(scope="session")
