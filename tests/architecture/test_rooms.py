@@ -66,13 +66,13 @@ DOORS: dict[str, set[str]] = {
         *("prediction", "report", "reporting_sentences", "run", "runs", "settings", "text", "trainer", "training"),
         "translator",
     },
-    "serve": {"decode", "errors", "prediction", "run", "runs", "settings", "text", "translator"},
+    "serve": {"decode", "errors", "explain", "prediction", "run", "runs", "settings", "text", "translator"},
     "studio": set(),
     "__main__": {"cli"},
     "cli": {
         *("archive", "comparing", "corpora", "data", "decode", "draw", "errors", "evaluation", "explain", "explaining"),
         *("files", "glossary", "loading", "measure", "prediction", "report", "reporting", "run", "runs", "settings"),
-        *("text", "trainer", "training", "translator", "walking"),
+        *("serve", "text", "trainer", "training", "translator", "walking"),
     },
 }
 WITHOUT_TORCH = (

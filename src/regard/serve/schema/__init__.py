@@ -1,0 +1,1 @@
+"""What clients send and get, as types."""
