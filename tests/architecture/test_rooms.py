@@ -37,7 +37,9 @@ DOORS: dict[str, set[str]] = {
     "measure": {"errors", "text"},
     "explain": {"errors", "files", "decode", "measure", "models", "nn", "text"},
     "interop": {"build", "data", "errors", "models", "nn", "reader", "settings"},
-    "tasks": {"corpora", "data", "decode", "errors", "interop", "measure", "models", "nn", "settings", "text"},
+    "tasks": {
+        *("corpora", "data", "decode", "errors", "explain", "interop", "measure", "models", "nn", "settings", "text"),
+    },
     "trainer": {"data", "errors", "files", "run", "settings", "tasks"},
     "runs": {"errors", "files", "presets", "run", "settings", "trainer"},
     "archive": {"data", "errors", "files", "reader", "run", "text"},
@@ -72,7 +74,7 @@ DOORS: dict[str, set[str]] = {
     "cli": {
         *("archive", "comparing", "corpora", "data", "decode", "draw", "errors", "evaluation", "explain", "explaining"),
         *("files", "glossary", "loading", "measure", "prediction", "report", "reporting", "run", "runs", "settings"),
-        *("text", "trainer", "training", "translator", "walking"),
+        *("tasks", "text", "trainer", "training", "translator", "walking"),
     },
 }
 WITHOUT_TORCH = (
