@@ -26,6 +26,7 @@ DOORS: dict[str, set[str]] = {
     "reader": {"errors"},
     "settings": {"checks", "errors", "presets", "reader"},
     "glossary": {"errors", "reader", "settings"},
+    "demonstration": {"settings"},
     "text": {"errors", "files"},
     "corpora": {"errors", "files"},
     "data": {"errors", "files", "text"},
@@ -72,8 +73,8 @@ DOORS: dict[str, set[str]] = {
     "studio": set(),
     "__main__": {"cli"},
     "cli": {
-        *("archive", "comparing", "corpora", "data", "decode", "draw", "errors", "evaluation", "explain", "explaining"),
-        *("files", "glossary", "loading", "measure", "prediction", "report", "reporting", "run", "runs", "settings"),
+        *("archive", "comparing", "corpora", "data", "decode", "demonstration", "draw", "errors", "evaluation"),
+        *("explain", "explaining", "files", "glossary", "loading", "measure", "prediction", "report", "reporting", "run", "runs", "settings"),
         *("tasks", "text", "trainer", "training", "translator", "walking"),
     },
 }
@@ -84,6 +85,7 @@ WITHOUT_TORCH = (
     "reader",
     "settings",
     "glossary",
+    "demonstration",
     "presets",
     "text",
     "corpora",
