@@ -69,7 +69,7 @@ DOORS: dict[str, set[str]] = {
         *("prediction", "report", "reporting_sentences", "run", "runs", "settings", "text", "trainer", "training"),
         "translator",
     },
-    "serve": {"errors", "prediction", "run", "runs", "translator"},
+    "serve": {"decode", "errors", "prediction", "run", "runs", "settings", "text", "translator"},
     "studio": set(),
     "__main__": {"cli"},
     "cli": {

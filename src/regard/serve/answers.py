@@ -8,8 +8,18 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError
+from regard.serve.limits import BusyError, LateError, TooLargeError
 
-STATUS: dict[type[RegardError], int] = {SettingsError: 400, DataError: 400, ModelError: 404, ResourceError: 503}
+STATUS: dict[type[RegardError], int] = {
+    TooLargeError: 413,
+    BusyError: 429,
+    LateError: 504,
+    SettingsError: 400,
+    DataError: 400,
+    ModelError: 404,
+    ResourceError: 503,
+    RegardError: 500,
+}
 
 
 class Problem(BaseModel):
@@ -17,6 +27,10 @@ class Problem(BaseModel):
 
     error: str
     hint: str = ""  # a command that helps, where there is one
+
+
+def status_of(error: RegardError) -> int:
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
 def problem(status: int, line: str, hint: str = "") -> JSONResponse:
@@ -28,7 +42,10 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RegardError)
     def complaint(_: Request, error: RegardError) -> JSONResponse:
-        return problem(STATUS[type(error)], str(error), error.hint)
+        answer = problem(status_of(error), str(error), error.hint)
+        if isinstance(error, BusyError):
+            answer.headers["Retry-After"] = str(error.seconds)
+        return answer
 
     @app.exception_handler(RequestValidationError)
     def misshapen(_: Request, error: RequestValidationError) -> JSONResponse:
