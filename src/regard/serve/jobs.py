@@ -20,11 +20,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.errors import ModelError, RegardError, SettingsError
+from regard.errors import ModelError, SettingsError
 from regard.files import new_file
 from regard.run import is_occupied
 from regard.serve.library import NAME, Library
-from regard.serve.limits import Busy
+from regard.serve.limits import BusyError
 from regard.serve.processes import Process, spawn
 from regard.settings import Settings
 
@@ -157,7 +157,7 @@ class Jobs:
             raise SettingsError(f"run = {run}: is being trained already; stop it first")
         busy = [name for name in {*self.library.runs(), *self.trainings()} if self.is_training(name)]
         if len(busy) >= TRAININGS:
-            raise Busy(
+            raise BusyError(
                 f"trainings = {', '.join(sorted(busy))}: are going on, and {TRAININGS} at once is the most; "
                 "stop one, or wait",
                 60,
@@ -170,7 +170,7 @@ class Jobs:
         with self._starting:
             busy = [job for job in self._comparisons() if job.process.alive]
             if len(busy) >= COMPARISONS:
-                raise Busy("comparisons: one is going on; wait for it, or stop it", 30)
+                raise BusyError("comparisons: one is going on; wait for it, or stop it", 30)
             for old in self._comparisons()[:-8]:
                 shutil.rmtree(self.folder / old.name, ignore_errors=True)
             folder = self._fresh(f"compare-{secrets.token_hex(8)}")
@@ -268,5 +268,3 @@ def _progress(lines: Sequence[str]) -> float:
         done, total = (int(number.replace(",", "")) for number in counts[-1].groups())
         return 0.05 + 0.8 * done / max(1, total)
     return 0.05 if lines else 0.0
-
-

@@ -73,7 +73,7 @@ def _asked(pid: int) -> str:
 
 
 def spawn(arguments: Sequence[str], output: Path, errors: Path | None = None) -> Process:
-    """Start ``regard`` with these arguments in a session of its own: neither a closed page nor a dead server ends it."""
+    """Start ``regard`` in a session of its own: neither a closed page nor a dead server ends it."""
     with output.open("wb") as out, (errors or output).open("ab") as err:
         child = subprocess.Popen(
             [sys.executable, "-m", "regard", *arguments],
