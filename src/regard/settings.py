@@ -358,6 +358,8 @@ class TrainSettings(Frozen):
     """How many batch shapes a GPU run has."""
     skip_nonfinite: bool = False
     """Leave out a batch whose loss is not finite instead of stopping."""
+    watch: str = ""
+    """A sentence to watch: its output and attention are logged at each validation, and after 1, 2, 4, 8, … steps."""
     seed: Annotated[int, Field(ge=0)] = 1
 
     @property

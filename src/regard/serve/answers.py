@@ -11,10 +11,11 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError
-from regard.serve.limits import BusyError, LateError, TooLargeError
+from regard.serve.limits import BusyError, KindError, LateError, TooLargeError
 
 STATUS: dict[type[RegardError], int] = {
     TooLargeError: 413,
+    KindError: 415,
     BusyError: 429,
     LateError: 504,
     SettingsError: 400,

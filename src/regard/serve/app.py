@@ -16,9 +16,13 @@ from starlette.types import Scope
 from regard import __version__
 from regard.serve import answers
 from regard.serve.bodies import Bodies, Leaving
+from regard.serve.commands import Commands
+from regard.serve.corpora import Corpora
 from regard.serve.guard import Doors, Guard
+from regard.serve.jobs import Jobs
 from regard.serve.library import Library
-from regard.serve.routes import libre, runs, translate
+from regard.serve.routes import compare, corpora, libre, presets, runs, trainings, translate
+from regard.serve.trainings import Trainings
 from regard.serve.watch import Metrics, Watch
 
 ABOUT = """\
@@ -43,6 +47,9 @@ def create_app(service: Service) -> FastAPI:
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield
+        app.state.jobs.closing.set()
+        if service.stop_trainings:
+            app.state.jobs.stop_all()
         service.library.close()
 
     app = FastAPI(
@@ -61,6 +68,7 @@ def create_app(service: Service) -> FastAPI:
     answers.install(app)
     for each in (runs, translate, libre):
         app.include_router(each.router)
+    _add_trainings(app, service.library)
     _add_pages(app, "serve/pages", "/docs")
     if service.studio:
         _add_pages(app, "studio", "/", "/studio")
@@ -69,6 +77,17 @@ def create_app(service: Service) -> FastAPI:
     app.add_middleware(Guard, doors=service.doors)
     app.add_middleware(Watch, metrics=metrics, log=service.log)
     return app
+
+
+def _add_trainings(app: FastAPI, library: Library) -> None:
+    """What works in processes of its own, and what these read and write."""
+    app.state.corpora = Corpora(None if library.folder is None else library.folder.resolve().parent / "corpora")
+    app.state.jobs = Jobs(library)
+    app.state.trainings = Trainings(app.state.jobs)
+    app.state.commands = Commands()
+    app.state.estimates = {}  # what was estimated lately
+    for part in (presets, corpora, trainings, compare):
+        app.include_router(part.router)
 
 
 def _add_pages(app: FastAPI, name: str, home: str, files: str = "") -> None:

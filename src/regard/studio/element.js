@@ -20,3 +20,20 @@ function filled(node, attributes, children) {
   node.append(...children.flat().filter((child) => child != null && child !== false));
   return node;
 }
+
+const sheets = new Map();
+
+/**
+ * A page's own style sheet, by its place in the studio: `await sheet("panels/look.css")`. It is there once, however
+ * often it is asked for, and the answer comes when it is applied, so that nothing is seen without it.
+ */
+export function sheet(path) {
+  if (!sheets.has(path)) {
+    const found = new Promise((done) => {
+      const href = new URL(path, import.meta.url).href;
+      document.head.append(element("link", {rel: "stylesheet", href, onload: done, onerror: done}));
+    });
+    sheets.set(path, found);
+  }
+  return sheets.get(path);
+}

@@ -1,1 +1,1 @@
-"""What clients send and get, as types."""
+"""What clients send and get, as types: FastAPI checks by them, and OpenAPI describes them."""
