@@ -21,7 +21,7 @@ from regard.serve.corpora import Corpora
 from regard.serve.guard import Doors, Guard
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
-from regard.serve.routes import compare, corpora, libre, presets, runs, trainings, translate
+from regard.serve.routes import compare, corpora, libre, look, presets, runs, trainings, translate
 from regard.serve.trainings import Trainings
 from regard.serve.watch import Metrics, Watch
 
@@ -66,7 +66,7 @@ def create_app(service: Service) -> FastAPI:
     app.state.metrics = metrics = Metrics(service.library)
     service.library.heard = metrics.batches.observe
     answers.install(app)
-    for each in (runs, translate, libre):
+    for each in (runs, translate, libre, look):
         app.include_router(each.router)
     _add_trainings(app, service.library)
     _add_pages(app, "serve/pages", "/docs")
