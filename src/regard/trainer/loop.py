@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import queue
 import resource
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -30,6 +32,8 @@ from regard.trainer.steps import EagerStep, GraphStep, Recipe, Step, Taken
 from regard.trainer.workers import ALONE, Workers
 
 LOG_EVERY = 1.0  # seconds
+GRAPHS = ("graph", "compiled-graph")
+PAYS = 300.0  # seconds of training that win back the time to compile
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class Trainer:
             weight_decay=settings.weight_decay,
             momentum=settings.momentum,
             second_moment=settings.second_moment,
-            capturable=self.kind == "graph",
+            capturable=self.kind in GRAPHS,
         )
         self.average = None
         if isinstance(settings.average, MovingAverage):
@@ -216,8 +220,8 @@ class Trainer:
             self.device,
             self.workers,
         )
-        if self.kind == "graph":
-            return GraphStep(recipe)
+        if self.kind in GRAPHS:
+            return GraphStep(recipe, compiled=self.kind == "compiled-graph")
         return EagerStep(recipe, compiled=self.kind == "compiled", tell=self.listener.tell)
 
     # Validation and checkpoints
@@ -226,7 +230,7 @@ class Trainer:
         pace.pause()
         if self.workers.leads:
             average = self._averaged()
-            with averaging.swapped(self.weights, average):
+            with averaging.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
             value = _metric(scores, self.settings.metric)
             best = self.progress.best is None or value > self.progress.best
@@ -347,12 +351,18 @@ def step_kind(settings: TrainSettings, device: torch.device, workers: Workers) -
     can_capture = device.type == "cuda" and workers.world == 1 and settings.accumulate == 1
     can_capture = can_capture and settings.scheduled_sampling == 0
     if settings.step == "auto":
-        return "graph" if can_capture else "eager"
-    if settings.step == "graph" and not can_capture:
+        pays = can_compile() and (settings.seconds is None or settings.seconds >= PAYS)
+        return ("compiled-graph" if pays else "graph") if can_capture else "eager"
+    if settings.step in GRAPHS and not can_capture:
         raise SettingsError(
-            "train.step = graph: needs one GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
+            f"train.step = {settings.step}: needs one GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
         )
     return settings.step
+
+
+def can_compile() -> bool:
+    """Whether kernels can be made here: Triton is there, and a C compiler for what calls them."""
+    return find_spec("triton") is not None and any(shutil.which(name) for name in ("cc", "gcc", "clang"))
 
 
 def uses_bfloat16(settings: TrainSettings, device: torch.device) -> bool:
