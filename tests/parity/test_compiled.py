@@ -55,7 +55,8 @@ def test_compiled_parts_give_the_eager_loss_with_one_graph_a_kind_of_part(tmp_pa
     counters.clear()
     settings = small.settings("transformer-tiny", "model.dropout=0.0")
     task = open_task(Run.create(tmp_path / "run", settings), small.Notes().tell).train()
-    batches = [Tensors.of(batch, CPU) for batch in Batches(task.train_examples, 128).epoch(0)][:5]
+    batches = [Tensors.of(batch, CPU) for batch in Batches(task.train_examples, 128).epoch(0)]
+    batches = [batch for batch in batches if batch.source.shape != batch.target_in.shape][:4]
     expected = [task(batch, static=True).detach() for batch in batches]
     task.compile_parts("eager")
     for batch, loss in zip(batches, expected, strict=True):
