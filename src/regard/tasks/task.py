@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental import _config as shapes
 
 from regard.data.batches import Batch, Batches
 from regard.data.examples import Examples
@@ -107,6 +108,7 @@ class Task(nn.Module, ABC):
     def compile_parts(self, backend: str = "inductor") -> None:
         """Compile the parts that a model repeats, each by itself: one compilation does for all that are alike."""
         self.compiled = True
+        shapes.use_duck_shape = False  # lengths that happen to be equal at first need not stay so
         for message in ("The .grad attribute", "(?s).*Online softmax"):  # torch's notes to itself while it compiles
             warnings.filterwarnings("ignore", message)
         for part in self.modules():
