@@ -179,7 +179,8 @@ class Trainer:
         settings, examples = self.settings, self.task.train_examples
         menu: tuple[Shape, ...] = ()
         if self.device.type == "cuda":  # few shapes: each can be captured, and memory is not cut into odd pieces
-            menu = menu_for(examples, budget=settings.batch, size=settings.shapes, longest=longest)
+            multiple = 8 if self.kind == "compiled-graph" else 1
+            menu = menu_for(examples, budget=settings.batch, size=settings.shapes, longest=longest, multiple=multiple)
         workers = self.workers
         return Batches(
             examples,
