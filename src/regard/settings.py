@@ -275,6 +275,9 @@ class DataSettings(Frozen):
     """How many sentences of the built-in corpus."""
     words: Count = 20
     """How long the sentences of the built-in corpus get."""
+    riddles: Share = 0.0
+    """Share of the clauses of 9 to 15 words in the built-in corpus in which *it* or *they* is one of two nouns, and only
+    the adjective tells which: beside those there are anyway."""
 
 
 class NoAverage(Frozen):
