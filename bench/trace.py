@@ -3,9 +3,9 @@
     python bench/trace.py [--rounds N] [--ledger]
 
 The model is transformer-base with random weights; 60 tokens in, and as many out, since it never learned to stop. A
-trace as it is transported is the pair of files that `Trace.save` writes: all weights, states and probabilities in single
-precision, and their description. The bounds are 1.5 s for all three together and 5 MB. ``--ledger`` appends the
-result to bench/ledger.jsonl.
+trace as it is transported is the pair of files that `Trace.save` writes: all weights, states and probabilities in
+single precision, and their description. The bounds are 1.5 s for all three together and 5 MB. ``--ledger`` appends
+the result to bench/ledger.jsonl.
 """
 
 from __future__ import annotations

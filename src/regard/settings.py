@@ -276,8 +276,7 @@ class DataSettings(Frozen):
     words: Count = 20
     """How long the sentences of the built-in corpus get."""
     riddles: Share = 0.0
-    """Share of the clauses of 9 to 15 words in the built-in corpus in which *it* or *they* is one of two nouns, and only
-    the adjective tells which: beside those there are anyway."""
+    """Share of clauses of the built-in corpus made so that only an adjective tells which of two nouns *it* is."""
 
 
 class NoAverage(Frozen):

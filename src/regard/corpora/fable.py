@@ -52,11 +52,11 @@ def generate(
             raise SettingsError(f"{name} = {value}: must not be negative; 0 or more would be right")
     if not 0 <= riddles <= 1:
         raise SettingsError(f"riddles = {riddles}: is a share of clauses; 0 to 1 would be right")
-    return stream(language, split, seed, range(start, start + count), (minimum_words, maximum_words), riddles)
+    return stream(language, split, seed, range(start, start + count), (minimum_words, maximum_words), riddles=riddles)
 
 
 def stream(
-    language: Language, split: Split, seed: int, numbers: range, lengths: tuple[int, int], riddles: float = 0.0
+    language: Language, split: Split, seed: int, numbers: range, lengths: tuple[int, int], *, riddles: float = 0.0
 ) -> Iterator[Sentence]:
     """Draw for each number until the English belongs to the split; only then translate."""
     chance = Random()
