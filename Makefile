@@ -1,6 +1,6 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt demo bench ladder kill docs clean
+.PHONY: help setup check lint types test fmt demo bench ladder kill evidence docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
@@ -32,7 +32,7 @@ fmt: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-demo: setup ## train a translator on the built-in corpus, test it, write its report, translate: about two and a half minutes
+demo: setup ## train a translator on the built-in corpus, test it, write its report, translate: about three minutes
 	$(BIN)/regard demo
 
 bench: setup ## measure the fused paths against their written-out twins
@@ -43,6 +43,9 @@ ladder: setup ## train every preset and compare them by sentence length: about a
 
 kill: setup ## kill a training 20 times, resume it each time, compare the end: about three minutes
 	$(BIN)/python bench/kill_and_resume.py
+
+evidence: setup ## train the demo and check what it must show from inside, claim by claim: about three minutes
+	$(BIN)/python bench/evidence.py
 
 docs: setup ## regenerate docs/reference from the code
 	$(BIN)/python docs/generate.py

@@ -60,7 +60,11 @@ DOORS: dict[str, set[str]] = {
         *("comparing_labels", "corpora", "data", "decode", "errors", "files", "loading", "measure", "prediction"),
         *("report", "run", "settings", "tasks", "trainer", "training", "translator"),
     },
-    "reporting_sentences": {"decode", "explain", "measure", "report", "settings", "text", "translator"},
+    "searching": {"decode", "errors", "report", "text", "translator"},
+    "understanding": {
+        *("decode", "errors", "explain", "models", "prediction", "report", "run", "tasks", "text", "translator"),
+    },
+    "reporting_sentences": {"decode", "explain", "measure", "report", "searching", "settings", "text", "translator"},
     "reporting": {
         *("comparing", "comparing_labels", "data", "decode", "errors", "evaluation", "loading", "measure"),
         *("prediction", "report", "reporting_sentences", "run", "runs", "settings", "text", "trainer", "training"),
@@ -72,7 +76,7 @@ DOORS: dict[str, set[str]] = {
     "cli": {
         *("archive", "comparing", "corpora", "data", "decode", "draw", "errors", "evaluation", "explain", "explaining"),
         *("files", "glossary", "loading", "measure", "prediction", "report", "reporting", "run", "runs", "settings"),
-        *("text", "trainer", "training", "translator", "walking"),
+        *("searching", "text", "trainer", "training", "translator", "understanding", "walking"),
     },
 }
 WITHOUT_TORCH = (
@@ -94,6 +98,8 @@ WITHOUT_TORCH = (
     "report.comparison_page",
     "report.run_page",
     "report.heatmap_svg",
+    "report.beam",
+    "report.meaning",
     "cli.main",
 )
 WITHOUT_NUMPY = (
