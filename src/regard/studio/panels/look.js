@@ -54,9 +54,9 @@ class Look {
     this.beside = besideCard({onview});
     this.meddle = meddleCard({onedit});
     this.cells = cellsCard({onview});
-    this.pictures = element("div", {class: "pictures"}, this.picture.node, this.beside.node);
+    this.pictures = element("div", {class: "pictures"}, this.picture.node, this.picture.step, this.beside.node);
     this.found = element("div", {class: "stack"}, this.pictures, this.row.node, this.heads.node, this.cells.node, this.meddle.node);
-    this.news = element("div", {});
+    this.news = element("div", {class: "news"});
     this.body = element("div", {class: "stack results", "aria-live": "off"}, this.sentence.node, this.news, this.found);
     root.append(this.form.node, this.body);
   }
@@ -104,7 +104,7 @@ class Look {
     this.row.close();
     this.body.setAttribute("aria-busy", "true");
     if (!this.trace) this.news.replaceChildren(skeleton("page"));
-    this.found.hidden = !this.trace;
+    this.found.hidden = this.sentence.node.hidden = !this.trace;
     try {
       const trace = this.answers.get(key) ?? (await this.ask(async (signal) => opened(await post("/api/v1/trace", {...question, beam: Math.max(5, question.rank + 1)}, {signal}))));
       if (!trace || key !== this.key) return;
@@ -142,7 +142,7 @@ class Look {
     this.found.hidden = false;
     this.sentence.node.hidden = false;
     this.sentence.show(trace, {text: values.text.trim(), edits: editsOf(values)});
-    this.picture.node.hidden = this.heads.node.hidden = !attends;
+    this.picture.node.hidden = this.picture.step.hidden = this.heads.node.hidden = !attends;
     if (attends) {
       this.view = viewOf(values, trace);
       this.pictures.classList.toggle("wide", Math.max(trace.source.words.length, this.view.words ? 0 : trace.source.pieces.length) > WIDE);

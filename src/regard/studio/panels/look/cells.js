@@ -103,7 +103,8 @@ function gatesPart(onview) {
     likeness: figure("likeness", "How the context fills: likeness", "Cosine of the encoder’s state after each piece with its last state, which is all that a decoder without attention gets."),
     change: figure("change", "How the context fills: movement", "How far each piece moved the state, as a share of all movement."),
   };
-  const body = element("div", {class: "two"}, Object.values(figures));
+  const {units, ...others} = figures;
+  const body = element("div", {class: "two"}, element("div", {class: "stack"}, Object.values(others)), units);
   const place = element("div", {});
   const node = element("section", {class: "card", "aria-labelledby": "gates-title"}, element("h2", {id: "gates-title"}, "Gates and states"), chooser, place);
 

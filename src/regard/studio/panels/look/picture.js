@@ -31,9 +31,10 @@ export function pictureCard({onview, onpoint, onrow}) {
     },
     onpick: ({row}) => step.pick(row),
   });
-  const node = element("section", {class: "card picture", "aria-labelledby": "picture-title"}, title, element("p", {class: "note idea"}, "Row by row: where the model looked when it predicted that word."), selectors, element("figure", {}, map.node, origin), checks, step.node);
+  const node = element("section", {class: "card picture", "aria-labelledby": "picture-title"}, title, element("p", {class: "note idea"}, "Row by row: where the model looked when it predicted that word."), selectors, element("figure", {}, map.node, origin), checks);
   return {
     node,
+    step: step.node,
     leave: () => map.leave(),
     show(trace, view) {
       const next = JSON.stringify([Object.entries(trace.sides).map(([side, layers]) => [side, layers.length, layers[0].heads]), Boolean(trace.aligner)]);

@@ -6,7 +6,7 @@ import {legible} from "./view.js";
 
 /** @param {{onrow: (row: number) => void}} actions  gets the place of the row's first piece */
 export function stepPanel({onrow}) {
-  const node = element("div", {class: "step", "aria-live": "off"});
+  const node = element("section", {class: "card step", "aria-label": "The step of a row"});
   let [trace, view, picture, shown] = [null, null, null, null];
   const point = (row) => {
     if (row === shown) return;
