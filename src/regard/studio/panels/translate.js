@@ -20,7 +20,7 @@ const REST = "Point at a word to see where it came from.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/translate.css");
-  const known = usable(runs);
+  const known = usable(runs, "translate");
   root.append(pageHead("Translate", LEAD));
   if (!known.length) {
     root.append(noRun("There is nothing to translate with yet."));
