@@ -16,7 +16,7 @@ export function shapesKey(svg) {
     element("span", {}, svg("svg", {viewBox: "0 0 40 20", width: 36, height: 18, "aria-hidden": "true", class: `node ${fate}`}, svg("path", {class: "shape", d})), word),
   );
   const way = svg("svg", {viewBox: "0 0 40 20", width: 36, height: 18, "aria-hidden": "true"}, svg("path", {class: "edge way", d: "M1 10h38"}));
-  return element("p", {class: "tree shapes note"}, items, element("span", {}, way, "the way to the output"));
+  return element("p", {class: "shapes note"}, items, element("span", {}, way, "the way to the output"));
 }
 
 /** A candidate in a few lines. */
