@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[TestClient]:
-    with TestClient(create_app(Service(Library(folder)))) as made:
+    with TestClient(create_app(Service(Library(folder))), base_url="http://localhost") as made:
         yield made
 
 

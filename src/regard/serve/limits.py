@@ -12,6 +12,10 @@ class TooLargeError(DataError):
     """More than the service takes at once: status 413."""
 
 
+class KindError(DataError):
+    """A kind of file that the service does not take: status 415."""
+
+
 class BusyError(ResourceError):
     """The queue is full: status 429, with the seconds after which it is worth asking again."""
 

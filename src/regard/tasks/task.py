@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.data.batches import Batch, Batches
 from regard.data.examples import Examples
+from regard.tasks.showing import Showing
 
 VALID_BUDGET = 4096  # tokens a batch when validating; it changes no number
 
@@ -73,8 +74,10 @@ class Task(nn.Module, ABC):
         *,
         smoothing: float = 0.0,
         word_dropout: float = 0.0,
+        showing: Showing | None = None,
     ) -> None:
         super().__init__()
+        self.showing = showing
         self._smoothing = smoothing
         self._word_dropout = word_dropout
         self.model = model

@@ -1,1 +1,1 @@
-"""What clients send and get, as pydantic models: they check bodies and describe the service in OpenAPI."""
+"""What clients send and get, as types: FastAPI checks by them, and OpenAPI describes them."""
