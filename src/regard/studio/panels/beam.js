@@ -9,7 +9,7 @@ import {number} from "../pieces/scales.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {tree, wayTo} from "../pieces/tree.js";
 import {trouble} from "../pieces/trouble.js";
-import {candidatesTable, othersTable, portrait, shapesKey} from "./candidates.js";
+import {candidatesTable, othersTable, portrait, shapesKey} from "./beam/candidates.js";
 
 const PAUSE = 350; // milliseconds after the last key
 const EXAMPLE = "the black cat ate the mouse";

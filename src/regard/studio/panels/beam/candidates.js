@@ -1,8 +1,8 @@
 // Words about a search: one candidate, all of them as a table, what other beams would have found.
 
-import {element} from "../element.js";
-import {number} from "../pieces/scales.js";
-import {WHY} from "../pieces/tree.js";
+import {element} from "../../element.js";
+import {number} from "../../pieces/scales.js";
+import {WHY} from "../../pieces/tree.js";
 
 const SHAPES = {
   kept: ["M7 1h26a6 6 0 0 1 6 6v6a6 6 0 0 1 -6 6h-26a6 6 0 0 1 -6 -6v-6a6 6 0 0 1 6 -6Z", "kept"],
