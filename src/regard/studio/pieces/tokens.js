@@ -11,12 +11,13 @@ import {announce} from "./announce.js";
  * A line of words. It is one stop for the Tab key; the arrow keys go from word to word.
  * @param {string[]} words
  * @param {{label: string, onpoint?: (place: number | null) => void, onpick?: (place: number) => void,
- *   say?: (place: number) => string, tag?: string}} about  `say`: what is announced when the keyboard reaches a word
+ *   say?: (place: number) => string, text?: string, tag?: string}} about  `say`: what is announced
+ *   when the keyboard reaches a word; `text`: the words as they stand, with what is between them, if it is not a space
  * @returns {{node: HTMLElement, light: (weights: Map<number, number>, own?: number | null) => void}}
  */
-export function tokenLine(words, {label, onpoint, onpick, say, tag = "p"}) {
+export function tokenLine(words, {label, onpoint, onpick, say, text, tag = "p"}) {
   const spans = words.map((word, place) => element("span", {class: "word", tabindex: place ? -1 : 0, "data-place": place}, word));
-  const node = element(tag, {class: "tokens", role: "group", "aria-label": label, dir: "auto"}, spans.flatMap((span) => [span, " "]));
+  const node = element(tag, {class: "tokens", role: "group", "aria-label": label, dir: "auto"}, spaced(words, spans, text));
   const placeOf = (event) => event.target.closest?.(".word")?.dataset.place;
   const told = (event, action) => placeOf(event) !== undefined && action?.(Number(placeOf(event)));
   node.addEventListener("pointerover", (event) => told(event, onpoint));
@@ -26,6 +27,27 @@ export function tokenLine(words, {label, onpoint, onpick, say, tag = "p"}) {
   node.addEventListener("click", (event) => told(event, onpick));
   node.addEventListener("keydown", (event) => walk(event, node, spans, {onpick, say}));
   return {node, light: (weights, own = null) => spans.forEach((span, place) => paint(span, weights.get(place), place === own))};
+}
+
+/** The words with what stands between them. */
+function spaced(words, spans, text = words.join(" ")) {
+  const ranges = rangesOf(text, words);
+  const between = (place) => (ranges[place] && ranges[place + 1] ? text.slice(ranges[place][1], ranges[place + 1][0]) : " ");
+  return spans.flatMap((span, place) => (place + 1 < spans.length ? [span, between(place)] : [span]));
+}
+
+/**
+ * Where each word stands in a text, as [start, end]. A word that is not found (a tokenizer may have changed it) has no
+ * place, and those after it are still found.
+ */
+export function rangesOf(text, words) {
+  let from = 0;
+  return words.map((word) => {
+    const start = text.indexOf(word, from);
+    if (start < 0) return null;
+    from = start + word.length;
+    return [start, from];
+  });
 }
 
 function walk(event, node, spans, {onpick, say}) {

@@ -5,8 +5,7 @@ import {element} from "../../element.js";
 import {copyButton} from "../../pieces/forms.js";
 import {skeleton} from "../../pieces/skeleton.js";
 import {number} from "../../pieces/scales.js";
-import {partners, sentenceOf, tokenLine} from "../../pieces/tokens.js";
-import {rangesOf} from "./sentences.js";
+import {partners, rangesOf, sentenceOf, tokenLine} from "../../pieces/tokens.js";
 
 /**
  * @typedef {{source: string, source_words: string[], outputs: object[], aligner: string, warning: string}} Translation
@@ -26,7 +25,7 @@ export function outputPane({onpoint, onpick}) {
     if (!translation) return {line: sentence.line, node: element("span", {class: "pending", "aria-label": "on its way"}), light: () => {}};
     const output = translation.outputs[Math.min(rank, translation.outputs.length - 1)];
     const say = (target) => sentenceOf(output.links, "target", target, output.words, translation.source_words);
-    const shown = tokenLine(output.words, {tag: "span", label: output.text, onpoint: (target) => onpoint(place, target), say});
+    const shown = tokenLine(output.words, {tag: "span", text: output.text, label: output.text, onpoint: (target) => onpoint(place, target), say});
     return {line: sentence.line, translation, output, ...shown};
   };
 

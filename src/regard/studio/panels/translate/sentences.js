@@ -35,20 +35,6 @@ function plainly(line) {
   return Array.from(line.matchAll(/.+?(?:[.!?…।؟。！？]+(?=\s|$)|$)/gu), ({0: segment, index}) => ({segment, index}));
 }
 
-/**
- * Where each word stands in a text, as [start, end]. A word that is not found (a tokenizer may have changed it) has no
- * place, and those after it are still found.
- */
-export function rangesOf(text, words) {
-  let from = 0;
-  return words.map((word) => {
-    const start = text.indexOf(word, from);
-    if (start < 0) return null;
-    from = start + word.length;
-    return [start, from];
-  });
-}
-
 const remembered = new Map();
 const keyOf = ({run, beam}, text) => JSON.stringify([run, beam, text]);
 

@@ -2,8 +2,7 @@
 // words of that one that are painted; the pointer and the caret say which word is meant.
 
 import {element} from "../../element.js";
-import {paint} from "../../pieces/tokens.js";
-import {rangesOf} from "./sentences.js";
+import {paint, rangesOf} from "../../pieces/tokens.js";
 
 /**
  * @param {{onwrite: (text: string) => void, onpoint: (place: {sentence: number, word: number,
