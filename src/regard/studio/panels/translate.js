@@ -14,8 +14,13 @@ const PAUSE = 160; // milliseconds after the last key
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
 const PICKS = ["picks", "otherpicks"];
 const NO_PICKS = {picks: "", otherpicks: ""};
-const EXAMPLES = ["the black cat ate the mouse", "the fisherman slept on the bank", "the old banker counted the coins in the bank"];
-const LEAD = "Write, and the translation follows. Point at a word, or move the caret to it, and what it came from lights up.";
+const EXAMPLES = [
+  "the black cat ate the mouse",
+  "the fisherman slept on the bank",
+  "the old banker counted the coins in the bank",
+];
+const LEAD =
+  "Write, and the translation follows. Point at a word, or move the caret to it, and what it came from lights up.";
 const REST = "Point at a word to see where it came from.";
 
 export async function mount(root, {values, runs}) {
@@ -52,18 +57,46 @@ class Translate {
   controls() {
     const first = this.runs[0].name;
     this.run = runPicker({runs: this.runs, value: first, label: "Model", onchange: (run) => this.change({run})});
-    this.other = runPicker({runs: this.runs, value: "", label: "Compare with", none: "no other", onchange: (other) => this.change({other})});
-    this.beam = element("select", {}, BEAMS.map((beam) => element("option", {value: beam}, beam === 1 ? "1, greedy" : beam)));
+    const onchange = (other) => this.change({other});
+    this.other = runPicker({runs: this.runs, value: "", label: "Compare with", none: "no other", onchange});
+    this.beam = element(
+      "select",
+      {},
+      BEAMS.map((beam) => element("option", {value: beam}, beam === 1 ? "1, greedy" : beam)),
+    );
     this.beam.addEventListener("change", () => this.change({beam: this.beam.value}));
-    return element("div", {class: "controls choices"}, this.run, this.other, field("Beam", this.beam, "hypotheses kept"));
+    return element(
+      "div",
+      {class: "controls choices"},
+      this.run,
+      this.other,
+      field("Beam", this.beam, "hypotheses kept"),
+    );
   }
 
   sourceCard() {
-    this.examples = element("p", {class: "examples"}, element("span", {class: "note"}, "Try "), EXAMPLES.map((text) => element("button", {type: "button", class: "small", onclick: () => this.change({text})}, text)));
+    this.examples = element(
+      "p",
+      {class: "examples"},
+      element("span", {class: "note"}, "Try "),
+      EXAMPLES.map(
+        (text) => element("button", {type: "button", class: "small", onclick: () => this.change({text})}, text),
+      ),
+    );
     this.counted = element("span", {class: "note number"});
-    const clear = element("button", {type: "button", class: "quiet small", onclick: () => this.change({text: ""})}, "Clear");
+    const clear = element(
+      "button",
+      {type: "button", class: "quiet small", onclick: () => this.change({text: ""})},
+      "Clear",
+    );
     this.sourceTitle = element("h2", {class: "pane-title"}, "Source");
-    return element("section", {class: "card pane", "aria-label": "Source"}, element("div", {class: "row"}, this.sourceTitle, this.counted, element("span", {class: "push"}), clear), this.source.node, this.examples);
+    return element(
+      "section",
+      {class: "card pane", "aria-label": "Source"},
+      element("div", {class: "row"}, this.sourceTitle, this.counted, element("span", {class: "push"}), clear),
+      this.source.node,
+      this.examples,
+    );
   }
 
   /** Show what the address says. */
@@ -104,7 +137,11 @@ class Translate {
     const text = this.source.text;
     this.sentences = sentencesOf(text, this.panes[0].run.languages?.source);
     const asked = {...this.asked, run: this.panes[0].run.name};
-    this.source.spread(this.sentences.map((each) => ({...each, words: recall(asked, each.text)?.source_words ?? each.text.split(/\s+/)})));
+    this.source.spread(
+      this.sentences.map(
+        (each) => ({...each, words: recall(asked, each.text)?.source_words ?? each.text.split(/\s+/)}),
+      ),
+    );
     this.examples.hidden = text.trim() !== "";
     const many = this.sentences.length;
     this.counted.textContent = many > 1 ? `${many} sentences` : "";
@@ -166,7 +203,9 @@ class Translate {
   turn(sentence) {
     if (sentence === this.current) return;
     this.current = sentence;
-    for (const pane of this.panes) if (pane.run) pane.view.alternatives(pane.run, sentence, this.picksOf(pane).get(sentence) ?? 0);
+    for (const pane of this.panes.filter(({run}) => run)) {
+      pane.view.alternatives(pane.run, sentence, this.picksOf(pane).get(sentence) ?? 0);
+    }
   }
 
   pointedTarget(number, sentence, target) {
@@ -199,7 +238,10 @@ class Translate {
 
   /** What was pointed at, in words, and whose weights these are. */
   read(lines, aligner = "") {
-    this.reading.replaceChildren(lines.join("  ·  "), aligner ? element("span", {class: "note"}, `  weights: ${aligner}`) : "");
+    this.reading.replaceChildren(
+      lines.join("  ·  "),
+      aligner ? element("span", {class: "note"}, `  weights: ${aligner}`) : "",
+    );
   }
 
   leave() {
