@@ -39,7 +39,7 @@ def explain(
     for name, given in (("target", target), ("edit", edits)):
         if given:
             raise ModelError(f"--{name}: {run} does not translate; only translations have one")
-    return Explained(_predicted(predictor, text, Path(run).name))
+    return Explained(predicted(predictor, text, Path(run).name))
 
 
 def _translated(translator: Translator, text: str, target: str | None, edits: Sequence[Edit]) -> Explained:
@@ -50,7 +50,8 @@ def _translated(translator: Translator, text: str, target: str | None, edits: Se
     return Explained(translator.explained(outcome.after), outcome)
 
 
-def _predicted(predictor: Predictor, text: str, name: str) -> Explanation:
+def predicted(predictor: Predictor, text: str, name: str) -> Explanation:
+    """Labels, or the text of a language model, looked into; ``name`` is the run's."""
     if isinstance(predictor, Writer):
         written = predictor.tokenizer.encode(text)
         trace = replay(predictor.model, (), written, spelling=Spelling(target=predictor.tokenizer, target_text=text))

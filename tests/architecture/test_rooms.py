@@ -69,23 +69,13 @@ DOORS: dict[str, set[str]] = {
         *("prediction", "report", "reporting_sentences", "run", "runs", "settings", "text", "trainer", "training"),
         "translator",
     },
+    "inside": {
+        *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "run", "tasks", "text"),
+        "translator",
+    },
     "serve": {
-        *(
-            "build",
-            "corpora",
-            "data",
-            "decode",
-            "demonstration",
-            "errors",
-            "files",
-            "prediction",
-            "run",
-            "runs",
-            "settings",
-            "tasks",
-            "text",
-            "translator",
-        ),
+        *("build", "corpora", "data", "decode", "demonstration", "draw", "errors", "explain", "files", "inside"),
+        *("prediction", "run", "runs", "settings", "tasks", "text", "translator", "walking"),
     },
     "studio": set(),
     "__main__": {"cli"},
@@ -105,7 +95,7 @@ DOORS: dict[str, set[str]] = {
             "runs",
             "settings",
         ),
-        *("tasks", "text", "trainer", "training", "translator", "walking"),
+        *("serve", "tasks", "text", "trainer", "training", "translator", "walking"),
     },
 }
 WITHOUT_TORCH = (

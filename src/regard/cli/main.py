@@ -22,6 +22,7 @@ from regard.cli import (
     report,
     runs,
     score,
+    serve,
     settings,
     train,
     translate,
@@ -60,6 +61,8 @@ app.command("compare")(compare.compare)
 app.command("report")(report.report)
 app.command("explain")(explain.explain)
 app.command("walk")(walk.walk)
+app.command("serve")(serve.serve)
+app.command("studio")(serve.studio)
 app.add_typer(data.app, name="data")
 app.add_typer(runs.app, name="runs")
 app.add_typer(settings.app, name="settings")

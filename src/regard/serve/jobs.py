@@ -114,6 +114,12 @@ class Jobs:
             self._keep(replace(job, stopped=True))
             job.process.send(signal.SIGTERM if now else signal.SIGINT)
 
+    def stop_all(self) -> None:
+        """Ask every training that was started here to write a checkpoint and end."""
+        for run, job in self.trainings().items():
+            if job.process.alive:
+                self.stop(run)
+
     def training(self, run: str) -> Job | None:
         """What is written down about the last training of a run."""
         return self._read(f"train-{run}") if NAME.fullmatch(run) else None

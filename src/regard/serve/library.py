@@ -39,13 +39,12 @@ class Library:
         *,
         device: str = "cpu",
         limits: Limits | None = None,
-        heard: Callable[[int], object] = lambda _: None,
     ) -> None:
         self.folder = folder
         self.limits = limits or Limits()
         self._named = _by_name(named)
         self._device = device
-        self._heard = heard
+        self.heard: Callable[[int], object] = lambda _: None  # told the size of every batch
         self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
         self._changing = threading.Lock()
         self._loader = ThreadPoolExecutor(1, "loader")  # one at a time: two might not fit while each alone does
@@ -62,6 +61,14 @@ class Library:
         if self.folder is not None and NAME.fullmatch(name) and _is_run(self.folder / name):
             return self.folder / name
         raise ModelError(f"run = {name[:100]}: no such run here; {did_you_mean(name, self.runs())}")
+
+    def conceal(self, line: str) -> str:
+        """A line without the places of runs on the disk: a client knows them by their names."""
+        for name, path in self._named.items():
+            line = line.replace(str(path), name).replace(str(path.resolve()), name)
+        if self.folder is not None:
+            line = line.replace(f"{self.folder}/", "").replace(f"{self.folder.resolve()}/", "")
+        return line
 
     async def worker(self, name: str) -> Worker:
         """The thread that owns a run's model; loads it if it is not there yet, or has changed on the disk.
@@ -99,7 +106,10 @@ class Library:
 
     def _load(self, name: str, path: Path) -> Worker:
         self._make_room(name, 4 * (shelf.parameters(Run.open(path)) or 0))
-        return Worker(load_predictor(path, self._device), self.limits, heard=self._heard)
+        return Worker(load_predictor(path, self._device), self.limits, heard=self._hear)
+
+    def _hear(self, size: int) -> None:
+        self.heard(size)  # whoever listens now, not whoever did when the run was loaded
 
     def _make_room(self, name: str, needed: int) -> None:
         """Put away what was not asked for longest and does not work now, until ``needed`` bytes are free."""

@@ -23,7 +23,7 @@ from regard.decode.texts import BUDGET
 from regard.errors import ModelError
 from regard.prediction import Predictor
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
-from regard.settings import ContextDecoder, RecurrentModel
+from regard.serve.shape import attends
 from regard.translator import Link, Translation, Translator
 
 Model = Predictor | Translator
@@ -91,7 +91,7 @@ class Worker:
         self, model: Model, limits: Limits | None = None, *, heard: Callable[[int], object] = lambda _: None
     ) -> None:
         self.bytes = weight_of(model)
-        self.attends = attends(model)
+        self.attends = isinstance(model, Translator) and (model.run is None or attends(model.run.settings))
         self._model = model
         self._limits = limits or Limits()
         self._heard = heard  # told the size of every batch
@@ -270,14 +270,6 @@ def weight_of(model: Model) -> int:
     modules = model.models if isinstance(model, Translator) else (model.model,)
     tensors = {id(each): each for module in modules for each in (*module.parameters(), *module.buffers())}
     return sum(each.numel() * each.element_size() for each in tensors.values())
-
-
-def attends(model: Model) -> bool:
-    """Whether links can be read from it."""
-    if not isinstance(model, Translator):
-        return False
-    settings = None if model.run is None else model.run.settings.model
-    return not (isinstance(settings, RecurrentModel) and isinstance(settings.decoder, ContextDecoder))
 
 
 def _settle(answer: Future[Any], result: object) -> None:

@@ -19,7 +19,8 @@ const [GAP, LINE] = [8, 16];
 
 /**
  * @typedef {{x: number, y: number | null, low?: number, high?: number, note?: string}} Point
- * @typedef {{name: string, points: Point[]}} Series
+ * @typedef {{name: string, points: Point[], hue?: number, dashed?: boolean}} Series  `hue`: a colour and marker other than
+ *   that of its place among the series
  * @param {{title: string, x: {label: string, names?: string[], log?: boolean}, height?: number, digits?: number,
  *   y: {label: string, log?: boolean, zero?: boolean, low?: number, high?: number}}} options
  */
@@ -102,7 +103,9 @@ class LineChart {
     return Math.min(10, (0.6 * room) / this.series.length);
   }
 
-  line({points}, number, shift) {
+  line(series, place, shift) {
+    const {points} = series;
+    const number = hueOf(series, place);
     let [path, pen] = ["", "M"];
     const [intervals, markers] = [[], []];
     for (const point of points) {
@@ -116,7 +119,7 @@ class LineChart {
       if (point.low != null && point.high != null) intervals.push(svg("path", {class: "interval", d: `M${x - 3} ${this.up(point.low)}h6M${x} ${this.up(point.low)}V${this.up(point.high)}m-3 0h6`}));
       if (points.length <= MOST_MARKED || point.note) markers.push(svg("path", {class: "marker", d: MARKERS[number % MARKERS.length], transform: `translate(${x} ${y})`}));
     }
-    const dash = DASHES[Math.floor(number / HUES) % DASHES.length];
+    const dash = series.dashed ? DASHES[1] : DASHES[Math.floor(number / HUES) % DASHES.length];
     return svg("g", {class: `s${number % HUES}`}, intervals, path ? svg("path", {class: "path", d: path, "stroke-dasharray": dash}) : null, markers);
   }
 
@@ -157,9 +160,10 @@ class LineChart {
   }
 
   at(place) {
-    return this.series.flatMap(({name, points}, series) => {
+    return this.series.flatMap((series, number) => {
+      const {name, points} = series;
       const point = points.find((each) => each.x === place && each.y != null);
-      return point ? [{series, text: `${name} ${written(point, this.options.digits)}`}] : [];
+      return point ? [{series: hueOf(series, number), text: `${name} ${written(point, this.options.digits)}`}] : [];
     });
   }
 
@@ -175,9 +179,12 @@ function written({y, low, high, note}, digits) {
   return figure(y, digits) + interval + (note ? `, ${note}` : "");
 }
 
-function nameTag({name}, number) {
+const hueOf = ({hue}, place) => hue ?? place;
+
+function nameTag(series, place) {
+  const number = hueOf(series, place);
   const shape = svg("svg", {viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true"}, svg("path", {class: "marker", d: MARKERS[number % MARKERS.length]}));
-  return element("span", {class: `s${number % HUES}`}, shape, name);
+  return element("span", {class: `s${number % HUES}`}, shape, series.name);
 }
 
 /** Every label, or only every second, third, …: whatever leaves a gap. The last one stays within the picture. */

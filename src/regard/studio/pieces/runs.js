@@ -41,7 +41,7 @@ export function describe(run) {
   if (!run) return "";
   const {languages, score, score_name: measure} = run;
   return [
-    run.preset || run.task,
+    run.preset || (run.task === "translate" ? "" : run.task),
     run.parameters == null ? "" : `${count(run.parameters)} parameters`,
     score == null ? "" : `${measure} ${score.toFixed(1)} on valid`,
     languages ? `${languages.source} → ${languages.target}` : "",

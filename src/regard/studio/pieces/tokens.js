@@ -6,18 +6,17 @@
 
 import {element} from "../element.js";
 import {announce} from "./announce.js";
-import {painter} from "./scales.js";
 
 /**
  * A line of words. It is one stop for the Tab key; the arrow keys go from word to word.
  * @param {string[]} words
  * @param {{label: string, onpoint?: (place: number | null) => void, onpick?: (place: number) => void,
- *   say?: (place: number) => string}} about  `say`: what is announced when the keyboard reaches a word
+ *   say?: (place: number) => string, tag?: string}} about  `say`: what is announced when the keyboard reaches a word
  * @returns {{node: HTMLElement, light: (weights: Map<number, number>, own?: number | null) => void}}
  */
-export function tokenLine(words, {label, onpoint, onpick, say}) {
+export function tokenLine(words, {label, onpoint, onpick, say, tag = "p"}) {
   const spans = words.map((word, place) => element("span", {class: "word", tabindex: place ? -1 : 0, "data-place": place}, word));
-  const node = element("p", {class: "tokens", role: "group", "aria-label": label, dir: "auto"}, spans.flatMap((span) => [span, " "]));
+  const node = element(tag, {class: "tokens", role: "group", "aria-label": label, dir: "auto"}, spans.flatMap((span) => [span, " "]));
   const placeOf = (event) => event.target.closest?.(".word")?.dataset.place;
   const told = (event, action) => placeOf(event) !== undefined && action?.(Number(placeOf(event)));
   node.addEventListener("pointerover", (event) => told(event, onpoint));
@@ -44,13 +43,11 @@ function walk(event, node, spans, {onpick, say}) {
   if (say) announce(say(spans.indexOf(next)));
 }
 
-/** Lit in the colour of its weight on the heat maps' scale, or as it was. */
+/** Lit, the more the larger its weight, or as it was. */
 export function paint(span, weight, own = false) {
   span.classList.toggle("own", own);
   span.classList.toggle("lit", weight !== undefined);
-  const {colour, ink} = painter("sequential", [0, 1]);
-  span.style.backgroundColor = weight === undefined ? "" : colour(weight);
-  span.style.color = weight === undefined ? "" : ink(weight);
+  span.style.setProperty("--weight", weight ?? 0);
 }
 
 /** What is linked with a word: place → weight. `side` is the side of the word. */
