@@ -10,7 +10,8 @@ from regard.explain.walkthrough.step import Axis
 from regard.models.transformer import Positions
 from regard.nn.embeddings import Embedding, OneHotEmbedding
 from regard.nn.positions import Learned, Sinusoidal
-from regard.nn.words import WordEmbedding
+from regard.nn.words import Spelling, WordEmbedding
+from regard.text.special import PAD
 
 CODE = 100  # columns that a line of a snippet may take
 
@@ -33,23 +34,50 @@ def embedding_steps(
 
 
 def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *, axis: Axis, row: int) -> Value:
-    """A learned vector and, beside it, one that is frozen."""
+    """A learned vector and, beside it, one that is frozen, what the letters say, or both."""
     learned, recorded = embedding.learned, board.seen(f"{side}.embedded")
-    inputs = {"ids": pieces, "learned": board.weight(learned.weight), "frozen": board.weight(embedding.vectors)}
+    inputs = {"ids": pieces, "learned": board.weight(learned.weight)}
+    parts = [f"learned[known]{_times(learned)}"]
+    if embedding.vectors.shape[1]:
+        inputs["frozen"] = board.weight(embedding.vectors)
+        parts.append("frozen[ids]")
+    if embedding.spelling is not None:
+        inputs["spelled"] = _spelling(board, side, embedding.spelling, axis=axis, row=row)
+        parts.append("spelled")
+    kind = {"frozen": "beside", "spelled": "beside_spelling"}[list(inputs)[2]] if len(inputs) == 3 else "beside_both"
     snippet = [
         f"known = ids.masked_fill(ids >= len(learned), {embedding.unknown})",
-        f"result = torch.cat((learned[known]{_times(learned)}, frozen[ids]), -1)",
+        f"result = torch.cat(({', '.join(parts)}), -1)",
     ]
     if embedding.project is None:
-        return board.write(
-            "beside", f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row
-        )
-    x = board.write("beside", f"{side}.beside", side, inputs, snippet, axes=(axis,), row=row)
+        return board.write(kind, f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row)
+    x = board.write(kind, f"{side}.beside", side, inputs, snippet, axes=(axis,), row=row)
     inputs = {"x": x, "w": board.weight(embedding.project.weight), "b": board.weight(embedding.project.bias)}
     map_rows = "result = x @ w.T + b"
     return board.write(
         "projected", f"{side}.embedded", side, inputs, map_rows, axes=(axis,), recorded=recorded, row=row
     )
+
+
+def _spelling(board: Board, side: str, spelling: Spelling, *, axis: Axis, row: int) -> Value:
+    """What the letters say, (T, features): written out, since the model shows it only as part of the embedding."""
+    letters = [list(each) for each in board.trace.source.letters]
+    numbers = textwrap.fill(f"result = torch.tensor({letters})", CODE, subsequent_indent="    ")
+    read = board.write("letters", f"{side}.letters", side, {}, numbers, axes=(axis,), row=row)
+    filters = spelling.filters
+    assert filters.bias is not None
+    inputs = {
+        "letters": read,
+        "table": board.weight(spelling.letters.weight),
+        "w": board.weight(filters.weight),
+        "b": board.weight(filters.bias),
+    }
+    snippet = [
+        f"x = table[letters]{_times(spelling.letters)} * (letters != {PAD})[..., None]",
+        f"found = torch.nn.functional.conv1d(x.transpose(1, 2), w, b, padding={filters.kernel_size[0] // 2}).relu()",
+        "result = found.amax(2)",
+    ]
+    return board.write("spelling", f"{side}.spelling", side, inputs, snippet, axes=(axis,), row=row)
 
 
 def _times(embedding: Embedding) -> str:

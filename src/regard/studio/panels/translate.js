@@ -6,9 +6,9 @@ import {element, sheet} from "../element.js";
 import {field, pageHead} from "../pieces/forms.js";
 import {chosen, noRun, runPicker, usable} from "../pieces/runs.js";
 import {trouble} from "../pieces/trouble.js";
-import {outputPane} from "./output.js";
-import {recall, sentencesOf, translateAll} from "./sentences.js";
-import {sourceField} from "./source.js";
+import {outputPane} from "./translate/output.js";
+import {recall, sentencesOf, translateAll} from "./translate/sentences.js";
+import {sourceField} from "./translate/source.js";
 
 const PAUSE = 160; // milliseconds after the last key
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
@@ -20,7 +20,7 @@ const REST = "Point at a word to see where it came from.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/translate.css");
-  const known = usable(runs);
+  const known = usable(runs, "translate");
   root.append(pageHead("Translate", LEAD));
   if (!known.length) {
     root.append(noRun("There is nothing to translate with yet."));

@@ -4,9 +4,9 @@ import {link} from "../address.js";
 import {element} from "../element.js";
 import {field} from "./forms.js";
 
-/** Runs that a page can use: those with weights, of a task. */
-export const usable = (runs, task = "translate") =>
-  runs.filter((run) => run.parameters != null && (!task || run.task === task));
+/** Runs that a page can use: those with weights, of some tasks; without any named, of every task. */
+export const usable = (runs, ...tasks) =>
+  runs.filter((run) => run.parameters != null && (!tasks.length || tasks.includes(run.task)));
 
 /** The run that the address names, or else the newest; undefined when there is none. */
 export function chosen(runs, name) {

@@ -13,7 +13,8 @@ import {extent, rightToLeft, shortened} from "./letters.js";
 import {number} from "./scales.js";
 
 const [SIZE, LINE, GAP, ALLEY] = [13, 16, 10, 34];
-const HIGH = 3 * LINE + 8;
+const FADE = 28; // at the right, where there is more to see
+const HIGH = 3 * LINE + 12;
 const [NARROWEST, WIDEST] = [112, 176];
 
 export const WHY = {
@@ -66,9 +67,10 @@ class Tree {
     pannable(this.box);
   }
 
-  /** @param {{nodes: Node[], outputs: number[]}} found */
-  show({nodes, outputs}, {pruned = this.options.pruned} = {}) {
+  /** @param {{nodes: Node[], outputs: number[]}} found  @param {{pruned?: number, forced?: Set<number>}} options */
+  show({nodes, outputs}, {pruned = this.options.pruned, forced = new Set()} = {}) {
     this.nodes = nodes;
+    this.forced = forced;
     this.columns = columnsOf(nodes, pruned);
     this.places = placesOf(this.columns);
     this.way = outputs.length ? wayTo(nodes, outputs[0]) : new Set();
@@ -77,7 +79,7 @@ class Tree {
     this.shapes = new Map(drawn.map((node) => [node.number, this.shape(node)]));
     this.edges = new Map(edges.map((edge) => [Number(edge.dataset.number), edge]));
     const all = [...this.places.values()];
-    const width = Math.max(...all.map(({left, wide}) => left + wide)) + 4;
+    const width = Math.max(...all.map(({left, wide}) => left + wide)) + FADE;
     const height = Math.max(...all.map(({top}) => top)) + HIGH + 4;
     const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height}, this.headings(), edges, [...this.shapes.values()]);
     this.box.replaceChildren(picture);
@@ -102,12 +104,25 @@ class Tree {
 
   shape(node) {
     const place = this.places.get(node.number);
-    const kind = `node ${node.fate}${this.way.has(node.number) ? " way" : ""}`;
-    const group = svg("g", {class: kind, role: "button", tabindex: -1, "aria-label": told(node), "data-number": node.number}, svg("path", {class: "shape", d: outline(node.fate, place)}), ...lettersOf(node, place));
+    const forced = this.forced.has(node.number);
+    const kind = `node ${node.fate}${this.way.has(node.number) ? " way" : ""}${forced ? " forced" : ""}`;
+    const group = svg("g", {class: kind, role: "button", tabindex: -1, "aria-label": told(node), "data-number": node.number}, svg("path", {class: "shape", d: outline(node.fate, place)}), ...lettersOf(node, place, forced));
     group.addEventListener("pointerenter", () => this.point(node));
     group.addEventListener("focus", () => this.point(node));
     group.addEventListener("click", () => !this.box.dataset.dragged && this.options.onpick?.(node));
     return group;
+  }
+
+  /** Bring a step into the part of the box that is seen. */
+  reveal(step) {
+    const place = this.places?.get(this.columns[Math.min(step, this.columns.length - 1)]?.[0]?.number);
+    if (place) this.box.scrollLeft = Math.max(0, place.left - this.box.clientWidth / 3);
+  }
+
+  /** Move the focus to a node: after the tree was drawn anew, the keyboard goes on from there. */
+  hold(number) {
+    this.stop(number);
+    this.shapes.get(number)?.focus({preventScroll: true});
   }
 
   /** The one node that the Tab key stops at. */
@@ -168,15 +183,15 @@ function outline(fate, {left, top, wide}) {
   return `M${left + cut} ${top}h${across}${corner(cut, cut)}v${down}${corner(-cut, cut)}h${-across}${corner(-cut, -cut)}v${-down}${corner(cut, -cut)}Z`;
 }
 
-function lettersOf(node, {left, top, wide}) {
+function lettersOf(node, {left, top, wide}, forced) {
   const inset = node.fate === "finished" ? 14 : GAP;
   const piece = shortened(node.piece, wide - 2 * inset, (text) => extent(text, SIZE, 600));
   const leftward = rightToLeft(piece);
   const about = leftward ? {x: left + wide - inset, direction: "rtl"} : {x: left + inset};
-  const first = svg("text", {class: "piece", y: top + LINE + 2, ...about}, piece);
+  const first = svg("text", {class: "piece", y: top + LINE + 3, ...about}, piece);
   if (node.parent == null) return [first];
-  const soft = (line, words) => svg("text", {class: "soft", x: left + inset, y: top + line * LINE + 2}, words);
-  return [first, soft(2, `${number(node.log_probability)} · ${number(node.score)}`), soft(3, SHORT[node.reason] ?? node.reason)];
+  const soft = (line, words) => svg("text", {class: "soft", x: left + inset, y: top + line * LINE + 3}, words);
+  return [first, soft(2, `${number(node.log_probability)} · ${number(node.score)}`), soft(3, forced ? "⚑ forced" : SHORT[node.reason] ?? node.reason)];
 }
 
 function told(node) {

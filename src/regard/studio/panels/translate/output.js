@@ -1,11 +1,11 @@
 // What one run makes of a text: its sentences, word by word, and what else it thought of for one of them.
 
-import {link} from "../address.js";
-import {element} from "../element.js";
-import {copyButton} from "../pieces/forms.js";
-import {skeleton} from "../pieces/skeleton.js";
-import {number} from "../pieces/scales.js";
-import {partners, sentenceOf, tokenLine} from "../pieces/tokens.js";
+import {link} from "../../address.js";
+import {element} from "../../element.js";
+import {copyButton} from "../../pieces/forms.js";
+import {skeleton} from "../../pieces/skeleton.js";
+import {number} from "../../pieces/scales.js";
+import {partners, sentenceOf, tokenLine} from "../../pieces/tokens.js";
 import {rangesOf} from "./sentences.js";
 
 /**

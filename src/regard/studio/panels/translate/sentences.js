@@ -1,6 +1,6 @@
 // A text as its sentences, and translations of sentences that are remembered: what did not change is not asked again.
 
-import {post} from "../api.js";
+import {post} from "../../api.js";
 
 const TOGETHER = 24; // sentences in one request: the first ones are shown while the others are on their way
 const REMEMBERED = 1000;

@@ -1,8 +1,8 @@
 // A field to write in whose words light up. Behind the field lies the same text, letter upon letter, and it is the
 // words of that one that are painted; the pointer and the caret say which word is meant.
 
-import {element} from "../element.js";
-import {paint} from "../pieces/tokens.js";
+import {element} from "../../element.js";
+import {paint} from "../../pieces/tokens.js";
 import {rangesOf} from "./sentences.js";
 
 /**
