@@ -8,7 +8,7 @@ import {announce} from "../pieces/announce.js";
 import {field, pageHead} from "../pieces/forms.js";
 import {describe, noRun} from "../pieces/runs.js";
 import {trouble} from "../pieces/trouble.js";
-import {comparisonResult} from "./compare_result.js";
+import {comparisonResult} from "./compare/result.js";
 
 const LOOK = 500; // milliseconds between two looks at a job
 

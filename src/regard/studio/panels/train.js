@@ -5,9 +5,9 @@ import {read, write} from "../address.js";
 import {element, sheet} from "../element.js";
 import {pageHead} from "../pieces/forms.js";
 import {trouble} from "../pieces/trouble.js";
-import {demoButton, trainingForm} from "./train_form.js";
-import {runsTable} from "./train_runs.js";
-import {trainingView} from "./train_view.js";
+import {demoButton, trainingForm} from "./train/form.js";
+import {runsTable} from "./train/runs.js";
+import {trainingView} from "./train/view.js";
 
 const LOOK = 2000; // milliseconds between two looks at the list
 

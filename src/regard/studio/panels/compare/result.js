@@ -1,9 +1,9 @@
 // What a comparison found: the table, the paired tests, quality by length, and the sentences that tell the runs apart.
 
-import {link} from "../address.js";
-import {element} from "../element.js";
-import {lineChart} from "../pieces/chart.js";
-import {count} from "../pieces/runs.js";
+import {link} from "../../address.js";
+import {element} from "../../element.js";
+import {lineChart} from "../../pieces/chart.js";
+import {count} from "../../pieces/runs.js";
 
 const LEVEL = 0.05; // a smaller p is called significant
 const SIGNS = "*†‡§¶abcdefghijklmnopqrstuvwxyz";

@@ -1,12 +1,12 @@
 // The corpus: one that comes along, one that was sent before, or files dropped here. Checked, with what is wrong in place.
 
-import {get, post, put, remove} from "../api.js";
-import {element} from "../element.js";
-import {announce} from "../pieces/announce.js";
-import {field} from "../pieces/forms.js";
-import {skeleton} from "../pieces/skeleton.js";
-import {trouble} from "../pieces/trouble.js";
-import {bytes} from "./train_log.js";
+import {get, post, put, remove} from "../../api.js";
+import {element} from "../../element.js";
+import {announce} from "../../pieces/announce.js";
+import {field} from "../../pieces/forms.js";
+import {skeleton} from "../../pieces/skeleton.js";
+import {trouble} from "../../pieces/trouble.js";
+import {bytes} from "./log.js";
 
 const TABLES = ["tsv", "csv", "jsonl", "parquet", "tmx", "conllu"];
 const ROLES = [

@@ -1,9 +1,9 @@
 // One sentence, learned before your eyes: its output and its attention at every moment the training has looked at it.
 
-import {read, write} from "../address.js";
-import {element} from "../element.js";
-import {field, segmented} from "../pieces/forms.js";
-import {heatmap} from "../pieces/heatmap.js";
+import {read, write} from "../../address.js";
+import {element} from "../../element.js";
+import {field, segmented} from "../../pieces/forms.js";
+import {heatmap} from "../../pieces/heatmap.js";
 
 const WIDEST = 60; // pieces that a picture still shows well
 

@@ -1,13 +1,13 @@
 // A new training: corpus, architecture and size, time, what it would take; and the one button that trains the demo.
 
-import {get, latest, post} from "../api.js";
-import {element} from "../element.js";
-import {field, segmented} from "../pieces/forms.js";
-import {count} from "../pieces/runs.js";
-import {skeleton} from "../pieces/skeleton.js";
-import {trouble} from "../pieces/trouble.js";
-import {corpusPicker} from "./train_corpus.js";
-import {bytes, duration} from "./train_log.js";
+import {get, latest, post} from "../../api.js";
+import {element} from "../../element.js";
+import {field, segmented} from "../../pieces/forms.js";
+import {count} from "../../pieces/runs.js";
+import {skeleton} from "../../pieces/skeleton.js";
+import {trouble} from "../../pieces/trouble.js";
+import {corpusPicker} from "./corpus.js";
+import {bytes, duration} from "./log.js";
 
 const SENTENCE = "the black cat ate the mouse";
 const TIMES = [["1m", "1 min"], ["5m", "5 min"], ["30m", "30 min"], ["2h", "2 hours"], ["", "no limit"]];

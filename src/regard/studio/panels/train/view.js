@@ -1,15 +1,15 @@
 // One training: what it does now, its curves, what it writes, the watched sentence, and how to stop it or go on.
 
-import {get, post} from "../api.js";
-import {link} from "../address.js";
-import {element} from "../element.js";
-import {announce} from "../pieces/announce.js";
-import {lineChart} from "../pieces/chart.js";
-import {count} from "../pieces/runs.js";
-import {trouble} from "../pieces/trouble.js";
-import {TrainingLog, bytes, duration, follow} from "./train_log.js";
-import {stateChip, tryLink} from "./train_runs.js";
-import {WatchedSentence} from "./train_watch.js";
+import {get, post} from "../../api.js";
+import {link} from "../../address.js";
+import {element} from "../../element.js";
+import {announce} from "../../pieces/announce.js";
+import {lineChart} from "../../pieces/chart.js";
+import {count} from "../../pieces/runs.js";
+import {trouble} from "../../pieces/trouble.js";
+import {TrainingLog, bytes, duration, follow} from "./log.js";
+import {stateChip, tryLink} from "./runs.js";
+import {WatchedSentence} from "./watch.js";
 
 const STAGES = [["starting", "Starting"], ["preparing", "Preparing the corpus"], ["training", "Training"], ["validating", "Validating"]];
 const FRAME = 200; // milliseconds between two drawings while events pour in

@@ -1,8 +1,8 @@
 // The list of runs: how each stands, and what can be done with it.
 
-import {link} from "../address.js";
-import {element} from "../element.js";
-import {count} from "../pieces/runs.js";
+import {link} from "../../address.js";
+import {element} from "../../element.js";
+import {count} from "../../pieces/runs.js";
 
 const WORDS = {running: "running", finished: "finished", interrupted: "stopped", prepared: "prepared", failed: "failed", unreadable: "unreadable"};
 const KINDS = {running: "chip now", finished: "chip good", failed: "chip bad", unreadable: "chip bad"};
