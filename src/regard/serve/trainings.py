@@ -20,6 +20,7 @@ from regard.settings import Settings, load_settings, preset_names
 
 DEMO = "demo"  # the preset of the first button
 FILES = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
+State = Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
 Stage = Literal["", "starting", "preparing", "training", "validating", "stopping"]
 TICK = 0.3  # seconds between two looks at a log
 HEARTBEAT = 15.0  # seconds of silence before something is said, so that nobody takes the connection for dead
@@ -52,7 +53,7 @@ class Training:
     """How a training stands."""
 
     run: str
-    state: Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
+    state: State
     stage: Stage
     note: str  # why it failed, where it did
     task: str = ""
@@ -88,9 +89,9 @@ class Trainings:
                 self.jobs.library.path(run)  # complains
             assert job is not None
             alive = job.process.alive
-            note = "" if alive else self.jobs.last_words(run)
-            state: Literal["running", "failed"] = "running" if alive else "failed"
-            return Training(run, state, "starting" if alive else "", note, changed=job.began, ours=alive)
+            state: State = "running" if alive else "interrupted" if job.stopped else "failed"
+            words, stage = self.jobs.last_words(run), self.stage(run) if alive else ""
+            return Training(run, state, stage, words, changed=job.began, ours=alive)
         return self._of_run(run, path, shelf.summarise(path, run))
 
     def _of_run(self, run: str, path: Path, summary: Summary) -> Training:
