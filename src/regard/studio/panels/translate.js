@@ -42,7 +42,7 @@ class Translate {
     this.source = sourceField({onwrite: () => this.wrote(), onpoint: (place) => this.pointedSource(place)});
     this.panes = [0, 1].map((number) => this.pane(number));
     this.panels = element("div", {class: "panes"}, this.sourceCard(), this.panes.map(({view}) => view.node));
-    this.reading = element("p", {class: "reading number", dir: "auto"}, REST);
+    this.reading = element("div", {class: "reading number"}, element("p", {class: "note"}, REST));
     this.lists = element("div", {class: "lists"}, this.panes.map(({view}) => view.others));
     root.append(this.controls(), this.panels, this.reading, this.lists);
   }
@@ -214,7 +214,7 @@ class Translate {
     const {weights, words, aligner} = view.linksOf(sentence, target);
     view.lightOwn(sentence, target);
     this.source.light(sentence, weights);
-    this.read([words], aligner);
+    this.read([{run: this.panes[number].run.name, words, aligner}]);
     this.turn(sentence);
   }
 
@@ -224,8 +224,7 @@ class Translate {
     this.again = () => this.pointedSource(place); // when more is known
     this.source.light(sentence, new Map(), word);
     const shown = this.panes.filter((pane) => pane.run);
-    const found = shown.map(({view}) => view.lightFrom(sentence, start)).filter(Boolean);
-    this.read(found.map(({words}) => words), found[0]?.aligner ?? "");
+    this.read(shown.map(({view, run}) => ({run: run.name, ...view.lightFrom(sentence, start)})));
     this.turn(sentence);
   }
 
@@ -233,15 +232,18 @@ class Translate {
     this.again = undefined;
     this.source.light(-1, new Map());
     this.panes.forEach(({view}) => view.lightOwn(-1, null));
-    this.read([REST]);
+    this.reading.replaceChildren(element("p", {class: "note"}, REST));
   }
 
-  /** What was pointed at, in words, and whose weights these are. */
-  read(lines, aligner = "") {
-    this.reading.replaceChildren(
-      lines.join("  ·  "),
-      aligner ? element("span", {class: "note"}, `  weights: ${aligner}`) : "",
-    );
+  /** What was pointed at, in words, and whose weights these are; of two models, one below the other. */
+  read(found) {
+    const several = this.panes[1].run !== undefined;
+    const lines = found.filter(({words}) => words).map(({run, words, aligner}) => {
+      const name = several ? element("span", {class: "note"}, `${run}: `) : null;
+      const origin = aligner ? element("span", {class: "note"}, `  weights: ${aligner}`) : null;
+      return element("p", {dir: "auto"}, name, words, origin);
+    });
+    this.reading.replaceChildren(...lines);
   }
 
   leave() {

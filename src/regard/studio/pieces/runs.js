@@ -4,6 +4,8 @@ import {link} from "../address.js";
 import {element} from "../element.js";
 import {field} from "./forms.js";
 
+const NARROW = "\u00a0"; // a line breaks between facts, not within one
+
 /** Runs that a page can use: those with weights, of some tasks; without any named, of every task. */
 export const usable = (runs, ...tasks) =>
   runs.filter((run) => run.parameters != null && (!tasks.length || tasks.includes(run.task)));
@@ -46,7 +48,7 @@ export function describe(run) {
     score == null ? "" : `${measure} ${score.toFixed(1)} on valid`,
     languages ? `${languages.source} → ${languages.target}` : "",
     run.state === "finished" ? "" : run.state,
-  ].filter(Boolean).join(" · ");
+  ].filter(Boolean).map((part) => part.replaceAll(" ", NARROW)).join(" · ");
 }
 
 export function count(value) {
@@ -69,7 +71,7 @@ export function noRun(what = "Nothing can be shown before a model has learned.")
     ),
     element(
       "a",
-      {class: "button primary", href: link("train", {preset: "transformer-tiny", corpus: "fable:fr", name: "demo"})},
+      {class: "button primary", href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})},
       "Train the demo",
     ),
     element("p", {class: "note"}, "Or in a terminal: ", element("code", {}, "regard demo")),
