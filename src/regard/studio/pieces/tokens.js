@@ -32,10 +32,7 @@ export function tokenLine(words, {label, onpoint, onpick, say, text, tag = "p"})
   node.addEventListener("focusout", () => onpoint?.(null));
   node.addEventListener("click", (event) => told(event, onpick));
   node.addEventListener("keydown", (event) => walk(event, node, spans, {onpick, say}));
-  return {
-    node,
-    light: (weights, own = null) => spans.forEach((span, place) => paint(span, weights.get(place), place === own)),
-  };
+  return {node, light: lighter(spans)};
 }
 
 /** The words with what stands between them. */
@@ -78,6 +75,17 @@ function walk(event, node, spans, {onpick, say}) {
   next.tabIndex = 0;
   next.focus();
   if (say) announce(say(spans.indexOf(next)));
+}
+
+/** What lights words by their place, and only touches those that change. */
+function lighter(spans) {
+  let lit = [];
+  return (weights, own = null) => {
+    lit.forEach((span) => paint(span));
+    const places = [...new Set([...weights.keys(), ...(own === null ? [] : [own])])].filter((place) => place in spans);
+    lit = places.map((place) => spans[place]);
+    lit.forEach((span, number) => paint(span, weights.get(places[number]), places[number] === own));
+  };
 }
 
 /** Lit, the more the larger its weight, or as it was. */

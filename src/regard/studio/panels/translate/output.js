@@ -36,7 +36,7 @@ export function outputPane({onpoint, onpick}) {
       output.words,
       {tag: "span", text: output.text, label: output.text, onpoint: (target) => onpoint(place, target), say},
     );
-    return {line: sentence.line, translation, output, ...shown};
+    return {line: sentence.line, translation, rank, output, ...shown};
   };
 
   return {
@@ -50,7 +50,13 @@ export function outputPane({onpoint, onpick}) {
       title.textContent = run.name;
       node.setAttribute("aria-label", `Translation by ${run.name}`);
       text.setAttribute("aria-busy", busy);
-      lines = sentences.map((sentence, place) => lineOf(sentence, place, translations[place], picks.get(place) ?? 0));
+      lines = sentences.map((sentence, place) => {
+        const [rank, before] = [picks.get(place) ?? 0, lines[place]];
+        if (before?.translation && before.translation === translations[place] && before.rank === rank) {
+          return {...before, line: sentence.line}; // as it was: a long text is not built anew for each letter
+        }
+        return lineOf(sentence, place, translations[place], rank);
+      });
       const paragraph = (line) => element("p", {dir: "auto"}, line.map(({node: span}) => [span, " "]));
       text.replaceChildren(...byLine(lines).map(paragraph));
       const warnings = [...new Set(translations.map((each) => each?.warning).filter(Boolean))];

@@ -23,6 +23,7 @@ export function sourceField({onwrite, onpoint}) {
   );
   const node = element("div", {class: "source-field"}, mirror, area);
   let spans = []; // {sentence, word, start, end, node}
+  let lit = [];
   let pointed = null;
 
   const tell = (found) => {
@@ -57,15 +58,14 @@ export function sourceField({onwrite, onpoint}) {
     /** Lay the words behind the field. @param {{text: string, start: number, words: string[]}[]} sentences */
     spread(sentences) {
       spans = spansOf(sentences);
-      pointed = null;
+      [lit, pointed] = [[], null];
       mirror.replaceChildren(...behind(area.value, spans));
     },
     /** Light words of a sentence by where they stand in it: Map of start → weight. */
     light(sentence, weights, own = null) {
-      for (const span of spans) {
-        const mine = span.sentence === sentence;
-        paint(span.node, mine ? weights.get(span.start - span.from) : undefined, mine && span.word === own);
-      }
+      lit.forEach((span) => paint(span.node));
+      lit = spans.filter((span) => span.sentence === sentence);
+      lit.forEach((span) => paint(span.node, weights.get(span.start - span.from), span.word === own));
     },
     leave: () => document.removeEventListener("selectionchange", moved),
   };
