@@ -26,7 +26,7 @@ from regard.training import start
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-RUNS = ("transformer-tiny", "bahdanau", "luong-general", "lstm")  # with heads, with one attention (two kinds), with none
+RUNS = ("transformer-tiny", "bahdanau", "luong-general", "lstm")  # heads, one attention of two kinds, none
 BRIEF = ("data.pairs=97", "train.steps=4", "train.validate_every=2")
 
 
