@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,18 @@ def page(browser: Any, studio: str, heard: list[str]) -> Iterator[Any]:
 def empty_page(browser: Any, empty_studio: str, heard: list[str]) -> Iterator[Any]:
     """The same where there is no run."""
     yield from opened(browser, empty_studio, heard)
+
+
+@pytest.fixture
+def page_of(browser: Any, heard: list[str]) -> Iterator[Callable[[Path], Any]]:
+    """A page of a studio of its own: ``page_of(folder)``, for tests that change what others see."""
+    with ExitStack() as stack:
+
+        def open_page(folder: Path) -> Any:
+            address = stack.enter_context(contextmanager(served)(folder))
+            return stack.enter_context(contextmanager(opened)(browser, address, heard))
+
+        yield open_page
 
 
 def opened(browser: Any, address: str, heard: list[str]) -> Iterator[Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from starlette.requests import ClientDisconnect, Request
 
 import studios
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
@@ -108,8 +109,21 @@ def test_what_is_too_large_is_refused_by_its_word_and_by_its_weight(service: Tes
     pieces = iter([b"x" * 400] * 3)  # sent in pieces, without a word on how many
     answer = service.put("/api/v1/corpora/mine/train.source", content=pieces)
     assert answer.status_code == 413
-    assert "larger than" in answer.json()["error"]
+    assert "too large; send at most 1,000" in answer.json()["error"]
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+
+
+def test_a_sender_that_leaves_leaves_nothing(
+    service: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stream(_: Request) -> AsyncIterator[bytes]:
+        yield b"half a li"
+        raise ClientDisconnect
+
+    monkeypatch.setattr(Request, "stream", stream)
+    answer = service.put("/api/v1/corpora/mine/train.source", content=b"half a line\n")
+    assert (answer.status_code, "left before the end" in answer.json()["error"]) == (400, True)
+    assert not (tmp_path / "corpora" / "mine").exists()
 
 
 def test_an_empty_file_is_refused_and_leaves_nothing(service: TestClient, tmp_path: Path) -> None:

@@ -111,7 +111,8 @@ def test_a_training_is_started_from_settings_in_a_file_and_found_by_the_next_ser
     assert (verb, option, Path(place).name) == ("train", "--out", "one")
     assert load_settings(Path(settings)) == SETTINGS
     found = Trainings(again(jobs)).one("one")
-    assert (found.state, found.stage, found.ours) == ("running", "starting", True)
+    assert (found.state, found.stage, found.ours, found.is_run) == ("running", "starting", True, False)
+    assert (found.of_steps, found.task) == (SETTINGS.train.steps, "translate")
     assert again(jobs).is_training("one")
 
 
@@ -220,7 +221,7 @@ def test_a_record_that_cannot_be_read_is_no_job(jobs: Jobs, children: studios.Ch
 
 
 def test_a_comparison_tells_how_far_it_is_and_what_it_found(jobs: Jobs, children: studios.Children) -> None:
-    job = jobs.compare(["a", "b"], [("source", ["the cat"]), ("target", ["le chat"])])
+    job = jobs.compare(["a", "b"], [("source", ["the cat"]), ("target", ["le chat"])], "a test by hand")
     arguments = children.asked[0]
     assert arguments[:3] == ["compare", "a", "b"]
     assert Path(arguments[arguments.index("--target") + 1]).read_text(encoding="utf-8") == "le chat\n"
@@ -234,11 +235,13 @@ def test_a_comparison_tells_how_far_it_is_and_what_it_found(jobs: Jobs, children
     assert jobs.standing(job.name).line.startswith("testing every pair")
     with pytest.raises(BusyError, match="one is going on"):
         jobs.compare(["a", "b"])
-    (jobs.folder / job.name / "result.json").write_text(json.dumps({"rows": []}))
+    found = {"rows": [], "conditions": {"data": f"{jobs.folder}/source"}}
+    (jobs.folder / job.name / "result.json").write_text(json.dumps(found))
     children.end()
     while job.process.alive:
         pass
-    assert (jobs.standing(job.name).state, jobs.standing(job.name).result) == ("done", {"rows": []})
+    expected = {"rows": [], "conditions": {"data": "a test by hand"}}
+    assert (jobs.standing(job.name).state, jobs.standing(job.name).result) == ("done", expected)
 
 
 def test_a_comparison_that_went_wrong_says_why_and_one_that_was_stopped_does_not_fail(

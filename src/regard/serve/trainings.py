@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,6 +69,7 @@ class Training:
     parameters: int | None = None
     changed: float = 0.0
     ours: bool = False  # started here: it can be stopped here
+    is_run: bool = False  # there is a folder to go on with
 
 
 class Trainings:
@@ -91,8 +92,24 @@ class Trainings:
             alive = job.process.alive
             state: State = "running" if alive else "interrupted" if job.stopped else "failed"
             words, stage = self.jobs.last_words(run), self.stage(run) if alive else ""
-            return Training(run, state, stage, words, changed=job.began, ours=alive)
+            return self._about_to_be(Training(run, state, stage, words, changed=job.began, ours=alive))
         return self._of_run(run, path, shelf.summarise(path, run))
+
+    def _about_to_be(self, known: Training) -> Training:
+        """What the settings say of a training that is not a run yet."""
+        try:
+            settings = load_settings(self.jobs.folder / f"train-{known.run}" / "settings.toml")
+        except RegardError:
+            return known
+        train = settings.train
+        return replace(
+            known,
+            task=settings.task,
+            of_steps=train.steps,
+            time=train.time,
+            validate_every=train.validate_every,
+            watch=train.watch,
+        )
 
     def _of_run(self, run: str, path: Path, summary: Summary) -> Training:
         job = self.jobs.training(run)
@@ -119,6 +136,7 @@ class Trainings:
             summary.parameters,
             summary.changed,
             ours,
+            is_run=True,
         )
 
     def stage(self, run: str) -> Stage:

@@ -37,7 +37,7 @@ class ComparePage {
     this.boxes = this.runs.map((run) => {
       const input = element("input", {type: "checkbox", name: "run", value: run.name});
       input.addEventListener("change", () => this.allow());
-      return element("label", {class: "check", title: describe(run)}, input, element("b", {}, run.name), element("span", {class: "note"}, describe(run)));
+      return element("label", {class: "pick", title: describe(run)}, input, element("b", {}, run.name), element("span", {class: "note"}, describe(run)));
     });
     const tests = [element("option", {value: ""}, "a test that the runs share"), ...corpora.filter((corpus) => corpus.built_in || corpus.parts.test || corpus.parts.valid).map(({name, built_in: builtIn}) => element("option", {value: name}, builtIn ? `${name}, its test part` : name))];
     this.corpus = element("select", {}, tests);

@@ -4,6 +4,7 @@ import {link} from "../../address.js";
 import {element} from "../../element.js";
 import {lineChart} from "../../pieces/chart.js";
 import {count} from "../../pieces/runs.js";
+import {sideBySide} from "./inside.js";
 
 const LEVEL = 0.05; // a smaller p is called significant
 const SIGNS = "*†‡§¶abcdefghijklmnopqrstuvwxyz";
@@ -12,7 +13,7 @@ const LOWER = ["TER", "perplexity/word", "perplexity/byte"];
 /** @param {object} found as `regard compare --json` has it */
 export function comparisonResult(found, runs) {
   const charts = [];
-  const parts = [table(found), tests(found), lengths(found, charts), sentences(found, runs), conditions(found)];
+  const parts = [table(found), tests(found), lengths(found, charts), sentences(found, runs, charts), conditions(found)];
   return {node: element("div", {}, parts.filter(Boolean)), leave: () => charts.forEach((chart) => chart.leave())};
 }
 
@@ -91,7 +92,7 @@ function lengths({rows, metrics}, charts) {
   const names = measured[0].lengths.map(({name}) => name);
   const counts = measured[0].lengths.map((bucket) => bucket.count);
   const few = counts.some((each, place) => measured.every((row) => row.lengths[place].quality == null));
-  const chart = lineChart({title: `${metrics[0]} by length`, x: {label: "words of the source", names: names.map((name, place) => `${name} (${counts[place]})`)}, y: {label: metrics[0], zero: true}, digits: 1, height: 280});
+  const chart = lineChart({title: `${metrics[0]} by length`, x: {label: "words of the source", names: names.map((name, place) => `${name} (${counts[place]})`)}, y: {label: metrics[0]}, digits: 1, height: 280});
   charts.push(chart);
   chart.show(measured.map((row) => ({
     name: row.name,
@@ -106,7 +107,7 @@ function lengths({rows, metrics}, charts) {
   );
 }
 
-function sentences({differing, rows}, runs) {
+function sentences({differing, rows, conditions: about}, runs, maps) {
   if (!differing.length) return null;
   const known = new Set(runs.map(({name}) => name));
   const one = ({line, source, reference, outputs, scores}) => element(
@@ -122,6 +123,7 @@ function sentences({differing, rows}, runs) {
         element("dd", {class: "tell number"}, `chrF2 ${scores[place].toFixed(0)} `, known.has(name) ? element("a", {href: link("look", {run: name, text: source}), "aria-label": `Look inside ${name} at this sentence`}, "look inside") : null),
       ];
     })),
+    sideBySide({text: source, runs: rows.map(({name}) => name).filter((name) => known.has(name)), beam: about.beam, maps}),
   );
   return element(
     "section",

@@ -68,6 +68,7 @@ class TrainingForm {
     this.name = element("input", {type: "text", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", required: true, maxlength: 100});
     this.own = element("textarea", {rows: 3, spellcheck: "false", placeholder: "train.rate=5e-4\nmodel.dropout=0.2"});
     this.result = element("div", {class: "estimate", "aria-live": "polite"});
+    this.buttons = [element("button", {class: "primary", disabled: true}, "Start training"), element("button", {type: "button", disabled: true, onclick: () => this.estimate()}, "What will it take?")];
     const sizes = segmented({label: "Size", value: "1", onchange: (size) => (this.size = Number(size), this.describe()), options: [{value: "0.5", text: "half as wide"}, {value: "1", text: "as it is"}, {value: "2", text: "twice as wide"}]});
     const times = segmented({label: "Train for at most", value: this.time, onchange: (time) => (this.time = time), options: TIMES.map(([value, text]) => ({value, text}))});
     this.node = element(
@@ -78,9 +79,10 @@ class TrainingForm {
       element("section", {class: "card"}, element("h3", {}, "2. What learns"), element("div", {class: "grid-form"}, field("Task", this.task), field("Architecture", this.preset), field("Pieces", this.pieces), this.pairsField), this.about, sizes),
       element("section", {class: "card"}, element("h3", {}, "3. How long, and what to watch"), times, element("div", {class: "grid-form"}, field("Name of the run", this.name), field("Watch one sentence learn", this.watch)),
         element("details", {}, element("summary", {}, "Any other setting"), field("Settings, one a line", this.own, "As on the command line; regard settings explain lists them all."))),
-      element("div", {class: "row"}, element("button", {class: "primary"}, "Start training"), element("button", {type: "button", onclick: () => this.estimate()}, "What will it take?")),
+      element("div", {class: "row"}, this.buttons),
       this.result,
     );
+    this.name.addEventListener("input", () => (this.named = true));
     this.preset.addEventListener("change", () => this.describe());
     this.task.addEventListener("change", () => this.describe());
     this.node.addEventListener("submit", (event) => {
@@ -91,12 +93,13 @@ class TrainingForm {
 
   async load(values) {
     try {
+      await this.corpus.load();
       const {presets} = await get("/api/v1/presets");
       this.presets = presets.filter(({name}) => name !== "demo");
       this.preset.replaceChildren(...this.presets.map(({name}) => element("option", {value: name}, name)));
       this.preset.value = this.presets.some(({name}) => name === values.preset) ? values.preset : "transformer-tiny";
-      await this.corpus.load();
       this.describe();
+      this.buttons.forEach((button) => (button.disabled = false));
     } catch (problem) {
       this.result.replaceChildren(trouble(problem, () => this.load(values)));
     }
@@ -117,7 +120,6 @@ class TrainingForm {
     const whole = this.size === 1 ? ` About ${count(preset.parameters)} parameters with 8,000 pieces.` : "";
     this.about.textContent = `${preset.about} ${sized.join(", ")}.${whole}`;
     if (!this.named) this.name.value = this.free(this.task.value === "translate" ? preset.name : `${preset.name}-${this.task.value}`);
-    this.name.oninput = () => (this.named = true);
   }
 
   sized = (name, value) => (["model.width", "model.hidden"].includes(name) ? Math.max(8, Math.round(value * this.size)) : value);

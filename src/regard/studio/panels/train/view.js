@@ -117,7 +117,7 @@ class TrainingView {
     const {run, state, stage, ours} = this.training;
     const button = (words, kind, action) => element("button", {type: "button", class: kind, onclick: action}, words);
     const tried = this.log.validations.length || state !== "running" ? tryLink(this.training) : null;
-    const ended = ["interrupted", "prepared", "failed"].includes(state) && this.training.task;
+    const ended = ["interrupted", "prepared", "failed"].includes(state) && this.training.is_run;
     return [
       state === "running" && ours && stage !== "stopping" ? button("Stop and keep", "", () => this.ask("stop")) : null,
       stage === "stopping" ? element("p", {class: "note"}, "Stopping after this step; a checkpoint is written.") : null,

@@ -9,7 +9,7 @@ const WIDEST = 60; // pieces that a picture still shows well
 
 export class WatchedSentence {
   constructor(text) {
-    this.text = text;
+    this.input = element("p", {class: "input", dir: "auto"}, text);
     this.frames = [];
     this.slider = element("input", {type: "range", min: 0, max: 0, step: 1, value: 0});
     this.output = element("p", {class: "output", dir: "auto", "aria-live": "off"});
@@ -25,7 +25,7 @@ export class WatchedSentence {
       {class: "card watched", "aria-labelledby": "watched-title"},
       element("h2", {id: "watched-title"}, "Watch one sentence learn"),
       element("p", {class: "note"}, "The same sentence after 1, 2, 4, 8, … steps and at each validation: what the model makes of it, and where it looks."),
-      element("p", {class: "input", dir: "auto"}, text),
+      this.input,
       this.output,
       element("div", {class: "row end"}, element("div", {class: "moment"}, moment), this.when),
       this.figure,
@@ -36,7 +36,7 @@ export class WatchedSentence {
   /** The newest is shown until somebody moves the slider away from it. */
   show(frames) {
     const following = this.place === undefined || this.place === this.frames.length - 1;
-    this.frames = frames;
+    this.frames = [...frames]; // the log grows
     this.node.hidden = frames.length === 0;
     if (!frames.length) return;
     this.slider.max = frames.length - 1;
@@ -61,6 +61,7 @@ export class WatchedSentence {
     this.when.textContent = `step ${frame.step.toLocaleString("en")} · ${place + 1} of ${this.frames.length} looks`;
     if (same) return;
     this.painted = frame;
+    this.input.textContent = frame.text;
     this.output.textContent = frame.output || "(nothing yet)";
     this.output.classList.toggle("nothing", !frame.output);
     this.attention(frame);
