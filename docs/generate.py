@@ -1,4 +1,4 @@
-"""Write docs/reference from the code, so that it cannot say anything else than the code does.
+"""Write docs/reference and the studio's colours from the code, so that they cannot say anything else than it does.
 
 python docs/generate.py
 """
@@ -12,6 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import regard
 from regard.explain.walkthrough.example import example
 from regard.explain.walkthrough.render import markdown
+from regard.report import colours
 from regard.settings import (
     AttentionSettings,
     BahdanauDecoder,
@@ -35,6 +36,7 @@ from regard.settings import (
 )
 
 REFERENCE = Path(__file__).parent / "reference"
+STUDIO_COLOURS = Path(__file__).parents[1] / "src" / "regard" / "studio" / "pieces" / "colours.js"
 SOURCE = "<!-- made by `make docs`; change the code, not this file -->\n"
 
 # Where each kind of settings stands in the file, outermost first.
@@ -131,3 +133,4 @@ if __name__ == "__main__":
     REFERENCE.mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page(), encoding="utf-8")
+    STUDIO_COLOURS.write_text(colours.module(), encoding="utf-8")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import regard
 from regard.settings import Settings
+from regard.tasks.shown import Watched
 from regard.trainer.log import Moment, Validation
 
 SMALL = (
@@ -43,12 +44,16 @@ class Notes:
         self.moments: list[Moment] = []
         self.validations: list[Validation] = []
         self.lines: list[str] = []
+        self.watched: list[tuple[int, Watched]] = []
 
     def moment(self, moment: Moment) -> None:
         self.moments.append(moment)
 
     def validation(self, validation: Validation) -> None:
         self.validations.append(validation)
+
+    def watch(self, step: int, watched: Watched) -> None:
+        self.watched.append((step, watched))
 
     def tell(self, line: str) -> None:
         self.lines.append(line)

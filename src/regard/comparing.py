@@ -45,6 +45,7 @@ WARM = 4  # sentences that nobody times
 
 Tell = Callable[[str], None]
 Translate = Callable[[list[str]], list[str]]
+Progress = Callable[[int, int], None]  # sentences done, of all
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ def compare(
     device: str = "auto",
     texts: str | Path = "",
     tell: Tell | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Translate a test with every run and say who is better, where, by how much and at what cost.
 
@@ -124,7 +126,7 @@ def compare(
     material = test_material(list(opened.values()), source, target, limit)
     say(f"{len(material.sources):,} sentences: {material.name}")
     chosen = pick_device(device)
-    candidates = _candidates(opened, material, beam, chosen, say)
+    candidates = _candidates(opened, material, beam, chosen, tell=say, progress=progress)
     if texts:
         save_texts(Path(texts), material, candidates)
     say(f"testing every pair: {resamples:,} resamples, {trials:,} randomisations")
@@ -307,13 +309,19 @@ def _one_line(text: str) -> str:
 
 
 def _candidates(
-    runs: dict[str, Run], material: Material, beam: int, device: torch.device, tell: Tell
+    runs: dict[str, Run],
+    material: Material,
+    beam: int,
+    device: torch.device,
+    *,
+    tell: Tell,
+    progress: Progress | None,
 ) -> list[Candidate]:
     """Every run's outputs and cost, all models in this process and taking turns."""
     translators = [load(run.folder, device=str(device)) for run in runs.values()]
     calls = [_caller(translator, beam) for translator in translators]
     tell(f"translating with {', '.join(runs)}, in turns")
-    outputs, each = take_turns(calls, material.sources)
+    outputs, each = take_turns(calls, material.sources, progress)
     alone = one_by_one(calls, material.sources)
     return [
         Candidate(name, texts, cost(run, translator.model, milliseconds, single), origin(run))
@@ -327,7 +335,9 @@ def _caller(translator: Translator, beam: int) -> Translate:
     return lambda sources: [_one_line(each.text) for each in translator.stream(sources, Options(Beam(beam)))]
 
 
-def take_turns(calls: Sequence[Translate], sources: Sequence[str]) -> tuple[list[list[str]], list[float]]:
+def take_turns(
+    calls: Sequence[Translate], sources: Sequence[str], progress: Progress | None = None
+) -> tuple[list[list[str]], list[float]]:
     """Each system's outputs, and its milliseconds a sentence.
 
     A machine is not equally fast at all times. So the systems translate a part of the test each in turn, parts of
@@ -344,6 +354,8 @@ def take_turns(calls: Sequence[Translate], sources: Sequence[str]) -> tuple[list
             began = perf_counter()
             outputs[place][turn::rounds] = calls[place](part)
             seconds[place] += perf_counter() - began
+        if progress is not None:
+            progress(len(sources) * (turn + 1) // rounds, len(sources))
     return outputs, [1000 * spent / max(1, len(sources)) for spent in seconds]
 
 

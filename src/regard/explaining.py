@@ -41,9 +41,9 @@ def explain(
         raise ModelError(f"--target: {run} does not translate; only translations have one")
     name = Path(run).name
     if edits:
-        outcome = carry_out(_asked(predictor), text, edits)
+        outcome = carry_out(asked_of(predictor), text, edits)
         return Explained(Explanation(predictor.model, outcome.after, name=name), outcome)
-    return Explained(_predicted(predictor, text, name))
+    return Explained(predicted(predictor, text, name))
 
 
 def _translated(translator: Translator, text: str, target: str | None, edits: Sequence[Edit]) -> Explained:
@@ -54,7 +54,8 @@ def _translated(translator: Translator, text: str, target: str | None, edits: Se
     return Explained(translator.explained(outcome.after), outcome)
 
 
-def _predicted(predictor: Predictor, text: str, name: str) -> Explanation:
+def predicted(predictor: Predictor, text: str, name: str) -> Explanation:
+    """Labels, or the text of a language model, looked into; ``name`` is the run's."""
     if isinstance(predictor, Writer):
         written = predictor.tokenizer.encode(text)
         trace = replay(predictor.model, (), written, spelling=Spelling(target=predictor.tokenizer, target_text=text))
@@ -64,7 +65,8 @@ def _predicted(predictor: Predictor, text: str, name: str) -> Explanation:
     return Explanation(predictor.model, replay(predictor.model, asked.read(text).rows, spelling=spelling), name=name)
 
 
-def _asked(predictor: Predictor) -> Asked:
+def asked_of(predictor: Predictor) -> Asked:
+    """A run that does not translate, to be asked what if."""
     return Continuing(predictor.model, predictor.tokenizer) if isinstance(predictor, Writer) else _labelling(predictor)
 
 

@@ -9,19 +9,24 @@ import torch
 from regard import build
 from regard.errors import ModelError
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.run import Run, best_checkpoint
+from regard.run import Run, best_checkpoint, named_checkpoint
 from regard.settings import ModelSettings, TransformerModel
 from regard.text.tokenizers import Tokenizers
 from regard.trainer import checkpoint
 from regard.translator import Translator
 
 
-def load(folder: str | Path, *others: str | Path, device: str = "cpu") -> Translator:
-    """The best model of a run, ready to translate; with others, an ensemble of runs that share one vocabulary."""
+def load(
+    folder: str | Path, *others: str | Path, device: str = "cpu", checkpoint_name: str | None = None
+) -> Translator:
+    """The best model of a run, ready to translate; with others, an ensemble of runs that share one vocabulary.
+
+    ``checkpoint_name`` is another checkpoint of the first run, as ``step-2000``.
+    """
     run = open_translating(folder)
     chosen = torch.device(device)
     tokenizers = Tokenizers.load(run.tokenizer)
-    models = [_model(run, tokenizers, chosen)]
+    models = [_model(run, tokenizers, chosen, checkpoint_name)]
     for other in map(open_translating, others):
         theirs = Tokenizers.load(other.tokenizer)
         if _fingerprint(theirs) != _fingerprint(tokenizers):
@@ -44,9 +49,9 @@ def open_translating(folder: str | Path) -> Run:
     return run
 
 
-def _model(run: Run, tokenizers: Tokenizers, device: torch.device) -> EncoderDecoder:
+def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | None = None) -> EncoderDecoder:
     model = build.encoder_decoder(run.settings.model, tokenizers.source.size, tokenizers.target.size)
-    path = best_checkpoint(run)
+    path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
     prefix = "model."
     weights = {
         name.removeprefix(prefix): tensor

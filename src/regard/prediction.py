@@ -23,7 +23,7 @@ from regard.errors import DataError, ModelError, did_you_mean
 from regard.loading import load
 from regard.measure.labels import ClassResult, TagResult, Tally
 from regard.measure.language import LanguageResult, language_result
-from regard.run import Run, best_checkpoint
+from regard.run import Run, best_checkpoint, named_checkpoint
 from regard.tasks.material import COLUMNS, Files
 from regard.text.tokenizers import Tokenizers, seen_words
 from regard.text.vocabulary import Vocabulary
@@ -51,28 +51,30 @@ def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
     return predictor
 
 
-def load_predictor(folder: str | Path, device: str = "cpu") -> Predictor | Translator:
-    """The best model of a run, ready for what it was trained for."""
+def load_predictor(
+    folder: str | Path, device: str = "cpu", *, checkpoint_name: str | None = None
+) -> Predictor | Translator:
+    """The best model of a run, or that of a checkpoint named ``step-N``, ready for what it was trained for."""
     run = Run.open(Path(folder))
     settings, chosen = run.settings, torch.device(device)
     if settings.task == "translate":
-        return load(folder, device=device)
+        return load(folder, device=device, checkpoint_name=checkpoint_name)
     tokenizers = Tokenizers.load(run.tokenizer)
+    path = best_checkpoint(run) if checkpoint_name is None else named_checkpoint(run, checkpoint_name)
     if settings.task == "language":
         writer = build.language_model(settings.model, tokenizers.target.size)
-        return Writer(_with_weights(writer, run, chosen), tokenizers.target, chosen)
+        return Writer(_with_weights(writer, path, chosen), tokenizers.target, chosen)
     labels = _vocabulary(run.labels)
     pool = settings.pool if settings.task == "classify" else None
     tokenizer, seen = tokenizers.source, seen_words(tokenizers.source)
     labeller = build.labeller(settings.model, tokenizer.size, len(labels), pool, seen=seen)
-    labeller = _with_weights(labeller, run, chosen)
+    labeller = _with_weights(labeller, path, chosen)
     reader = Reader(tokenizer, settings.model.letters, chosen)
     return Tagger(labeller, reader, labels) if settings.task == "tag" else Classifier(labeller, reader, labels)
 
 
-def _with_weights(model: Model, run: Run, device: torch.device) -> Model:
-    """The model with the weights of the run's best checkpoint."""
-    path = best_checkpoint(run)
+def _with_weights(model: Model, path: Path, device: torch.device) -> Model:
+    """The model with the weights of a checkpoint."""
     prefix = "model."
     weights = checkpoint.load_weights(path).items()
     own = {name.removeprefix(prefix): tensor for name, tensor in weights if name.startswith(prefix)}

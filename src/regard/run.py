@@ -138,6 +138,14 @@ def best_checkpoint(run: Run) -> Path:
     return found[-1]
 
 
+def named_checkpoint(run: Run, name: str) -> Path:
+    """A checkpoint by its name. Only those that are there are known, so that no path can be smuggled in."""
+    known = {path.name: path for path in steps(run.checkpoints)}
+    if name not in known:
+        raise ModelError(f"checkpoint = {name[:100]}: run {run.folder.name} has none; {did_you_mean(name, known)}")
+    return known[name]
+
+
 def verify(path: Path) -> None:
     """Every file of a checkpoint is what was written, by the hashes in its manifest."""
     for name, expected in manifest(path).items():

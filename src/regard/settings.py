@@ -269,6 +269,8 @@ class DataSettings(Frozen):
     valid_target: str = ""
     columns: str = ""
     """Which columns of a table to read, by name or number, with commas: `2,1`."""
+    languages: Annotated[str, Field(pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$")] = ""
+    """Which language is translated into which, as codes: `de-en`. Empty: what the names of corpus or files say."""
     longest: Count = 200
     """Pieces; longer examples are left out of training, and counted."""
     pairs: Count = 100_000
@@ -359,6 +361,8 @@ class TrainSettings(Frozen):
     """How many batch shapes a GPU run has."""
     skip_nonfinite: bool = False
     """Leave out a batch whose loss is not finite instead of stopping."""
+    watch: str = ""
+    """A sentence to watch: its output and attention are logged at each validation, and after 1, 2, 4, 8, … steps."""
     seed: Annotated[int, Field(ge=0)] = 1
 
     @property

@@ -18,10 +18,11 @@ from regard.errors import ModelError, RegardError, SettingsError
 from regard.files import remove
 from regard.run import Run, occupied, steps
 from regard.settings import Settings, TransformerModel, load_settings
-from regard.tasks import vectors
+from regard.tasks import showing, vectors
 from regard.tasks.label import Label
 from regard.tasks.language import Language
 from regard.tasks.material import COLUMNS, Material, materials
+from regard.tasks.showing import Showing
 from regard.tasks.task import Task
 from regard.tasks.translate import Habits, Translate
 from regard.text.tokenizers import Tokenizers, seen_words
@@ -35,6 +36,7 @@ from regard.trainer.preflight import preflight as estimate
 from regard.trainer.workers import ALONE, Workers, workers
 
 HELD_OUT = 200  # sentences translated at each validation
+OPENING = 4  # words of a sample that a language model goes on from
 Tell = Callable[[str], None]
 
 
@@ -171,6 +173,8 @@ class _Silence:
 
     def validation(self, validation: object) -> None: ...
 
+    def watch(self, step: int, watched: object) -> None: ...
+
     def tell(self, line: str) -> None: ...
 
 
@@ -185,6 +189,8 @@ def open_task(run: Run, tell: Tell) -> Task:
         for name, rows in (("train", train_rows), ("valid", valid_rows))
     )
     learn, source, target = settings.train, tokenizers.source.size, tokenizers.target.size
+    held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(COLUMNS[settings.task]), HELD_OUT)]
+    showing.check_length(learn.watch, tokenizers.source, settings.data.longest)
     match settings.task:
         case "translate":
             habits = Habits(
@@ -195,17 +201,25 @@ def open_task(run: Run, tell: Tell) -> Task:
                 reinforce=learn.reinforce,
                 seed=learn.seed,
             )
-            held_out = [(row[0], row[1]) for _, row in islice(valid_rows.rows(COLUMNS["translate"]), HELD_OUT)]
             model = build.encoder_decoder(settings.model, source, target)
-            return Translate(model, tokenizers, train, valid, habits=habits, held_out=held_out)
+            shows = showing.translations(model, tokenizers, held_out, learn.watch)
+            return Translate(model, tokenizers, train, valid, habits=habits, held_out=held_out, showing=shows)
         case "language":
             writer = build.language_model(settings.model, target)
-            return Language(writer, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout)
+            opening = [(" ".join(text.split()[:OPENING]), text) for text, _ in held_out]
+            shows = Showing(showing.continuations(writer, tokenizers.target), opening, learn.watch)
+            return Language(
+                writer, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout, showing=shows
+            )
         case "tag" | "classify":
-            labels = len(Vocabulary.load(run.labels))
+            labels = Vocabulary.load(run.labels)
             pool = settings.pool if settings.task == "classify" else None
-            labeller = build.labeller(settings.model, source, labels, pool, seen=seen_words(tokenizers.source))
-            return Label(labeller, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout)
+            labeller = build.labeller(settings.model, source, len(labels), pool, seen=seen_words(tokenizers.source))
+            look = showing.tags if settings.task == "tag" else showing.classes
+            shows = Showing(look(labeller, tokenizers.source, settings.model.letters, labels), held_out, learn.watch)
+            return Label(
+                labeller, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout, showing=shows
+            )
         case _:
             assert_never(settings.task)
 

@@ -75,15 +75,7 @@ class Translation:
 
     def alignment(self, rank: int = 0) -> list[Link]:
         """For each word of an output the source word it looked at most, read by the run's best aligner."""
-        links: list[Link] = []
-        source_words = target_words = 0
-        for pair in self.translator.attended(self.outputs[rank].parts):
-            for place, (looked, weight) in enumerate(self.translator.aligner.strongest(pair)):
-                words = pair.target.words[place], pair.source.words[looked]
-                links.append(Link(*words, weight, target_words + place, source_words + looked))
-            source_words += len(pair.source.words)
-            target_words += len(pair.target.words)
-        return links
+        return self.translator.links([self.outputs[rank]])[0]
 
     @cached_property
     def attention(self) -> Trace:
@@ -183,6 +175,23 @@ class Translator:
     def attended(self, parts: Sequence[Part]) -> list[Attended]:
         """The cross-attention that wrote each part."""
         return attend(self.model, [self._sides(part) for part in parts])
+
+    def links(self, outputs: Sequence[Output]) -> list[list[Link]]:
+        """For each word of each output the source word it looked at most. All outputs are replayed together."""
+        pairs = iter(self.attended([part for output in outputs for part in output.parts]))
+        return [self._links([next(pairs) for _ in output.parts]) for output in outputs]
+
+    def _links(self, pairs: Sequence[Attended]) -> list[Link]:
+        """Of one output; words are counted through its parts."""
+        links: list[Link] = []
+        source_words = target_words = 0
+        for pair in pairs:
+            for place, (looked, weight) in enumerate(self.aligner.strongest(pair)):
+                words = pair.target.words[place], pair.source.words[looked]
+                links.append(Link(*words, weight, target_words + place, source_words + looked))
+            source_words += len(pair.source.words)
+            target_words += len(pair.target.words)
+        return links
 
     def trace(self, part: Part) -> Trace:
         """One source and its output, replayed."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from regard.decode.labels import Classifier, Tagger
 from regard.decode.writer import Writer
 from regard.errors import DataError, ModelError, RegardError
+from regard.explain.alignment import Aligner
 from regard.explain.meaning import Meaning, Neighbours, Occurrence, find, meaning, stands_in, translations
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
@@ -42,7 +43,7 @@ def meaning_report(
     if control and len(others) < 2:
         raise DataError(f"control = {control}: stands in {len(others)} of the sentences; a word in two would be right")
     found = meaning(reading.model, reading.tokenizer, [*own, *others], letters=reading.letters)
-    places = _translated(predictor, own)
+    places = translated(predictor, own)
     searched, neighbours = _neighbours(Path(run), reading, found, own)
     cosines = found.cosines()
     flat = found.plane()
@@ -77,19 +78,25 @@ def reading_of(predictor: Translator | Tagger | Classifier) -> Reading:
     return Reading(predictor.model, predictor.reader.tokenizer, predictor.reader.letters)
 
 
-def _translated(
-    predictor: Translator | Tagger | Classifier, occurrences: Sequence[Occurrence]
-) -> list[tuple[str, str]]:
+def translated(predictor: Translator | Tagger | Classifier, occurrences: Sequence[Occurrence]) -> list[tuple[str, str]]:
     """How each is translated; by a tagger, tagged; a classifier says something of the whole sentence only."""
     match predictor:
         case Translator():
-            return translations(predictor.model, predictor.tokenizers, occurrences, predictor.aligner)
+            return translations(predictor.model, predictor.tokenizers, occurrences, _aligner(predictor))
         case Tagger():
             found = predictor.tag([one.sentence for one in occurrences])
             return [(tags.tags[one.word], " ".join(tags.tags)) for one, tags in zip(occurrences, found, strict=True)]
         case Classifier():
             labels = predictor.classify([one.sentence for one in occurrences])
             return [("", found.label) for found in labels]
+
+
+def _aligner(translator: Translator) -> Aligner | None:
+    """None where there is no attention to read."""
+    try:
+        return translator.aligner
+    except ModelError:
+        return None
 
 
 def _neighbours(

@@ -26,6 +26,7 @@ DOORS: dict[str, set[str]] = {
     "reader": {"errors"},
     "settings": {"checks", "errors", "presets", "reader"},
     "glossary": {"errors", "reader", "settings"},
+    "demonstration": {"settings"},
     "text": {"errors", "files"},
     "corpora": {"errors", "files"},
     "data": {"errors", "files", "text"},
@@ -37,7 +38,9 @@ DOORS: dict[str, set[str]] = {
     "measure": {"errors", "text"},
     "explain": {"errors", "files", "decode", "measure", "models", "nn", "text"},
     "interop": {"build", "data", "errors", "models", "nn", "reader", "settings"},
-    "tasks": {"corpora", "data", "decode", "errors", "interop", "measure", "models", "nn", "settings", "text"},
+    "tasks": {
+        *("corpora", "data", "decode", "errors", "explain", "interop", "measure", "models", "nn", "settings", "text"),
+    },
     "trainer": {"data", "errors", "files", "run", "settings", "tasks"},
     "runs": {"errors", "files", "presets", "run", "settings", "trainer"},
     "archive": {"data", "errors", "files", "reader", "run", "text"},
@@ -70,13 +73,21 @@ DOORS: dict[str, set[str]] = {
         *("prediction", "report", "reporting_sentences", "run", "runs", "settings", "text", "trainer", "training"),
         "translator",
     },
-    "serve": {"errors", "prediction", "run", "runs", "translator"},
+    "inside": {
+        *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "run", "tasks", "text"),
+        *("translator", "understanding"),
+    },
+    "serve": {
+        *("build", "corpora", "data", "decode", "demonstration", "draw", "errors", "explain", "files", "inside"),
+        *("prediction", "run", "runs", "settings", "tasks", "text", "translator", "walking"),
+    },
     "studio": set(),
     "__main__": {"cli"},
     "cli": {
-        *("archive", "comparing", "corpora", "data", "decode", "draw", "errors", "evaluation", "explain", "explaining"),
-        *("files", "glossary", "loading", "measure", "prediction", "report", "reporting", "run", "runs", "settings"),
-        *("searching", "text", "trainer", "training", "translator", "understanding", "walking"),
+        *("archive", "comparing", "corpora", "data", "decode", "demonstration", "draw", "errors", "evaluation"),
+        *("explain", "explaining", "files", "glossary", "loading", "measure", "prediction", "report", "reporting"),
+        *("run", "runs", "searching", "serve", "settings", "tasks", "text", "trainer", "training", "translator"),
+        *("understanding", "walking"),
     },
 }
 WITHOUT_TORCH = (
@@ -86,6 +97,7 @@ WITHOUT_TORCH = (
     "reader",
     "settings",
     "glossary",
+    "demonstration",
     "presets",
     "text",
     "corpora",

@@ -27,6 +27,8 @@ class Curve:
     def validation(self, validation: Validation) -> None:
         self.valid.append(validation.loss)
 
+    def watch(self, step: int, watched: object) -> None: ...
+
     def tell(self, line: str) -> None: ...
 
 

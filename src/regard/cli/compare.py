@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from regard.cli.progress import EVERY, Lines
 from regard.errors import SettingsError
 
 
@@ -30,6 +31,7 @@ def compare(
     examples: Annotated[int, typer.Option(help="Sentences to show where the runs differ most.")] = 10,
     seed: Annotated[int, typer.Option(help="Of the tests; the default is sacreBLEU's.")] = 12345,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    every: Annotated[float, typer.Option(help="Seconds between two lines of progress in a log.")] = EVERY,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON on stdout.")] = False,
 ) -> None:
     """Compare runs on one text: scores, paired tests, by length, most-differing sentences, cost."""
@@ -54,6 +56,7 @@ def compare(
         device=device,
         texts=texts or "",
         tell=_tell,
+        progress=Lines("translated", every),
     )
     _tell(str(comparison))
     for path in out or []:

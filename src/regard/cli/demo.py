@@ -7,23 +7,8 @@ from typing import Annotated
 
 import typer
 
-SETTINGS = (
-    "data.corpus='fable:fr'",
-    "data.pairs=50000",
-    "data.words=20",
-    "data.riddles=0.8",
-    "text.tokenizer=word",
-    "text.joint=false",
-    "train.batch=448",
-    "train.rate=0.003",
-    "train.warmup=100",
-    "train.schedule=linear",
-    "train.steps=3000",
-    "train.validate_every=500",
-    "train.average={kind='moving', decay=0.99}",
-    "train.smoothing=0.0",
-    "model.dropout=0.0",
-)
+from regard.demonstration import PRESET, demo_settings
+
 REPORT = "report.html"
 TESTED = 500  # held-out sentences translated at the end
 
@@ -31,7 +16,7 @@ TESTED = 500  # held-out sentences translated at the end
 def demo(
     out: Annotated[Path, typer.Option(help="The run folder; made anew if it is a demo's.")] = Path("runs/demo"),
     time: Annotated[str, typer.Option(help="Train no longer than this: 60s, 2m.")] = "",
-    preset: Annotated[str, typer.Option(help="Which architecture.")] = "transformer-tiny",
+    preset: Annotated[str, typer.Option(help="Which architecture.")] = PRESET,
     page: Annotated[bool, typer.Option("--report/--no-report", help="Write RUN/report.html at the end.")] = True,
 ) -> int:
     """Make a corpus, train a translator, test it, write a report and translate with it."""
@@ -44,7 +29,7 @@ def demo(
     from regard.settings import load_settings
     from regard.trainer.signals import INTERRUPTED
 
-    settings = load_settings(preset, *SETTINGS, f"train.time='{time}'", "about='regard demo'")
+    settings = demo_settings(preset, f"train.time='{time}'")
     if (out / "settings.toml").exists() and load_settings(out / "settings.toml").about == settings.about:
         shutil.rmtree(out)
     with display() as shown:

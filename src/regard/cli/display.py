@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from regard.errors import ResourceError
+from regard.tasks.shown import Watched
 from regard.trainer.log import Listener, Moment, Validation
 
 EVERY = 10.0  # seconds between two lines of a log
@@ -61,6 +62,9 @@ class Bar:
     def validation(self, validation: Validation) -> None:
         self.tell(validation_line(validation))
 
+    def watch(self, step: int, watched: Watched) -> None:
+        self.tell(watch_line(step, watched))
+
     def tell(self, line: str) -> None:
         self._bar.console.print(line, markup=False, soft_wrap=True)  # a command must not be cut in two
 
@@ -82,6 +86,9 @@ class Lines:
     def validation(self, validation: Validation) -> None:
         self.tell(validation_line(validation))
 
+    def watch(self, step: int, watched: Watched) -> None:
+        self.tell(watch_line(step, watched))
+
     def tell(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
@@ -92,6 +99,10 @@ def validation_line(validation: Validation) -> str:
         f"step {validation.step:,}  validation loss {validation.loss:.3f}  "
         f"{validation.name} {validation.score:.1f}{best}"
     )
+
+
+def watch_line(step: int, watched: Watched) -> str:
+    return f"step {step:,}  {watched.text} → {' '.join(watched.output.split()) or '(nothing)'}"
 
 
 class Events:
@@ -112,6 +123,9 @@ class Events:
         self._open().add_scalar("valid/loss", validation.loss, validation.step)
         self._open().add_scalar(f"valid/{validation.name}", validation.score, validation.step)
         self._open().flush()
+
+    def watch(self, step: int, watched: Watched) -> None:
+        self._open().add_text("watch", watched.output, step)
 
     def tell(self, line: str) -> None: ...
 

@@ -24,6 +24,7 @@ from regard.cli import (
     report,
     runs,
     score,
+    serve,
     settings,
     train,
     translate,
@@ -62,6 +63,8 @@ app.command("compare")(compare.compare)
 app.command("report")(report.report)
 app.command("explain")(explain.explain)
 app.command("walk")(walk.walk)
+app.command("serve")(serve.serve)
+app.command("studio")(serve.studio)
 app.command("beam")(beam.beam)
 app.command("meaning")(meaning.meaning)
 app.add_typer(data.app, name="data")

@@ -11,7 +11,8 @@ EVERY = 10.0  # seconds between two lines of a log
 class Lines:
     """Counts lines."""
 
-    def __init__(self, done: str) -> None:
+    def __init__(self, done: str, every: float = EVERY) -> None:
+        self._every = every
         self._done = done  # what is done to them: translated, scored
         self._last = time.monotonic()
 
@@ -19,6 +20,6 @@ class Lines:
         text = f"{count:,}{f' of {total:,}' if total else ''} lines {self._done}"
         if sys.stderr.isatty():
             print(f"\r{text}", end="\n" if count == total else "", file=sys.stderr, flush=True)
-        elif time.monotonic() - self._last >= EVERY:
+        elif time.monotonic() - self._last >= self._every:
             self._last = time.monotonic()
             print(text, file=sys.stderr, flush=True)

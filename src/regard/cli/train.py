@@ -26,6 +26,7 @@ def train(
     valid_corpus: Annotated[str, typer.Option(help="The same for validation.")] = "",
     task: Annotated[str, typer.Option(help="translate, language, tag or classify.")] = "",
     time: Annotated[str, typer.Option(help="Train no longer than this: 90s, 10m, 2h.")] = "",
+    watch: Annotated[str, typer.Option(help="A sentence to watch: what the model makes of it as it learns.")] = "",
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/PRESET.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with this run instead.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare and estimate, but do not train.")] = False,
@@ -45,6 +46,7 @@ def train(
         "data.valid_corpus": valid_corpus,
         "task": task,
         "train.time": time,
+        "train.watch": watch,
     }
     given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
     if resume is not None:

@@ -10,7 +10,7 @@ import torch
 
 from regard.decode.labels import groups
 from regard.decode.rules import Beam, Rule
-from regard.decode.search import search
+from regard.decode.search import Listener, search
 from regard.models.language_model import LanguageModel
 from regard.text.special import END, PAD, START
 from regard.text.tokenizer import Tokenizer
@@ -41,7 +41,13 @@ class Writer:
     device: torch.device
 
     def write(
-        self, prompts: Sequence[str], *, length: int = 40, rule: Rule = GREEDY, first: int = 0
+        self,
+        prompts: Sequence[str],
+        *,
+        length: int = 40,
+        rule: Rule = GREEDY,
+        first: int = 0,
+        listener: Listener | None = None,
     ) -> list[Continuation]:
         """Each prompt with at most ``length`` more pieces; order is kept. An empty prompt begins from nothing.
 
@@ -55,7 +61,8 @@ class Writer:
             rows = list(same)
             for begin in range(0, len(rows), TOGETHER):
                 part = rows[begin : begin + TOGETHER]
-                written = self._continue([encoded[row] for row in part], length, rule, [first + row for row in part])
+                numbers = [first + row for row in part]
+                written = self._continue([encoded[row] for row in part], length, rule, numbers, listener)
                 for row, (tokens, score) in zip(part, written, strict=True):
                     results[row] = self._continuation(prompts[row], encoded[row], tokens, score)
         return [results[row] for row in range(len(prompts))]
@@ -66,7 +73,7 @@ class Writer:
 
     @torch.no_grad()
     def _continue(
-        self, prompts: list[list[int]], length: int, rule: Rule, numbers: list[int]
+        self, prompts: list[list[int]], length: int, rule: Rule, numbers: list[int], listener: Listener | None
     ) -> list[tuple[list[int], float]]:
         """Let the model read all but the last token of each prompt, and search from there."""
         first, state = self.model.start(len(prompts))
@@ -75,7 +82,7 @@ class Writer:
         if read.shape[1] > 1:
             _, state = self.model.advance(read[:, :-1], state)
         limit = torch.full((len(prompts),), length + 1, device=self.device)  # <end> counts
-        found = search(self.model, read[:, -1], state, limit, rule=rule, numbers=numbers)
+        found = search(self.model, read[:, -1], state, limit, rule=rule, numbers=numbers, listener=listener)
         return [(outputs[0].tokens, outputs[0].score) for outputs in found]
 
     @torch.no_grad()

@@ -231,7 +231,7 @@ def difference_map(trace: Trace, attention: Aligner, effect: Folded) -> HeatMap:
         title="attention less masking",
         rows=kept.rows,
         columns=kept.columns,
-        values=numbers(_shares(looked) - _shares(kept.weights.clamp(min=0).to(looked))),
+        values=numbers(shares(looked) - shares(kept.weights.clamp(min=0).to(looked))),
         origin="share of the row's attention, less share of its masking effects above zero; special tokens left out",
         row_name="output",
         column_name="source",
@@ -240,7 +240,8 @@ def difference_map(trace: Trace, attention: Aligner, effect: Folded) -> HeatMap:
     )
 
 
-def _shares(values: Tensor) -> Tensor:
+def shares(values: Tensor) -> Tensor:
+    """Each row divided by its sum; a row of zeros stays one."""
     total = values.sum(-1, keepdim=True)
     return values / torch.where(total > 0, total, 1.0)
 
@@ -248,7 +249,7 @@ def _shares(values: Tensor) -> Tensor:
 def saliency_map(trace: Trace, norms: Tensor, read: Side, view: View) -> HeatMap:
     """Gradient norms (T, S) in place of attention, each row as shares of one."""
     rows, columns = (trace.target, read) if view.words else (apart(trace.target), apart(read))
-    folded = _folded(_shares(norms), rows, columns, special=view.special)
+    folded = _folded(shares(norms), rows, columns, special=view.special)
     return HeatMap(
         title="gradient saliency",
         rows=folded.rows,

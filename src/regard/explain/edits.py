@@ -157,7 +157,7 @@ class SetRow(OfHead):
             raise DataError(
                 f"weights = {len(self.weights)} numbers: the row has {columns} places; one for each is needed"
             )
-        if min(self.weights) < 0 or abs(sum(self.weights) - 1) > ROUNDING:
+        if not (min(self.weights) >= 0 and abs(sum(self.weights) - 1) <= ROUNDING):  # not a number is neither
             raise DataError(f"weights: sum to {sum(self.weights):.3g}: a row is a distribution, 0 or more and 1 in all")
         if (
             self.attention.startswith("decoder")
@@ -287,6 +287,8 @@ class Editor:
         self.rows[name] = first + value.shape[-2]
         for edit in self.edits:
             value = edit.act(Moment(name, value, first, self.scene, self.seen))
+        if name in self.seen:  # what an edit remembers is what the module goes on with, later edits included
+            self.seen[name] = value
         return value
 
 
@@ -303,17 +305,17 @@ def from_data(data: object) -> tuple[Edit, ...]:
 
 
 def _edit(content: object) -> Edit:
-    if not isinstance(content, dict) or content.get("kind") not in KINDS:
-        kind = content.get("kind") if isinstance(content, dict) else content
+    kind = content.get("kind") if isinstance(content, dict) else content
+    if not isinstance(content, dict) or not isinstance(kind, str) or kind not in KINDS:
         raise DataError(f"edit = {str(kind)[:40]}: no such edit; {did_you_mean(str(kind), KINDS)}")
-    made = KINDS[content["kind"]]
+    made = KINDS[kind]
     given = {name: value for name, value in content.items() if name != "kind"}
     wanted = {one.name: str(one.type) for one in fields(made)}  # type: ignore[arg-type]
     needed = {one.name for one in fields(made)} - ({"side"} if made is NoPositions else set())  # type: ignore[arg-type]
     if not needed <= given.keys() <= wanted.keys():
-        raise DataError(f"{content['kind']} = {', '.join(given) or 'nothing'}: wrong parts; it has {', '.join(wanted)}")
+        raise DataError(f"{kind} = {', '.join(given) or 'nothing'}: wrong parts; it has {', '.join(wanted)}")
     for name, value in given.items():
-        given[name] = _value(f"{content['kind']}.{name}", wanted[name], value)
+        given[name] = _value(f"{kind}.{name}", wanted[name], value)
     return made(**given)
 
 

@@ -13,7 +13,7 @@ Both are folded into words by sums: log-probabilities of the pieces of a word ad
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
@@ -30,6 +30,7 @@ from regard.nn.observe import UNOBSERVED, Observer
 from regard.text.special import PAD, UNK
 
 How = Literal["blank", "unknown", "remove"]
+Under = Callable[[], Observer]  # makes what else acts on a pass, such as edits, anew for each
 _NUMBERS = 1 << 25  # logits held at once
 
 
@@ -60,6 +61,29 @@ class Embedded:
         return value
 
 
+@dataclass(frozen=True)
+class Both:
+    """Two observers: the second sees what the first went on with."""
+
+    first: Observer
+    second: Observer
+
+    @property
+    def active(self) -> bool:
+        return self.first.active or self.second.active
+
+    def at(self, place: str | int) -> Observer:
+        return Both(self.first.at(place), self.second.at(place))
+
+    def see(self, name: str, value: Tensor) -> Tensor:
+        return self.second.see(name, self.first.see(name, value))
+
+
+def alone() -> Observer:
+    """Nothing else acts."""
+    return UNOBSERVED
+
+
 def masking(
     model: Model,
     source_ids: Rows = (),
@@ -81,16 +105,16 @@ def masking(
     return masking_between(model, read, written, how)
 
 
-def masking_between(model: Model, read: Side, written: Side, how: How = "blank") -> Folded:
+def masking_between(model: Model, read: Side, written: Side, how: How = "blank", *, under: Under = alone) -> Folded:
     """The same for sides that are spelled already."""
     groups = members(read, special=False)
     sources: Rows = () if isinstance(model, LanguageModel) else read.rows
     targets = written.ids
     with torch.no_grad(), resting(model):
-        odds = forward_all(model, [sources], targets, UNOBSERVED).log_softmax(-1)
+        odds = forward_all(model, [sources], targets, under()).log_softmax(-1)
         rows = max(1, _NUMBERS // odds.numel())
         parts = [
-            _without(model, sources, targets, groups.places[first : first + rows], how)
+            _without(model, sources, targets, groups.places[first : first + rows], how=how, under=under())
             for first in range(0, len(groups.places), rows)
         ]
     effect = (_own(odds, targets) - torch.cat(parts)).T  # (T, S words)
@@ -107,19 +131,26 @@ def gradient(
     """Gradient × input (T words, S words), with the embeddings as the input."""
     targets = _targets(model, source_ids, target_ids)
     read, written = _read(model, source_ids, targets, spelling), spelling.spell_target(model, targets)
-    found, embedded = slopes(model, source_ids, targets)
+    return gradient_between(model, read, written)
+
+
+def gradient_between(model: Model, read: Side, written: Side, *, under: Under = alone) -> Folded:
+    """The same for sides that are spelled already."""
+    found, embedded = slopes(model, () if isinstance(model, LanguageModel) else read.rows, written.ids, under=under)
     products = (found * embedded).sum(-1)  # (T, S)
     groups = members(read, special=False)
     effect = torch.stack([products[:, group].sum(1) for group in groups.places], 1)
     return _by_word(effect, written, groups.labels)
 
 
-def slopes(model: Model, source_ids: Rows, target_ids: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
+def slopes(
+    model: Model, source_ids: Rows, target_ids: Sequence[int] | None = None, *, under: Under = alone
+) -> tuple[Tensor, Tensor]:
     """``∂ log-odds(y_t) / ∂ x_s`` (T, S, D) and the embeddings x (S, D), in the order of the text."""
     targets = _targets(model, source_ids, target_ids)
     leaf: list[Tensor] = []
     with torch.enable_grad(), resting(model):
-        logits = forward_all(model, [source_ids], targets, Embedded(_place(model), leaf=leaf))
+        logits = forward_all(model, [source_ids], targets, Both(Embedded(_place(model), leaf=leaf), under()))
         others = logits.scatter(2, torch.tensor(targets, device=logits.device)[None, :, None], -torch.inf)
         log_odds = _own(logits, targets)[0] - others.logsumexp(-1)[0]  # (T,)
         rows = [torch.autograd.grad(one, leaf[0], retain_graph=True)[0][0] for one in log_odds]
@@ -153,7 +184,13 @@ def _own(values: Tensor, targets: Sequence[int]) -> Tensor:
 
 
 def _without(
-    model: Model, source_ids: Rows, targets: Sequence[int], groups: Sequence[Sequence[int]], how: How
+    model: Model,
+    source_ids: Rows,
+    targets: Sequence[int],
+    groups: Sequence[Sequence[int]],
+    *,
+    how: How,
+    under: Observer,
 ) -> Tensor:
     """The log-probabilities (B, T) when the pieces of each of the groups are not there."""
     sources: list[Rows] = [source_ids] * len(groups)
@@ -171,7 +208,7 @@ def _without(
             sources = [[number for place, number in enumerate(ids) if place not in group] for group in groups]
         case _:
             assert_never(how)
-    return _own(forward_all(model, sources, targets, observer).log_softmax(-1), targets)
+    return _own(forward_all(model, sources, targets, Both(observer, under)).log_softmax(-1), targets)
 
 
 def _with_unknown(ids: Sequence[int], letters: Sequence[Sequence[int]], group: Sequence[int]) -> Rows:

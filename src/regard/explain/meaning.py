@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 
 from regard.decode.labels import Reader
 from regard.errors import DataError
-from regard.explain.alignment import Aligner, attend
+from regard.explain.alignment import Aligner, attend, links_of_masking
 from regard.explain.replay import Keeper, check, reads_backwards, resting
 from regard.explain.side import Side, spell
 from regard.explain.whatif import write
@@ -207,15 +207,21 @@ class Neighbours:
 
 
 def translations(
-    model: EncoderDecoder, tokenizers: Tokenizers, occurrences: Sequence[Occurrence], aligner: Aligner
+    model: EncoderDecoder, tokenizers: Tokenizers, occurrences: Sequence[Occurrence], aligner: Aligner | None
 ) -> list[tuple[str, str]]:
-    """How each occurrence is translated: the target words linked with it, and the whole (greedy) translation."""
+    """How each occurrence is translated: the target words linked with it, and the whole (greedy) translation.
+
+    Without an aligner, as where there is no attention, a word is linked with those that miss it most when masked.
+    """
     found = []
     for one in occurrences:
         source = spell([*tokenizers.source.encode(one.sentence), END], tokenizers.source, one.sentence)
         source.pieces_of(one.word)
         target = spell(write(model, source.ids), tokenizers.target)
-        (seen,) = attend(model, [(source, target)])
-        linked = sorted(place for word, place in aligner.align(seen) if word == one.word)
+        if aligner is None:
+            links = links_of_masking(model, source, target)
+        else:
+            links = aligner.align(attend(model, [(source, target)])[0])
+        linked = sorted(place for word, place in links if word == one.word)
         found.append((" ".join(target.words[place] for place in linked), " ".join(target.words)))
     return found

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import ModelError
-from regard.explain.importance import slopes
+from regard.explain.importance import Under, alone, slopes
 from regard.explain.replay import Model
 from regard.explain.side import Rows
 from regard.explain.trace import Trace
@@ -93,7 +93,9 @@ def reach(stack: Stack, inputs: Tensor) -> Tensor:
     return leaf.grad.norm(dim=-1).mean(0).flip(0)  # (T,), nearest first
 
 
-def saliency(model: Model, source_ids: Rows, target_ids: Sequence[int] | None = None) -> Tensor:
+def saliency(
+    model: Model, source_ids: Rows, target_ids: Sequence[int] | None = None, *, under: Under = alone
+) -> Tensor:
     """``‖∂ log-odds(y_t) / ∂ x_s‖`` (T, S): where there is no attention, what each step's choice hangs on."""
-    found, _ = slopes(model, source_ids, target_ids)
+    found, _ = slopes(model, source_ids, target_ids, under=under)
     return found.norm(dim=-1)

@@ -7,8 +7,9 @@ orange over paper to blue, which no common kind confuses.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Literal
@@ -89,6 +90,30 @@ def rules(theme: Theme) -> str:
             names = [f"svg.heat .{letter}{place}" for place, colour in enumerate(colours) if ink(colour) == shade]
             written.append(f"{','.join(names)}{{fill:{code(shade)}}}")
     return "".join(written)
+
+
+def module() -> str:
+    """The same scales as an ES module, for canvases: ``COLOURS.sequential.light[12]`` is ``"#0072b2"``."""
+    colours, inks = _written(lambda colour: colour), _written(ink)
+    return (
+        "// Made by `make docs` from src/regard/report/colours.py; change that, not this.\n\n"
+        f"export const LEVELS = {LEVELS}; // steps of a scale\n\n"
+        f"export const COLOURS = {colours};\n\n"
+        f"// Of text upon them.\nexport const INKS = {inks};\n"
+    )
+
+
+def _written(change: Callable[[Colour], Colour]) -> str:
+    """Both scales on both papers as JavaScript, one list a line."""
+    themes: tuple[Theme, ...] = ("light", "dark")
+    lines = ["{"]
+    for scale in PREFIX:
+        lines.append(f"  {scale}: {{")
+        for theme in themes:
+            codes = json.dumps(" ".join(code(change(colour)) for colour in table(scale, theme)))
+            lines.append(f'    {theme}: {codes}.split(" "),')
+        lines.append("  },")
+    return "\n".join([*lines, "}"])
 
 
 def _oklab(lightness: float, chroma: float, hue: float) -> tuple[float, float, float]:

@@ -2,21 +2,72 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
 
 from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError
+from regard.serve.limits import BusyError, KindError, LateError, TooLargeError
 
-STATUS: dict[type[RegardError], int] = {SettingsError: 400, DataError: 400, ModelError: 404, ResourceError: 503}
+STATUS: dict[type[RegardError], int] = {
+    TooLargeError: 413,
+    KindError: 415,
+    BusyError: 429,
+    LateError: 504,
+    SettingsError: 400,
+    DataError: 400,
+    ModelError: 404,
+    ResourceError: 503,
+    RegardError: 500,
+}
+BUG = "this is a bug of Regard's, not yours; the service's log says where"
+
+
+class RefusedError(DataError):
+    """A problem with a status of its own."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Problem(BaseModel):
     """Every answer that is not a success."""
 
-    error: str
-    hint: str = ""  # a command that helps, where there is one
+    error: Annotated[str, Field(description="What is wrong, and what would be right.")]
+    hint: Annotated[str, Field(description="A command that helps, where there is one.")] = ""
+
+
+def _example(line: str) -> dict[str, Any]:
+    return {"application/json": {"example": {"error": line, "hint": ""}}}
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "4XX": {
+        "model": Problem,
+        "description": "Something in the request is not right: 400 what it says, 401 the token, 403 where it comes "
+        "from, 404 no such run, 408 too slow, 413 too large, 415 another kind of body, 421 another host.",
+        "content": _example("run = dmeo: no such run here; did you mean 'demo'?"),
+    },
+    429: {
+        "model": Problem,
+        "description": "Too many wait already; ask again after the seconds in `Retry-After`.",
+        "headers": {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
+        "content": _example("queue = 1024 waiting: is full; ask again in 3 s"),
+    },
+    503: {"model": Problem, "description": "The machine has no room for this now."},
+    504: {"model": Problem, "description": "It took too long."},
+}
+
+
+def status_of(error: RegardError) -> int:
+    if isinstance(error, RefusedError):
+        return error.status
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
 def problem(status: int, line: str, hint: str = "") -> JSONResponse:
@@ -24,14 +75,30 @@ def problem(status: int, line: str, hint: str = "") -> JSONResponse:
 
 
 def install(app: FastAPI) -> None:
-    """Turn complaints into answers."""
+    """Turn complaints into answers. No answer says where on the disk something is."""
 
     @app.exception_handler(RegardError)
-    def complaint(_: Request, error: RegardError) -> JSONResponse:
-        return problem(STATUS[type(error)], str(error), error.hint)
+    def complaint(request: Request, error: RegardError) -> JSONResponse:
+        conceal = request.app.state.service.library.conceal
+        answer = problem(status_of(error), conceal(str(error)), conceal(error.hint))
+        if isinstance(error, BusyError):
+            answer.headers["Retry-After"] = str(error.seconds)
+        return answer
 
     @app.exception_handler(RequestValidationError)
     def misshapen(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-        return problem(400, f"{where}: {first['msg'].lower()}")
+        return problem(400, f"{where}: {first['msg'].removeprefix('Value error, ').replace('Input', 'input', 1)}")
+
+    @app.exception_handler(HTTPException)
+    def astray(request: Request, error: HTTPException) -> JSONResponse:
+        line = f"{request.method} {request.url.path[:100]}: {error.detail.lower()}; /docs lists what there is"
+        answer = problem(error.status_code, line)
+        answer.headers.update(error.headers or {})
+        return answer
+
+    @app.exception_handler(Exception)
+    def bug(_: Request, error: Exception) -> JSONResponse:
+        del error  # the server writes where it happened into its log
+        return problem(500, BUG)

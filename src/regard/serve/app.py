@@ -1,21 +1,33 @@
-"""Puts the service together: the runs, the routes, the studio's files."""
+"""Puts the service together: the runs, the routes, the guards, the studio's files."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from regard import __version__
 from regard.serve import answers
+from regard.serve.bodies import Bodies, Leaving
+from regard.serve.commands import Commands
+from regard.serve.corpora import Corpora
+from regard.serve.guard import Doors, Guard
+from regard.serve.jobs import Jobs
 from regard.serve.library import Library
-from regard.serve.routes import runs
+from regard.serve.routes import compare, corpora, libre, look, presets, runs, trainings, translate
+from regard.serve.trainings import Trainings
+from regard.serve.watch import Metrics, Watch
+
+ABOUT = """\
+Translation, and a look inside the models that translate. Everything under `/api/v1` speaks of *runs* by their names;
+`/translate`, `/languages` and `/detect` are LibreTranslate's, so that its clients work unchanged."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +36,9 @@ class Service:
 
     library: Library
     studio: bool = False
+    doors: Doors = field(default_factory=Doors)
+    log: Callable[[str], object] | None = None  # takes one line a request
+    stop_trainings: bool = False  # when the service ends; else they go on
 
 
 def create_app(service: Service) -> FastAPI:
@@ -32,22 +47,64 @@ def create_app(service: Service) -> FastAPI:
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         yield
+        app.state.jobs.closing.set()
+        if service.stop_trainings:
+            app.state.jobs.stop_all()
         service.library.close()
 
-    app = FastAPI(title="Regard", version=__version__, lifespan=life, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Regard",
+        description=ABOUT,
+        version=__version__,
+        lifespan=life,
+        docs_url=None,
+        redoc_url=None,
+        responses=answers.PROBLEMS,
+        separate_input_output_schemas=False,
+    )
     app.state.service = service
+    app.state.metrics = metrics = Metrics(service.library)
+    service.library.heard = metrics.batches.observe
     answers.install(app)
-    app.include_router(runs.router)
+    for each in (runs, translate, libre, look):
+        app.include_router(each.router)
+    _add_trainings(app, service.library)
+    _add_pages(app, "serve/pages", "/docs")
     if service.studio:
-        _add_studio(app)
+        _add_pages(app, "studio", "/", "/studio")
+    app.add_middleware(Leaving)  # the last one added is the first to be met
+    app.add_middleware(Bodies, limits=service.library.limits)
+    app.add_middleware(Guard, doors=service.doors)
+    app.add_middleware(Watch, metrics=metrics, log=service.log)
     return app
 
 
-def _add_studio(app: FastAPI) -> None:
-    folder = Path(str(resources.files("regard") / "studio"))
+def _add_trainings(app: FastAPI, library: Library) -> None:
+    """What works in processes of its own, and what these read and write."""
+    app.state.corpora = Corpora(None if library.folder is None else library.folder.resolve().parent / "corpora")
+    app.state.jobs = Jobs(library)
+    app.state.trainings = Trainings(app.state.jobs)
+    app.state.commands = Commands()
+    app.state.estimates = {}  # what was estimated lately
+    for part in (presets, corpora, trainings, compare):
+        app.include_router(part.router)
 
-    @app.get("/", include_in_schema=False)
-    def home() -> Response:
-        return FileResponse(folder / "index.html")
 
-    app.mount("/studio", StaticFiles(directory=folder))
+def _add_pages(app: FastAPI, name: str, home: str, files: str = "") -> None:
+    """A folder of files with an index."""
+    folder = Path(str(resources.files("regard") / name))
+
+    @app.get(home, include_in_schema=False)
+    def index() -> Response:
+        return FileResponse(folder / "index.html", headers={"Cache-Control": "no-cache"})
+
+    app.mount(files or home, _Files(directory=folder))
+
+
+class _Files(StaticFiles):
+    """Files that a browser asks about anew each time, so that an update is seen at once."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response

@@ -1,51 +1,165 @@
-"""The runs a server knows, by name: found in a folder, loaded when first asked for."""
+"""The runs a server knows, by name: found in a folder, loaded when first asked for, put away when room is needed."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-from regard.errors import ModelError, did_you_mean
+from regard import runs as shelf
+from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.prediction import load_predictor
-from regard.run import SETTINGS
+from regard.run import SETTINGS, Run
+from regard.serve.limits import Limits
 from regard.serve.worker import Worker
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+Stamp = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A run in memory, or on its way there."""
+
+    worker: Future[Worker]
+    stamp: Stamp  # of the files it was read from
 
 
 class Library:
     """All runs directly in a folder, and others that were named one by one."""
 
-    def __init__(self, folder: Path | None = None, named: Sequence[Path] = (), *, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        folder: Path | None = None,
+        named: Sequence[Path] = (),
+        *,
+        device: str = "cpu",
+        limits: Limits | None = None,
+    ) -> None:
         self.folder = folder
-        self._named = {path.resolve().name: path for path in named}
+        self.limits = limits or Limits()
+        self._named = _by_name(named)
         self._device = device
-        self._workers: dict[str, Worker] = {}
+        self.heard: Callable[[int], object] = lambda _: None  # told the size of every batch
+        self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
+        self._changing = threading.Lock()
+        self._loader = ThreadPoolExecutor(1, "loader")  # one at a time: two might not fit while each alone does
 
     def runs(self) -> dict[str, Path]:
         """Every run there is now, by name. A folder is looked at anew each time: trainings come and go."""
         beside = sorted(self.folder.iterdir()) if self.folder and self.folder.is_dir() else []
-        found = {
-            path.name: path
-            for path in beside
-            if NAME.fullmatch(path.name) and not path.is_symlink() and (path / SETTINGS).is_file()
-        }
-        return found | self._named
+        return self._named | {path.name: path for path in beside if path.name not in self._named and _is_run(path)}
 
     def path(self, name: str) -> Path:
-        """Where a run is. Only names from the list are known, so that no path can be smuggled in."""
-        known = self.runs()
-        if name not in known:
-            raise ModelError(f"run = {name[:100]}: no such run here; {did_you_mean(name, known)}")
-        return known[name]
+        """Where a run is. Only a name from the list is known, so that no path can be smuggled in."""
+        if name in self._named:
+            return self._named[name]
+        if self.folder is not None and NAME.fullmatch(name) and _is_run(self.folder / name):
+            return self.folder / name
+        raise ModelError(f"run = {name[:100]}: no such run here; {did_you_mean(name, self.runs())}")
 
-    def worker(self, name: str) -> Worker:
-        """The thread that owns a run's model; loads it if it is not there yet."""
-        if name not in self._workers:
-            self._workers[name] = Worker(load_predictor(self.path(name), self._device))
-        return self._workers[name]
+    def conceal(self, line: str) -> str:
+        """A line without the places of runs on the disk: a client knows them by their names."""
+        for name, path in self._named.items():
+            line = line.replace(str(path), name).replace(str(path.resolve()), name)
+        if self.folder is not None:
+            line = line.replace(f"{self.folder}/", "").replace(f"{self.folder.resolve()}/", "")
+        return line
 
-    def close(self) -> None:
-        for worker in self._workers.values():
+    async def worker(self, name: str) -> Worker:
+        """The thread that owns a run's model; loads it if it is not there yet, or has changed on the disk.
+
+        Loading goes on if who asked for it leaves: somebody else may wait for the same.
+        """
+        return await asyncio.shield(asyncio.wrap_future(self._find(name)))
+
+    @property
+    def loaded(self) -> dict[str, Worker]:
+        """The runs in memory."""
+        return {name: found.worker.result() for name, found in list(self._loaded.items()) if _is_ready(found.worker)}
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Let every thread finish what it has."""
+        self._loader.shutdown(cancel_futures=True)
+        workers = list(self.loaded.values())
+        for worker in workers:
             worker.close()
+        for worker in workers:
+            worker.join(seconds)
+
+    def _find(self, name: str) -> Future[Worker]:
+        path = self.path(name)
+        stamp = _stamp(path)
+        with self._changing:
+            known = self._loaded.pop(name, None)
+            if known is not None and known.stamp != stamp:
+                known.worker.add_done_callback(_put_away)
+                known = None
+            if known is None or (known.worker.done() and not _is_ready(known.worker)):
+                known = _Loaded(self._loader.submit(self._load, name, path), stamp)
+            self._loaded[name] = known
+            return known.worker
+
+    def _load(self, name: str, path: Path) -> Worker:
+        self._make_room(name, 4 * (shelf.parameters(Run.open(path)) or 0))
+        return Worker(load_predictor(path, self._device), self.limits, heard=self._hear)
+
+    def _hear(self, size: int) -> None:
+        self.heard(size)  # whoever listens now, not whoever did when the run was loaded
+
+    def _make_room(self, name: str, needed: int) -> None:
+        """Put away what was not asked for longest and does not work now, until ``needed`` bytes are free."""
+        with self._changing:
+            present = self.loaded
+            free = self.limits.memory - sum(worker.bytes for worker in present.values()) - needed
+            for other, worker in present.items():
+                if free >= 0:
+                    return
+                if worker.idle:
+                    free += worker.bytes
+                    del self._loaded[other]
+                    worker.close()
+            if free < 0:
+                megabytes = [round(size / 2**20, 1) for size in (needed, self.limits.memory, max(0, free + needed))]
+                raise ResourceError(
+                    f"run = {name}: needs {megabytes[0]} MiB of weights, and of {megabytes[1]} MiB only "
+                    f"{megabytes[2]} can be freed; try again later, or raise --memory"
+                )
+
+
+def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for path in paths:
+        name = path.resolve().name
+        if not NAME.fullmatch(name):
+            raise SettingsError(f"run = {name}: an address cannot hold this name; use letters, digits, '.', '_' or '-'")
+        if name in found:
+            raise SettingsError(f"run = {path}: there is another run named {name}; rename one of them")
+        found[name] = path
+    return found
+
+
+def _is_run(path: Path) -> bool:
+    return bool(NAME.fullmatch(path.name)) and not path.is_symlink() and (path / SETTINGS).is_file()
+
+
+def _is_ready(worker: Future[Worker]) -> bool:
+    return worker.done() and not worker.cancelled() and worker.exception() is None
+
+
+def _put_away(worker: Future[Worker]) -> None:
+    if _is_ready(worker):
+        worker.result().close()
+
+
+def _stamp(path: Path) -> Stamp:
+    """Changes when what would be loaded does: the settings, or which checkpoint is best (the newest, before any is)."""
+    best = path / "best"
+    files = path / SETTINGS, best if best.is_file() else path / "checkpoints"
+    return tuple(
+        (seen.st_mtime_ns, seen.st_size, seen.st_ino) for file in files if file.exists() and (seen := file.stat())
+    )

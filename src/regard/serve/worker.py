@@ -1,29 +1,282 @@
-"""One thread owns each model. Requests wait for it in a bounded queue; a full queue is an answer, not a wait."""
+"""One thread owns each model. Requests wait for it in a bounded queue; a full queue is an answer, not a wait.
+
+Texts that wait for the same thing share a batch. The oldest is always in the next one, with those nearest to it in
+length, so that little of a batch is padding and nobody waits for ever; what a text becomes does not depend on who
+came with it. Other work with the model stands in the same queue and gets its turn between two batches.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
+from regard.decode.options import Options
+from regard.decode.search import Step
+from regard.decode.texts import BUDGET
+from regard.errors import ModelError
 from regard.prediction import Predictor
-from regard.translator import Translator
+from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
+from regard.serve.shape import attends
+from regard.translator import Link, Translation, Translator
 
 Model = Predictor | Translator
 Result = TypeVar("Result")
 
 
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted of a text. Texts with equal wishes may share a batch."""
+
+    options: Options
+    links: bool = False
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A translation and, if they were asked for, the links of each of its outputs."""
+
+    translation: Translation
+    links: tuple[list[Link], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """Any work with the model."""
+
+    work: Callable[[Model], Any]
+    answer: Future[Any]
+
+
+@dataclass(eq=False)
+class _Text:
+    """One text of a request."""
+
+    text: str
+    wish: Wish
+    answer: Future[list[Translated]]  # of the whole request; cancelled when nobody waits for it any more
+    found: dict[int, Translated]  # what the request has so far
+    place: int  # in the request
+    count: int  # texts of the request
+    arrived: float = field(default_factory=time.monotonic)
+    length: int = 0  # in pieces; 0 until the thread has counted
+
+
+class _AbandonedError(Exception):
+    """Nobody waits for this batch any more."""
+
+
+@dataclass(frozen=True)
+class _Attention:
+    """Listens to a search and stops it when all who asked have left."""
+
+    batch: Sequence[_Text]
+
+    def hear(self, step: Step) -> None:
+        del step
+        if all(each.answer.cancelled() for each in self.batch):
+            raise _AbandonedError
+
+
 class Worker:
     """A model and the thread that alone may touch it."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(
+        self, model: Model, limits: Limits | None = None, *, heard: Callable[[int], object] = lambda _: None
+    ) -> None:
+        self.bytes = weight_of(model)
+        self.attends = isinstance(model, Translator) and (model.run is None or attends(model.run.settings))
         self._model = model
-        self._thread = ThreadPoolExecutor(1)
+        self._limits = limits or Limits()
+        self._heard = heard  # told the size of every batch
+        self._queue: deque[_Call | _Text] = deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._working = False
+        self._pace = 0.02  # seconds a text, lately
+
+    @property
+    def waiting(self) -> int:
+        """How much stands in the queue."""
+        return len(self._queue)
+
+    @property
+    def idle(self) -> bool:
+        return not (self._working or self._queue)
 
     async def call(self, work: Callable[[Model], Result]) -> Result:
         """Do this with the model, on its own thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._model)
+        answer: Future[Result] = Future()
+        return await self._answer(answer, [_Call(work, answer)])
+
+    async def translate(self, texts: Sequence[str], options: Options, *, links: bool = False) -> list[Translated]:
+        """Translate, in batches shared with whoever else waits; in the order of the texts.
+
+        A model without attention has no links, and is asked for none.
+        """
+        if not isinstance(self._model, Translator):
+            raise ModelError("run: does not translate; it was trained for another task")
+        if len(texts) > self._limits.queue:
+            most = self._limits.queue
+            raise TooLargeError(f"texts = {len(texts):,} pieces of text: more than can wait; send at most {most:,}")
+        if not texts:
+            return []
+        answer: Future[list[Translated]] = Future()
+        found: dict[int, Translated] = {}
+        wish = Wish(options, links and self.attends)
+        return await self._answer(
+            answer, [_Text(text, wish, answer, found, place, len(texts)) for place, text in enumerate(texts)]
+        )
 
     def close(self) -> None:
-        self._thread.shutdown()
+        """Let the thread end when its queue is empty. Whoever still holds the worker is answered all the same."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the thread to end after `close`."""
+        if (thread := self._thread) is not None:
+            thread.join(seconds)
+
+    # On the side of those who ask
+
+    async def _answer(self, answer: Future[Result], jobs: Sequence[_Call | _Text]) -> Result:
+        """Stand in the queue. Who leaves, or has waited too long, leaves the queue too."""
+        self._enter(jobs)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(answer), self._limits.seconds)
+        except TimeoutError:
+            raise LateError(
+                f"time = {self._limits.seconds:g} s: was not enough; send less at once, or ask again later"
+            ) from None
+        finally:
+            if answer.cancelled():
+                self._leave(answer)
+
+    def _enter(self, jobs: Sequence[_Call | _Text]) -> None:
+        with self._changed:
+            if self._queue and len(self._queue) + len(jobs) > self._limits.queue:
+                seconds = max(1, round(len(self._queue) * self._pace))
+                raise BusyError(f"queue = {len(self._queue)} waiting: is full; ask again in {seconds} s", seconds)
+            self._queue.extend(jobs)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="model", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def _leave(self, answer: Future[Any]) -> None:
+        with self._changed:
+            self._queue = deque(job for job in self._queue if job.answer is not answer)
+
+    # On the thread that owns the model
+
+    def _serve(self) -> None:
+        while job := self._next():
+            started = time.monotonic()
+            if isinstance(job, _Call):
+                self._do(job)
+            else:
+                self._heard(len(job))
+                self._translate(job)
+                self._pace = 0.9 * self._pace + 0.1 * (time.monotonic() - started) / len(job)
+            del job  # or the last request stays in memory until the next one comes
+
+    def _next(self) -> _Call | list[_Text] | None:
+        """What to do now: a call, or a batch; None when the worker is closed and nothing is left."""
+        with self._changed:
+            self._working = False
+            while True:
+                while not self._queue:
+                    if self._closed:
+                        self._thread = None
+                        return None
+                    self._changed.wait()
+                head = self._queue[0]
+                if isinstance(head, _Call):
+                    self._working = True
+                    return self._queue.popleft()  # type: ignore[return-value]
+                patience = head.arrived + self._limits.gather - time.monotonic()
+                if patience <= 0 or len(self._queue) >= self._limits.together or self._closed:
+                    self._working = True
+                    return self._batch(head)
+                self._changed.wait(patience)
+
+    def _batch(self, head: _Text) -> list[_Text]:
+        """Take the oldest text and those nearest to it in length, as many as fit."""
+        alike = [job for job in self._queue if isinstance(job, _Text) and job.wish == head.wish]
+        for job in alike:
+            job.length = job.length or self._pieces(job.text)
+        alike.sort(key=lambda job: (job is not head, abs(job.length - head.length)))
+        room, longest, count = BUDGET // head.wish.options.rule.rows, 0, 0
+        for job in alike[: self._limits.together]:
+            longest = max(longest, job.length)
+            if count and (count + 1) * longest > room:
+                break
+            count += 1
+        batch = alike[:count]
+        taken = set(map(id, batch))
+        self._queue = deque(job for job in self._queue if id(job) not in taken)
+        return batch
+
+    def _pieces(self, text: str) -> int:
+        assert isinstance(self._model, Translator)
+        return len(self._model.tokenizers.source.encode(text)) + 1  # <end>
+
+    def _do(self, call: _Call) -> None:
+        if not call.answer.cancelled():
+            try:
+                _settle(call.answer, call.work(self._model))
+            except Exception as problem:
+                _fail(call.answer, problem)
+
+    def _translate(self, batch: list[_Text]) -> None:
+        try:
+            results = self._search(batch)
+        except _AbandonedError:
+            return
+        except Exception as problem:
+            if len(batch) == 1:
+                _fail(batch[0].answer, problem)
+                return
+            for each in batch:  # one of them is to blame; the others shall not suffer
+                self._translate([each])
+            return
+        for each, result in zip(batch, results, strict=True):
+            each.found[each.place] = result
+            if len(each.found) == each.count:
+                _settle(each.answer, [each.found[place] for place in range(each.count)])
+
+    def _search(self, batch: list[_Text]) -> list[Translated]:
+        assert isinstance(self._model, Translator)
+        translator, wish = self._model, batch[0].wish
+        outputs = translator.search([each.text for each in batch], wish.options, listener=_Attention(batch))
+        found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
+        if not wish.links:
+            return [Translated(each) for each in found]
+        links = iter(translator.links([output for each in found for output in each.outputs]))
+        return [Translated(each, tuple(next(links) for _ in each.outputs)) for each in found]
+
+
+def weight_of(model: Model) -> int:
+    """Bytes of all weights, a shared one once."""
+    modules = model.models if isinstance(model, Translator) else (model.model,)
+    tensors = {id(each): each for module in modules for each in (*module.parameters(), *module.buffers())}
+    return sum(each.numel() * each.element_size() for each in tensors.values())
+
+
+def _settle(answer: Future[Any], result: object) -> None:
+    with suppress(InvalidStateError):  # who asked has left in this very moment
+        answer.set_result(result)
+
+
+def _fail(answer: Future[Any], problem: Exception) -> None:
+    with suppress(InvalidStateError):
+        answer.set_exception(problem)

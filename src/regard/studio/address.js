@@ -7,12 +7,14 @@ export function read() {
 
 export function link(page, values) {
   const kept = Object.entries(values).filter(([, value]) => value !== "" && value != null);
-  return `#${page}?${new URLSearchParams(kept)}`;
+  return kept.length ? `#${page}?${new URLSearchParams(kept)}` : `#${page}`;
 }
 
-// A step that undo should come back to pushes; what changes with every keystroke replaces.
+// A step that undo should come back to pushes; what changes with every keystroke replaces. The browser says nothing
+// of either, so this does: the frame keeps the links of its navigation up to date with it.
 export function write(page, values, {replace = false} = {}) {
   const address = link(page, values);
   if (address === location.hash) return;
   history[replace ? "replaceState" : "pushState"](null, "", address);
+  dispatchEvent(new Event("address"));
 }

@@ -10,19 +10,48 @@ export class Problem extends Error {
 
 export const get = (path, options) => ask("GET", path, undefined, options);
 export const post = (path, body, options) => ask("POST", path, body, options);
+export const remove = (path, options) => ask("DELETE", path, undefined, options);
 
-async function ask(method, path, body, {signal} = {}) {
-  const headers = {"X-Regard": "studio"}; // no other origin can send it without asking first
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+/** A file or a text as it is. */
+export const put = (path, body, options) => send("PUT", path, {body, ...options});
+
+/**
+ * Only the newest question counts: `const ask = latest()`, then `await ask((signal) => post(path, body, {signal}))`
+ * stops the one before it. What was stopped answers undefined.
+ */
+export function latest() {
+  let running = new AbortController();
+  const question = async (work) => {
+    running.abort();
+    const mine = (running = new AbortController());
+    try {
+      const answer = await work(mine.signal);
+      return mine.signal.aborted ? undefined : answer;
+    } catch (problem) {
+      if (mine.signal.aborted) return undefined;
+      throw problem;
+    }
+  };
+  question.stop = () => running.abort();
+  return question;
+}
+
+function ask(method, path, body, {signal} = {}) {
+  if (body === undefined) return send(method, path, {signal});
+  return send(method, path, {signal, body: JSON.stringify(body), headers: {"Content-Type": "application/json"}});
+}
+
+async function send(method, path, {headers = {}, ...options} = {}) {
   let answer;
   try {
-    answer = await fetch(path, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)});
+    // The header is one that no other origin can send without asking first.
+    answer = await fetch(path, {method, headers: {"X-Regard": "studio", ...headers}, ...options});
   } catch (problem) {
     if (problem.name === "AbortError") throw problem;
     throw new Problem(0, {error: "the service does not answer; is `regard studio` still running?"});
   }
   if (!answer.ok) throw new Problem(answer.status, await reason(answer));
-  return answer.json();
+  return answer.status === 204 ? undefined : answer.json();
 }
 
 async function reason(answer) {

@@ -17,6 +17,23 @@ function filled(node, attributes, children) {
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value != null) node.setAttribute(name, value);
   }
-  node.append(...children.flat().filter((child) => child != null && child !== false));
+  node.append(...children.flat(Infinity).filter((child) => child != null && child !== false));
   return node;
+}
+
+const sheets = new Map();
+
+/**
+ * A page's own style sheet, by its place in the studio: `await sheet("panels/look.css")`. It is there once, however
+ * often it is asked for, and the answer comes when it is applied, so that nothing is seen without it.
+ */
+export function sheet(path) {
+  if (!sheets.has(path)) {
+    const found = new Promise((done) => {
+      const href = new URL(path, import.meta.url).href;
+      document.head.append(element("link", {rel: "stylesheet", href, onload: done, onerror: done}));
+    });
+    sheets.set(path, found);
+  }
+  return sheets.get(path);
 }

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from regard.tasks.shown import Sample, Watched
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -38,6 +40,7 @@ class Validation:
     score: float
     name: str
     best: bool
+    samples: tuple[Sample, ...] = ()
 
 
 class Listener(Protocol):
@@ -46,6 +49,9 @@ class Listener(Protocol):
     def moment(self, moment: Moment) -> None: ...
 
     def validation(self, validation: Validation) -> None: ...
+
+    def watch(self, step: int, watched: Watched) -> None:
+        """How far the sentence that is watched has come."""
 
     def tell(self, line: str) -> None:
         """A sentence for people."""
@@ -65,6 +71,10 @@ class Log:
     def validation(self, validation: Validation) -> None:
         self._write("validation", asdict(validation))
         self._pass_on(lambda other: other.validation(validation))
+
+    def watch(self, step: int, watched: Watched) -> None:
+        self._write("watch", {"step": step, **asdict(watched)})
+        self._pass_on(lambda other: other.watch(step, watched))
 
     def tell(self, line: str) -> None:
         self._write("note", {"text": line})

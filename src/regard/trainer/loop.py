@@ -21,6 +21,7 @@ from regard.data.menu import Shape
 from regard.errors import DataError, SettingsError
 from regard.run import Progress, steps
 from regard.settings import LastAverage, MovingAverage, TrainSettings
+from regard.tasks.shown import Watched
 from regard.tasks.task import Scores, Task, Tensors
 from regard.trainer import averaging, checkpoint
 from regard.trainer.checkpoint import Checkpoint
@@ -104,10 +105,13 @@ class Trainer:
                 self._take(step, next(groups), pace)
                 reason = self._agree(self._reason(asked=interruption.asked))
                 validates = self.progress.step % self.settings.validate_every == 0
-                if pace.due() or reason or validates:
+                watches = self._is_landmark() and not (reason or validates)
+                if pace.due() or reason or validates or watches:
                     self._report(pace)
                 if reason != "interrupted" and (reason or validates):
                     self._validate(pace)
+                elif watches:
+                    self._watch(pace)
                     reason = reason or self._agree("patience" if self._has_lost_patience() else "")
                 if reason or validates:
                     self._save()
@@ -233,6 +237,8 @@ class Trainer:
             average = self._averaged()
             with averaging.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
+                samples = self.task.showing.sampled(self.device) if self.task.showing else ()
+                watched = self._watched()
             value = _metric(scores, self.settings.metric)
             best = self.progress.best is None or value > self.progress.best
             stale = 0 if best else self.progress.stale + 1
@@ -248,10 +254,33 @@ class Trainer:
                     scores.score,
                     scores.name,
                     best,
+                    samples,
                 )
             )
+            self._tell_watched(watched)
         self.workers.wait()
         pace.resume()
+
+    def _is_landmark(self) -> bool:
+        """Whether to look at the watched sentence between validations: after 1, 2, 4, 8, … steps, for most is learned
+        early. One sentence more is little work, and becomes ever rarer."""
+        watching = self.task.showing is not None and bool(self.task.showing.sentence)
+        return watching and self.workers.leads and self.progress.step.bit_count() == 1
+
+    def _watch(self, pace: _Pace) -> None:
+        """Look at the watched sentence while the clock of training stands still."""
+        pace.pause()
+        with averaging.swapped(self.weights, self._averaged()):
+            watched = self._watched()
+        self._tell_watched(watched)
+        pace.resume()
+
+    def _watched(self) -> Watched | None:
+        return self.task.showing.watched(self.device) if self.task.showing else None
+
+    def _tell_watched(self, watched: Watched | None) -> None:
+        if watched is not None:
+            self.listener.watch(self.progress.step, watched)
 
     def _has_lost_patience(self) -> bool:
         return self.workers.leads and 0 < self.settings.patience <= self.progress.stale

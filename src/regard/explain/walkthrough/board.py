@@ -105,6 +105,7 @@ class Board:
         step = Step(
             name=name,
             part=part,
+            kind=kind,
             title=prose.title,
             idea=prose.idea,
             formula=prose.formula,

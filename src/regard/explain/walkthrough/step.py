@@ -39,6 +39,7 @@ class Step:
 
     name: str  # encoder.0.self.queries, as in a trace where the trace has it
     part: str  # encoder, context, decoder, cross, output
+    kind: str  # of its text: queries, softmax, forget_gate
     title: str
     idea: str
     formula: str
@@ -75,7 +76,8 @@ class Step:
             {"name": axis.name, "size": axis.size, "shown": list(axis.shown), "labels": list(axis.labels)}
             for axis in self.axes
         ]
-        texts = {name: getattr(self, name) for name in ("name", "part", "title", "idea", "formula", "tex", "snippet")}
+        said = ("name", "part", "kind", "title", "idea", "formula", "tex", "snippet")
+        texts = {name: getattr(self, name) for name in said}
         numbers = {"shape": list(self.output.shape), "axes": axes, "row": self.row, "shown": _rounded(self.shown)}
         return {**texts, "inputs": inputs, "recorded": self.recorded, **numbers}
 

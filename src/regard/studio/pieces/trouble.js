@@ -2,12 +2,13 @@
 
 import {element} from "../element.js";
 
+/** @param {Error & {hint?: string}} problem  @param {() => void} [again] what "Try again" does */
 export function trouble(problem, again) {
   return element(
     "div",
     {class: "trouble", role: "alert"},
     element("p", {}, problem.message),
-    problem.hint ? element("pre", {}, problem.hint) : null,
-    again ? element("button", {type: "button", onclick: again}, "Try again") : null,
+    problem.hint ? element("pre", {tabindex: 0}, problem.hint) : null,
+    again ? element("button", {type: "button", class: "small", onclick: () => again()}, "Try again") : null,
   );
 }

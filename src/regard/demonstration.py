@@ -1,0 +1,37 @@
+"""The training that shows what this is about: what `regard demo` runs, and the studio's first button."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from regard.settings import Settings
+
+PRESET = "transformer-tiny"
+CORPUS = "fable:fr"
+ABOUT = "regard demo"
+OVERRIDES = (
+    f"data.corpus='{CORPUS}'",
+    "data.pairs=50000",
+    "data.words=20",
+    "data.riddles=0.8",
+    "text.tokenizer=word",
+    "text.joint=false",
+    "train.batch=448",
+    "train.rate=0.003",
+    "train.warmup=100",
+    "train.schedule=linear",
+    "train.steps=3000",
+    "train.validate_every=500",
+    "train.average={kind='moving', decay=0.99}",
+    "train.smoothing=0.0",
+    "model.dropout=0.0",
+    f"about='{ABOUT}'",
+)
+
+
+def demo_settings(preset: str = PRESET, *overrides: str) -> Settings:
+    """A translator that is trained in a minute or two, of any architecture."""
+    from regard.settings import load_settings  # noqa: PLC0415 - `regard --help` reads this file, and is quick
+
+    return load_settings(preset, *OVERRIDES, *overrides)

@@ -1,0 +1,157 @@
+"""Bodies: how long and how slow they may be, found out while they arrive; and what happens when a client hangs up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from regard.serve.guard import refuse
+from regard.serve.limits import Limits
+
+LINGER = 5.0  # seconds that we go on listening to a client that is still talking, so that it can hear our answer
+
+
+class Bodies:
+    """Middleware that reads no more than the limit: a longer body is refused, never held.
+
+    An upload may be long and take its time, as long as something arrives; any other body must be there soon.
+    """
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self._app = app
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = _Body(self._limits, scope, receive, send)
+        if body.announced > body.limit:
+            await body.refuse_size()
+        else:
+            await self._app(scope, body.receive, body.send)
+
+
+class _Body:
+    """One request's body on its way in."""
+
+    def __init__(self, limits: Limits, scope: Scope, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._upload = scope["method"] == "PUT"
+        self.limit = limits.upload if self._upload else limits.body
+        self._patience = limits.reading
+        self._deadline = time.monotonic() + limits.reading
+        announced = Headers(scope=scope).get("content-length", "0")
+        self.announced = int(announced) if announced.isdecimal() else 0
+        self._read = 0
+        self._whole = self._answered = self._refused = False
+
+    async def receive(self) -> Message:
+        if self._refused:
+            return {"type": "http.disconnect"}
+        if self._whole:
+            return await self._receive()
+        patience = self._patience if self._upload else self._deadline - time.monotonic()
+        try:
+            message = await asyncio.wait_for(self._receive(), patience)
+        except TimeoutError:
+            line = f"body: did not arrive within {self._patience:g} s; send it faster, or in parts"
+            return await self._refuse(408, line)
+        self._read += len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        return message if self._read <= self.limit else await self.refuse_size()
+
+    async def send(self, message: Message) -> None:
+        """What the app says; nothing more once we have refused."""
+        if not self._refused:
+            self._answered = True
+            await self._send(message)
+
+    async def refuse_size(self) -> Message:
+        size = max(self.announced, self._read)
+        return await self._refuse(413, f"body = {size:,} bytes: too large; send at most {self.limit:,}")
+
+    async def _refuse(self, status: int, line: str) -> Message:
+        """Answer, go on listening for a moment, and let the app believe that the client has left.
+
+        A connection that is closed while its client still writes is reset, and the client never reads why.
+        """
+        self._refused = True
+        if not self._answered:
+            await refuse(self._send, status, line, {"connection": "close"}, more=True)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LINGER):
+                    while not self._whole:
+                        message = await self._receive()
+                        self._whole = not message.get("more_body", False)
+            await self._send({"type": "http.response.body", "body": b""})
+        return {"type": "http.disconnect"}
+
+
+class Leaving:
+    """Middleware that stops the work of a client that hangs up: whatever its request awaits is cancelled."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        visit = _Visit(receive, send)
+        if not {"content-length", "transfer-encoding"} & set(Headers(scope=scope)):
+            await visit.begin()
+        work = asyncio.ensure_future(self._app(scope, visit.receive, visit.send))
+        watch = asyncio.create_task(visit.watch())
+        try:
+            await asyncio.wait((work, watch), return_when=asyncio.FIRST_COMPLETED)
+            if not (work.done() or visit.answered):
+                work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+        finally:
+            watch.cancel()
+            work.cancel()
+
+
+class _Visit:
+    """One request: its body, and the moment its client leaves."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._first: Message | None = None
+        self._whole, self._gone = asyncio.Event(), asyncio.Event()
+        self.answered = False
+
+    async def begin(self) -> None:
+        """Take the body of a request that has none, so that watching can begin at once."""
+        self._first = await self._receive()
+        self._whole.set()
+
+    async def receive(self) -> Message:
+        if self._first is not None:
+            message, self._first = self._first, None
+            return message
+        if self._whole.is_set():
+            await self._gone.wait()
+            return {"type": "http.disconnect"}
+        message = await self._receive()
+        if not message.get("more_body", False):
+            self._whole.set()
+        return message
+
+    async def send(self, message: Message) -> None:
+        await self._send(message)
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self.answered = True
+
+    async def watch(self) -> None:
+        """Until the client has left."""
+        await self._whole.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone.set()

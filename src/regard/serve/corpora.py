@@ -1,0 +1,249 @@
+"""Corpora that were sent to the studio. They stay on this machine, in the folder ``corpora`` beside the runs.
+
+    corpora/NAME/train.source, train.target       two parallel files
+    corpora/NAME/train.tsv                        or one file with all columns (csv, jsonl, parquet, tmx, conllu)
+    corpora/NAME/train.text                       or text alone, for language models
+
+The same with ``valid`` and ``test``; ``.gz`` or ``.zst`` may follow. No other name is ever written or read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, get_args
+
+from regard.corpora.sentence import Language
+from regard.data.readers import Corpus
+from regard.errors import DataError, ModelError, ResourceError, SettingsError, did_you_mean
+from regard.files import new_file, remove
+from regard.serve.library import NAME
+from regard.serve.limits import KindError
+from regard.tasks.material import COLUMNS, Fable
+
+Part = Literal["train", "valid", "test"]
+PARTS: tuple[Part, ...] = get_args(Part)
+FORMS = ("source", "target", "text", "tsv", "csv", "jsonl", "parquet", "tmx", "conllu")
+FILE = re.compile(rf"({'|'.join(PARTS)})\.({'|'.join(FORMS)})(\.gz|\.zst)?")
+BUILT_IN = {f"fable:{language}": language for language in get_args(Language)}
+MOST = 200  # corpora
+CHECKED = "check.json"
+State = Literal["built in", "incomplete", "unchecked", "clean", "findings"]
+
+
+@dataclass(frozen=True)
+class CorpusSummary:
+    """A corpus at a glance."""
+
+    name: str
+    about: str
+    pairs: int | None  # for training; None until somebody has counted
+    languages: dict[str, str] | None
+    bytes: int
+    state: State
+    parts: dict[str, list[str]]  # the files of each part
+    built_in: bool = False
+
+
+class Corpora:
+    """All corpora of a folder, and those that need none."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    @property
+    def folder(self) -> Path:
+        if self._folder is None:
+            raise SettingsError("corpus: this server has no folder for corpora; start it with regard studio RUNS")
+        return self._folder
+
+    # Looking
+
+    def all(self) -> list[CorpusSummary]:
+        """What can be trained on, the built-in ones first."""
+        built_in = [_fable_summary(name, language) for name, language in BUILT_IN.items()]
+        return [*built_in, *(self.summary(name) for name in self.names())]
+
+    def names(self) -> list[str]:
+        if self._folder is None or not self._folder.is_dir():
+            return []
+        return sorted(path.name for path in self._folder.iterdir() if _is_corpus(path))
+
+    def path(self, name: str) -> Path:
+        """Where a corpus is. Only a name from the list is known, so that no path can be smuggled in."""
+        if name not in self.names():
+            known = did_you_mean(name, [*BUILT_IN, *self.names()])
+            raise ModelError(f"corpus = {name[:100]}: no such corpus here; {known}")
+        return self.folder / name
+
+    def files(self, name: str, part: Part) -> tuple[Path, ...]:
+        """One file with all columns, or source and target, in this order; none where the part is missing."""
+        found = [path for path in self.path(name).iterdir() if _is_part(path, part)]
+        return tuple(sorted(found, key=lambda path: FORMS.index(_form(path.name))))
+
+    def summary(self, name: str) -> CorpusSummary:
+        path = self.path(name)
+        parts: dict[str, list[str]] = {part: [file.name for file in self.files(name, part)] for part in PARTS}
+        size = sum(file.stat().st_size for file in path.iterdir() if FILE.fullmatch(file.name))
+        checked = self.checked(name)
+        state: State = "incomplete" if not (_is_whole(parts["train"]) and _is_whole(parts["valid"])) else "unchecked"
+        if state == "unchecked" and checked is not None:
+            state = "clean" if checked["clean"] else "findings"
+        pairs = None if checked is None else checked["parts"].get("train", {}).get("pairs")
+        shown = {part: files for part, files in parts.items() if files}
+        return CorpusSummary(name, "sent to this studio", pairs, None, size, state, shown)
+
+    def settings(self, name: str) -> dict[str, str]:
+        """What a training must be told to read this corpus: settings of ``data``, by name."""
+        if name in BUILT_IN:
+            return {"corpus": name}
+        found: dict[str, str] = {}
+        wanted: tuple[tuple[Part, str], ...] = (("train", ""), ("valid", "valid_"))
+        for part, prefix in wanted:
+            files = self.files(name, part)
+            if not _is_whole([file.name for file in files]):
+                raise DataError(self._missing(name, part, files))
+            found |= {f"{prefix}{_setting(file.name)}": str(file.resolve()) for file in files}
+        return found
+
+    def _missing(self, name: str, part: str, files: Sequence[Path]) -> str:
+        if files:
+            other = "target" if _form(files[0].name) == "source" else "source"
+            return f"corpus = {name}: {files[0].name} has no {part}.{other} beside it; add it"
+        what = "to learn from" if part == "train" else "to be judged by"
+        return (
+            f"corpus = {name}: has no {part} part {what}; add {part}.source and {part}.target, or hold some pairs out"
+        )
+
+    def pairs(self, name: str, limit: int) -> tuple[list[str], list[str]]:
+        """Sources and references of the test part, or else of the validation part."""
+        columns = COLUMNS["translate"]
+        if name in BUILT_IN:
+            rows = Fable(BUILT_IN[name], "test", limit, 20).rows(columns)
+        else:
+            files = self.files(name, "test") or self.files(name, "valid")
+            if not files:
+                raise DataError(
+                    f"corpus = {name}: has neither a test nor a validation part; add test.source, test.target"
+                )
+            rows = Corpus(tuple(map(str, files))).rows(columns)
+        found = [(" ".join(row[0].split()), " ".join(row[1].split())) for _, row in islice(rows, limit)]
+        return [source for source, _ in found], [target for _, target in found]
+
+    # Changing
+
+    @contextmanager
+    def receive(self, name: str, file: str) -> Iterator[BinaryIO]:
+        """A file of a corpus, to be written; it is there when the block ends well, and takes the place of others that
+        say the same in another form."""
+        if not NAME.fullmatch(name):
+            raise SettingsError(
+                f"corpus = {name[:100]}: not a name for a corpus; use letters, digits, '.', '_' and '-'"
+            )
+        if not FILE.fullmatch(file):
+            forms = ", ".join(FORMS)
+            raise KindError(f"file = {file[:100]}: not a file of a corpus; train, valid or test, then one of {forms}")
+        if name not in self.names() and len(self.names()) >= MOST:
+            raise ResourceError(f"corpus = {name}: there are {MOST} corpora, which is the most; delete one")
+        place = self.folder / name
+        if place.is_symlink() or (place.exists() and not place.is_dir()):
+            raise SettingsError(f"corpus = {name}: something else has this name; choose another")
+        try:
+            with new_file(place / file) as opened:
+                yield opened
+        except OSError as error:
+            raise ResourceError(f"corpus = {name}: cannot be written; {error.strerror}") from None
+        finally:
+            if place.is_dir() and not any(place.iterdir()):
+                place.rmdir()
+        for other in self.files(name, file.split(".", maxsplit=1)[0]):  # type: ignore[arg-type]
+            if other.name != file and not _go_together(other.name, file):
+                other.unlink()
+        (place / CHECKED).unlink(missing_ok=True)
+
+    def delete(self, name: str) -> None:
+        if name in BUILT_IN:
+            raise SettingsError(f"corpus = {name}: is built in and takes no room; there is nothing to delete")
+        remove(self.path(name))
+
+    def adopt(self, name: str, folder: Path) -> None:
+        """Put the parts that a split has made in the place of what was split."""
+        place = self.path(name)
+        for old in self.files(name, "train"):
+            old.unlink()
+        for file in folder.iterdir():
+            if FILE.fullmatch(file.name) and file.stat().st_size:
+                file.replace(place / file.name)
+        (place / CHECKED).unlink(missing_ok=True)
+
+    # What was found by checking
+
+    def checked(self, name: str) -> dict[str, Any] | None:
+        """The last check, if nothing has changed since."""
+        try:
+            found = json.loads((self.path(name) / CHECKED).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) and found.get("stamp") == self.stamp(name) else None
+
+    def keep_check(self, name: str, found: dict[str, Any]) -> None:
+        with new_file(self.path(name) / CHECKED) as file:
+            file.write(json.dumps({**found, "stamp": self.stamp(name)}).encode())
+
+    def stamp(self, name: str) -> list[list[Any]]:
+        """Changes when a file does."""
+        if name in BUILT_IN:
+            return []
+        files = [file for part in PARTS for file in self.files(name, part)]
+        return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder beside the corpora that is gone afterwards."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.mkdtemp(dir=self.folder, prefix=".work."))
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _fable_summary(name: str, language: Language) -> CorpusSummary:
+    about = "made here, as many sentences as wanted, with gold alignments"
+    languages = {"source": "en", "target": language}
+    return CorpusSummary(name, about, None, languages, 0, "built in", {}, built_in=True)
+
+
+def _is_corpus(path: Path) -> bool:
+    return bool(NAME.fullmatch(path.name)) and path.is_dir() and not path.is_symlink()
+
+
+def _is_part(path: Path, part: str) -> bool:
+    found = FILE.fullmatch(path.name)
+    return found is not None and found[1] == part and path.is_file() and not path.is_symlink()
+
+
+def _form(file: str) -> str:
+    return file.split(".")[1]
+
+
+def _is_whole(files: Sequence[str]) -> bool:
+    forms = [_form(file) for file in files]
+    return forms == ["source", "target"] or (len(forms) == 1 and forms[0] not in ("source", "target"))
+
+
+def _go_together(one: str, other: str) -> bool:
+    return {_form(one), _form(other)} == {"source", "target"}
+
+
+def _setting(file: str) -> str:
+    """Which setting names this file: text alone is a source."""
+    form = _form(file)
+    return {"text": "source", "source": "source", "target": "target"}.get(form, "corpus")

@@ -1,0 +1,117 @@
+"""Which language a text is in, judged by the letters of the words that the runs here have seen.
+
+Every run knows the words of two languages. From them each language gets a table of letter triples: ` th`, `the`,
+`he `. With c(t) the weight of a triple among all words of the language, N their sum and T the number of triples that
+any language has, the text's triples t₁ … tₙ have the log-probability
+
+    log p(text | language) = Σᵢ log (c(tᵢ) + ½) / (N + ½ T)
+
+and Bayes' rule with equal odds for all languages gives the probability of each. The confidence is that, in percent,
+times the share of the text's letters that the language has at all: a script that nobody here knows is nobody's.
+What no run has seen cannot be found, and a vocabulary that two languages share tells them apart no better than a coin.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from regard.text.special import SPECIAL_TOKENS
+from regard.text.subwords import SPACE
+from regard.text.tokenizer import Tokenizer
+
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+
+
+@dataclass(frozen=True)
+class Detected:
+    language: str
+    confidence: float  # in percent
+
+
+class Letters:
+    """What words of one language look like."""
+
+    def __init__(self) -> None:
+        self.triples: dict[str, float] = {}
+        self.letters: set[str] = set()
+
+    def learn(self, tokenizer: Tokenizer) -> None:
+        """Add a vocabulary. Its words count as often as they were seen; pieces that were not counted, by rank."""
+        for entry, weight in _entries(tokenizer):
+            for triple in _threes(entry):
+                self.triples[triple] = self.triples.get(triple, 0.0) + weight
+            self.letters.update(entry.replace(" ", ""))
+
+    @cached_property
+    def total(self) -> float:
+        return sum(self.triples.values())
+
+    def log_probability(self, found: Iterable[str], different: int) -> float:
+        smallest = self.total + different / 2
+        return sum(math.log((self.triples.get(triple, 0) + 0.5) / smallest) for triple in found)
+
+
+@dataclass(frozen=True)
+class Detector:
+    """Tells languages apart; of those that are alike, the first."""
+
+    known: Mapping[str, Letters]
+
+    def __call__(self, text: str) -> list[Detected]:
+        """Every language with its confidence, the surest first."""
+        letters, found = _letters(text), list(triples(text))
+        odds = {code: each.log_probability(found, self._different) for code, each in self.known.items()}
+        best = max(odds.values(), default=0.0)
+        weights = {code: math.exp(value - best) for code, value in odds.items()}
+        total = sum(weights.values())
+        results = [
+            Detected(code, round(100 * weight / total * self._share(code, letters), 1))
+            for code, weight in weights.items()
+        ]
+        return sorted(results, key=lambda each: -each.confidence)
+
+    @cached_property
+    def _different(self) -> int:
+        return len({triple for each in self.known.values() for triple in each.triples}) + 1
+
+    def _share(self, code: str, letters: str) -> float:
+        known = self.known[code].letters
+        return sum(letter in known for letter in letters) / len(letters) if letters else 0.0
+
+
+def triples(text: str) -> Iterator[str]:
+    """The letter triples of each word with a space before and behind it; letters are compared without case."""
+    for word in text.split():
+        if letters := _letters(word):
+            yield from _threes(f" {letters} ")
+
+
+def _threes(entry: str) -> Iterator[str]:
+    return (entry[place : place + 3] for place in range(len(entry) - 2))
+
+
+def _letters(text: str) -> str:
+    """Letters and their marks alone."""
+    return "".join(character for character in text.casefold() if unicodedata.category(character)[0] in "LM")
+
+
+def _entries(tokenizer: Tokenizer) -> Iterator[tuple[str, float]]:
+    """What a vocabulary holds, with spaces where a word begins and ends, and how much each entry weighs.
+
+    A subword says where a word begins, never where it ends. A character says neither; bytes are no letters.
+    """
+    counts: tuple[int, ...] = getattr(getattr(tokenizer, "vocabulary", None), "counts", ())
+    for number in range(len(SPECIAL_TOKENS), tokenizer.size):
+        piece = tokenizer.token(number)
+        if (letters := _letters(piece)) and not _BYTE.fullmatch(piece):
+            if tokenizer.kind == "character":
+                yield letters, 1.0
+            elif counts:
+                yield f" {letters} ", float(counts[number])
+            else:
+                yield f" {letters}" if piece.startswith(SPACE) else letters, 1000 / number

@@ -1,0 +1,166 @@
+"""Who may come in. The first thing a request meets, before anything of it is read.
+
+Host        only names on the list, so that no page can reach us through a name of its own (DNS rebinding)
+Origin      no page of another origin may read or post, unless it was let in by name
+token       needed as soon as others than this machine can connect; compared in constant time
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
+COOKIE = "regard_token"
+AUTHORIZED = "regard.authorized"  # in the scope: False where a token must still be found in the body
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_OPEN = frozenset(("/", "/health", "/docs", "/openapi.json", "/frontend/settings"))  # nothing of the user's is in these
+_OPEN_FOLDERS = ("/studio/", "/docs/")
+_KEY_IN_BODY = frozenset(("/translate", "/detect", "/languages"))  # LibreTranslate's clients send `api_key` there
+
+
+@dataclass(frozen=True)
+class Doors:
+    """Whom to let in."""
+
+    hosts: frozenset[str] = LOOPBACK
+    origins: frozenset[str] = frozenset()  # such as https://example.org
+    token: str = ""  # empty: none is needed
+
+    def opens(self, key: str) -> bool:
+        """Whether this is the token; takes as long for a near miss as for a far one."""
+        return not self.token or hmac.compare_digest(key.encode("utf-8", "surrogatepass"), self.token.encode())
+
+
+class Guard:
+    """The middleware."""
+
+    def __init__(self, app: ASGIApp, doors: Doors) -> None:
+        self._app = app
+        self._doors = doors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._meet(scope, receive, send)
+        # there are no web sockets here
+
+    async def _meet(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        origin = headers.get("origin", "")
+        welcome = origin in self._doors.origins
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _add_headers(MutableHeaders(scope=message), origin if welcome else "")
+            await send(message)
+
+        if (name := _host(headers)) not in self._doors.hosts:
+            line = (
+                f"host = {name[:100]}: this service does not go by that name; start it with --allow-host {name[:100]}"
+            )
+            await refuse(answer, 421, line)
+        elif not welcome and _is_foreign(scope, headers):
+            await refuse(answer, 403, "origin: pages from elsewhere may not use this service; see --allow-origin")
+        elif welcome and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            await answer({"type": "http.response.start", "status": 204, "headers": []})
+            await answer({"type": "http.response.body", "body": b""})
+        elif scope["path"] == "/" and (key := _query(scope, "token")):
+            await self._remember(key, answer)
+        else:
+            await self._check(scope, headers, receive, answer)
+
+    async def _check(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """The token, where one is needed."""
+        key = _key(headers)
+        allowed = self._doors.opens(key)
+        scope[AUTHORIZED] = allowed
+        path: str = scope["path"]
+        public = path in _OPEN or path.startswith(_OPEN_FOLDERS)
+        if allowed or public or (not key and path in _KEY_IN_BODY):
+            await self._app(scope, receive, send)
+        else:
+            line = "token: is not the right one" if key else "token: is needed; send Authorization: Bearer TOKEN"
+            await refuse(send, 401, line, {"WWW-Authenticate": "Bearer"})
+
+    async def _remember(self, key: str, send: Send) -> None:
+        """The token moves from the address into a cookie that no script and no other site can use."""
+        if not self._doors.opens(key):
+            await refuse(send, 401, "token: is not the right one", {"WWW-Authenticate": "Bearer"})
+            return
+        cookie = f"{COOKIE}={self._doors.token}; Path=/; HttpOnly; SameSite=Strict"
+        fields = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 303, "headers": fields})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def refuse(
+    send: Send, status: int, line: str, headers: dict[str, str] | None = None, *, more: bool = False
+) -> None:
+    """The answer to a request that gets no further. With ``more`` the last word is left to the caller."""
+    body = json.dumps({"error": line, "hint": ""}).encode()
+    fields = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
+    encoded = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+def _add_headers(headers: MutableHeaders, origin: str) -> None:
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+    headers.setdefault("Cache-Control", "no-store")
+    if origin:
+        headers["Access-Control-Allow-Origin"] = origin
+        headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type"
+        headers["Access-Control-Allow-Methods"] = "GET, POST"
+        headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+        headers.add_vary_header("Origin")
+
+
+def _host(headers: Headers) -> str:
+    """The name a client calls us by, without its port; nothing if there is not exactly one."""
+    named = headers.getlist("host")
+    if len(named) != 1:
+        return ""
+    try:
+        return urlsplit(f"//{named[0]}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_foreign(scope: Scope, headers: Headers) -> bool:
+    """Whether a page from elsewhere asks. Following a link to us is allowed: nobody but the user sees the answer."""
+    if (origin := headers.get("origin")) is not None:
+        return urlsplit(origin).netloc.lower() != headers["host"].lower()
+    if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return False
+    follows = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return not (follows and scope["method"] == "GET")
+
+
+def _key(headers: Headers) -> str:
+    """The token of a request, from its header or from the studio's cookie."""
+    kind, _, key = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return key.strip()
+    pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+    return next((value for name, _, value in pairs if name == COOKIE), "")
+
+
+def _query(scope: Scope, name: str) -> str:
+    return parse_qs(scope["query_string"].decode("latin-1")).get(name, [""])[0]

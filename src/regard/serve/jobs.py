@@ -1,0 +1,282 @@
+"""Long work, done by processes of their own: trainings and comparisons.
+
+What is known of them is on the disk, in the folder ``.jobs`` among the runs, and in the runs themselves: the lock says
+who is trained now, the log how it goes. A server that is started anew therefore finds all that another has begun.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from regard.errors import ModelError, SettingsError
+from regard.files import new_file
+from regard.run import is_occupied
+from regard.serve.library import NAME, Library
+from regard.serve.limits import BusyError
+from regard.serve.processes import Process, spawn
+from regard.settings import Settings
+
+TRAININGS = 2  # at once
+COMPARISONS = 1
+Kind = Literal["train", "compare"]
+JobState = Literal["running", "done", "failed", "stopped"]
+_TRANSLATED = re.compile(r"([\d,]+) of ([\d,]+) lines translated")
+_PROGRESS = re.compile(r"(step [\d,]+|[\d,]+ of [\d,]+ lines)\s")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is written down about a job."""
+
+    name: str
+    kind: Kind
+    run: str  # that is trained; empty for a comparison
+    pid: int
+    started: str
+    began: float  # seconds since 1970
+    stopped: bool = False  # somebody asked it to end
+    test: str = ""  # what a comparison was made on, where its files do not say
+
+    @property
+    def process(self) -> Process:
+        return Process(self.pid, self.started)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a job stands."""
+
+    state: JobState
+    progress: float
+    line: str  # the last thing it said
+    result: dict[str, Any] | None = None
+
+
+class Jobs:
+    """Starts, finds and stops them."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.closing = threading.Event()  # set when the server ends: streams of events end too
+        self._starting = threading.Lock()
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where it is written down: among the runs, or for runs that were named one by one nowhere that lasts."""
+        runs = self.library.folder
+        return Path(tempfile.mkdtemp(prefix="regard-jobs-")) if runs is None else runs.resolve() / ".jobs"
+
+    # Trainings
+
+    def train(self, run: str, settings: Settings) -> Job:
+        """Train a new run."""
+        if self.library.folder is None:
+            raise SettingsError("name: this server has no folder for new runs; start it with regard studio RUNS")
+        if not NAME.fullmatch(run):
+            raise SettingsError(f"name = {run[:100]}: not a name for a run; use letters, digits, '.', '_' and '-'")
+        with self._starting:
+            place = self.library.folder.resolve() / run
+            if place.exists() or run in self.library.runs():
+                raise SettingsError(f"name = {run}: there is a run of this name; choose another, or resume it")
+            self._has_room(run)
+            folder = self._fresh(f"train-{run}")
+            with new_file(folder / "settings.toml") as file:
+                file.write(settings.to_toml().encode())
+            return self._start("train", run, ["train", str(folder / "settings.toml"), "--out", str(place)])
+
+    def resume(self, run: str) -> Job:
+        """Go on with a run that is not being trained."""
+        path = self.library.path(run).resolve()
+        with self._starting:
+            self._has_room(run)
+            self._fresh(f"train-{run}")
+            return self._start("train", run, ["train", "--resume", str(path)])
+
+    def stop(self, run: str, *, now: bool = False) -> None:
+        """Ask a training to write a checkpoint and end; ``now``, to leave at once with the last one it has."""
+        job = self.training(run)
+        if job is None or not job.process.alive:
+            if self.is_training(run):
+                raise SettingsError(f"run = {run}: was not started here; stop it where it was, with Ctrl-C")
+            raise SettingsError(f"run = {run}: is not being trained; there is nothing to stop")
+        if now or not job.stopped:  # a second signal would cost the checkpoint
+            self._keep(replace(job, stopped=True))
+            job.process.send(signal.SIGTERM if now else signal.SIGINT)
+
+    def stop_all(self) -> None:
+        """Ask every training that was started here to write a checkpoint and end."""
+        for run, job in self.trainings().items():
+            if job.process.alive:
+                self.stop(run)
+
+    def training(self, run: str) -> Job | None:
+        """What is written down about the last training of a run."""
+        return self._read(f"train-{run}") if NAME.fullmatch(run) else None
+
+    def trainings(self) -> dict[str, Job]:
+        """By run; also of those that never came to be one."""
+        found = [self._read(path.name) for path in self.folder.glob("train-*")] if self.folder.is_dir() else []
+        return {job.run: job for job in found if job is not None}
+
+    def is_training(self, run: str) -> bool:
+        """Whether a process trains it now, or is about to."""
+        job = self.training(run)
+        if job is not None and job.process.alive:
+            return True
+        path = self.library.runs().get(run)
+        return path is not None and is_occupied(path)
+
+    def last_words(self, run: str) -> str:
+        """Why a training ended before its time; empty if somebody asked it to."""
+        job = self.training(run)
+        if job is None or job.stopped or job.process.alive:
+            return ""
+        lines = self._output(job.name)
+        line = next((each for each in reversed(lines) if each and not each.startswith(" ")), "")
+        if line.startswith("interrupted"):
+            return ""
+        silent = not line or _PROGRESS.match(line)
+        return "the process ended without a word: it was killed, or the memory was not enough" if silent else line
+
+    def forget(self, run: str) -> None:
+        """Put away what is written down about a training that has ended. The run stays."""
+        job = self.training(run)
+        if job is None:
+            raise ModelError(f"run = {run[:100]}: no training of this name was started here")
+        if job.process.alive:
+            raise SettingsError(f"run = {run}: is being trained; stop it first")
+        shutil.rmtree(self.folder / job.name, ignore_errors=True)
+
+    def _has_room(self, run: str) -> None:
+        if self.is_training(run):
+            raise SettingsError(f"run = {run}: is being trained already; stop it first")
+        busy = [name for name in {*self.library.runs(), *self.trainings()} if self.is_training(name)]
+        if len(busy) >= TRAININGS:
+            raise BusyError(
+                f"trainings = {', '.join(sorted(busy))}: are going on, and {TRAININGS} at once is the most; "
+                "stop one, or wait",
+                60,
+            )
+
+    # Comparisons
+
+    def compare(self, arguments: Sequence[str], files: Sequence[tuple[str, Sequence[str]]] = (), test: str = "") -> Job:
+        """``regard compare`` with these arguments. ``files`` are options, each with the lines of the file it names."""
+        with self._starting:
+            busy = [job for job in self._comparisons() if job.process.alive]
+            if len(busy) >= COMPARISONS:
+                raise BusyError("comparisons: one is going on; wait for it, or stop it", 30)
+            for old in self._comparisons()[:-8]:
+                shutil.rmtree(self.folder / old.name, ignore_errors=True)
+            folder = self._fresh(f"compare-{secrets.token_hex(8)}")
+            named: list[str] = []
+            for option, lines in files:
+                path = folder / option
+                path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+                named += [f"--{option}", str(path)]
+            command = ["compare", *arguments, *named, "--json", "--every", "0.5"]
+            job = replace(self._start("compare", "", command, folder.name), test=test)
+            self._keep(job)
+            return job
+
+    def _comparisons(self) -> list[Job]:
+        found = [self._read(path.name) for path in self.folder.glob("compare-*")] if self.folder.is_dir() else []
+        return sorted((job for job in found if job is not None), key=lambda job: job.began)
+
+    def standing(self, name: str) -> Standing:
+        """How a comparison stands, and what it found."""
+        job = self._comparison(name)
+        lines = [line for line in self._output(name) if line]
+        line = lines[-1] if lines else "starting"
+        if job.process.alive:
+            return Standing("stopped" if job.stopped else "running", _progress(lines), line)
+        result = self._result(name)
+        if result is not None:
+            if job.test:
+                result["conditions"]["data"] = job.test
+            return Standing("done", 1.0, "done", result)
+        complaint = next((each for each in reversed(lines) if not each.startswith(" ")), "the process ended at once")
+        return Standing("stopped" if job.stopped else "failed", _progress(lines), complaint)
+
+    def cancel(self, name: str) -> None:
+        """End a comparison."""
+        job = self._comparison(name)
+        if job.process.alive:
+            self._keep(replace(job, stopped=True))
+            job.process.send(signal.SIGTERM)
+
+    def _comparison(self, name: str) -> Job:
+        job = self._read(name) if re.fullmatch(r"compare-[0-9a-f]{16}", name) else None
+        if job is None:
+            raise ModelError(f"job = {name[:100]}: no such job; ask for one with POST /api/v1/compare")
+        return job
+
+    def _result(self, name: str) -> dict[str, Any] | None:
+        try:
+            found = json.loads(self.shown((self.folder / name / "result.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    # What is written down
+
+    def shown(self, text: str) -> str:
+        """A text for clients: where things lie on this machine is not theirs to know."""
+        runs = self.library.folder
+        for place in (self.folder, *(() if runs is None else (runs.resolve(), runs.resolve().parent))):
+            text = text.replace(f"{place}/", "")
+        return text
+
+    def _fresh(self, name: str) -> Path:
+        folder = self.folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def _start(self, kind: Kind, run: str, arguments: Sequence[str], name: str = "") -> Job:
+        name = name or f"train-{run}"
+        folder = self.folder / name
+        process = spawn(arguments, folder / "result.json", folder / "output.txt")
+        job = Job(name, kind, run, process.pid, process.started, time.time())
+        self._keep(job)
+        return job
+
+    def _keep(self, job: Job) -> None:
+        with new_file(self.folder / job.name / "job.json") as file:
+            file.write(json.dumps(asdict(job)).encode())
+
+    def _read(self, name: str) -> Job | None:
+        try:
+            return Job(**json.loads((self.folder / name / "job.json").read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def _output(self, name: str) -> list[str]:
+        try:
+            text = (self.folder / name / "output.txt").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return []
+        return [line.rstrip() for line in self.shown(text).splitlines()]
+
+
+def _progress(lines: Sequence[str]) -> float:
+    """How far a comparison has come, by what it said."""
+    if any(line.startswith("testing every pair") for line in lines):
+        return 0.85
+    counts = [match for line in lines if (match := _TRANSLATED.match(line))]
+    if counts:
+        done, total = (int(number.replace(",", "")) for number in counts[-1].groups())
+        return 0.05 + 0.8 * done / max(1, total)
+    return 0.05 if lines else 0.0

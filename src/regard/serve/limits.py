@@ -1,0 +1,57 @@
+"""What a client may ask for, and what it hears when it asks for more. Every limit is an answer with one clear line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.errors import DataError, ResourceError
+
+
+class TooLargeError(DataError):
+    """More than the service takes at once: status 413."""
+
+
+class KindError(DataError):
+    """A kind of file that the service does not take: status 415."""
+
+
+class BusyError(ResourceError):
+    """The queue is full: status 429, with the seconds after which it is worth asking again."""
+
+    def __init__(self, message: str, seconds: int) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class LateError(ResourceError):
+    """Not done in the time there is: status 504."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """All of them in one place; `regard serve` has an option for those that depend on the machine."""
+
+    text: int = 5_000  # characters of one text
+    texts: int = 256  # in one request
+    beam: int = 20  # hypotheses at the most
+    body: int = 2 << 20  # bytes of a request
+    upload: int = 1 << 30  # bytes of a file that is sent to a corpus
+    queue: int = 1024  # texts that wait for one model
+    together: int = 256  # texts in one batch; 1 does not batch
+    gather: float = 0.004  # seconds that a text waits for others to share its batch
+    seconds: float = 60.0  # that a request may take
+    reading: float = 20.0  # seconds in which the head and the body of a request must arrive
+    memory: int = 4 << 30  # bytes of weights in memory; the run that was not asked for longest goes first
+
+    def check(self, texts: Sequence[str], where: str = "texts") -> None:
+        """Refuse what is too much before any of it is worked on."""
+        if len(texts) > min(self.texts, self.queue):
+            most = min(self.texts, self.queue)
+            raise TooLargeError(f"{where} = {len(texts):,} texts: too many at once; send at most {most:,} in a request")
+        for number, text in enumerate(texts):
+            if len(text) > self.text:
+                place = f"{where}.{number}" if len(texts) > 1 else where
+                raise TooLargeError(
+                    f"{place} = {len(text):,} characters: too long; send at most {self.text:,} in a text"
+                )

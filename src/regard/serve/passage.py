@@ -1,0 +1,80 @@
+"""A text as a client sends it, with its line breaks or its tags, and the pieces of it that go to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from regard.serve.markup import Page
+from regard.serve.worker import Translated
+
+
+class Passage(Protocol):
+    """Texts to translate, and how they become one again."""
+
+    tagged: bool  # whether links are needed to put it together
+
+    @property
+    def texts(self) -> list[str]: ...
+
+    def render(self, found: Sequence[Translated], count: int) -> list[str]:
+        """At most ``count`` different translations of the whole, best first, at least one."""
+
+
+def passage(text: str, *, markup: bool) -> Passage:
+    return Tagged(text) if markup else Lines(text)
+
+
+class Lines:
+    """Plain text: each line by itself, so that line breaks stay where they are."""
+
+    tagged = False
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.split("\n")
+        self._filled = [number for number, line in enumerate(self._lines) if line.strip()]
+
+    @property
+    def texts(self) -> list[str]:
+        return [self._lines[number] for number in self._filled]
+
+    def render(self, found: Sequence[Translated], count: int) -> list[str]:
+        return _different([self._whole(found, rank) for rank in range(count)])
+
+    def _whole(self, found: Sequence[Translated], rank: int) -> str:
+        lines = list(self._lines)
+        for number, each in zip(self._filled, found, strict=True):
+            lines[number] = _ranked(each, rank)[0]
+        return "\n".join(lines)
+
+
+class Tagged:
+    """HTML: each sentence by itself, its tags where its words have gone."""
+
+    tagged = True
+
+    def __init__(self, text: str) -> None:
+        self._page = Page(text)
+
+    @property
+    def texts(self) -> list[str]:
+        return [sentence.source for sentence in self._page.sentences]
+
+    def render(self, found: Sequence[Translated], count: int) -> list[str]:
+        return _different([self._whole(found, rank) for rank in range(count)])
+
+    def _whole(self, found: Sequence[Translated], rank: int) -> str:
+        pairs = zip(self._page.sentences, found, strict=True)
+        return self._page.render(sentence.render(*_ranked(each, rank)) for sentence, each in pairs)
+
+
+def _ranked(found: Translated, rank: int) -> tuple[str, list[tuple[int, int]]]:
+    """A text's translation of this rank, or its last, and the links of target and source word."""
+    outputs = found.translation.outputs
+    rank = min(rank, len(outputs) - 1)
+    links = found.links[rank] if found.links else []
+    return outputs[rank].text, [(link.target_place, link.source_place) for link in links]
+
+
+def _different(texts: list[str]) -> list[str]:
+    return list(dict.fromkeys(texts))

@@ -1,0 +1,58 @@
+"""``/api/v1/compare`` and ``/api/v1/jobs``: runs side by side, worked out by a process of its own."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from regard.errors import SettingsError
+from regard.run import Run
+from regard.serve.answers import Problem
+from regard.serve.corpora import BUILT_IN, Corpora
+from regard.serve.jobs import Jobs
+from regard.serve.schema.trainings import CompareRequest, JobAnswer, JobStarted
+
+router = APIRouter(prefix="/api/v1", tags=["compare"])
+PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
+
+
+@router.post("/compare", status_code=202, responses=PROBLEMS)
+def compare(request: Request, wish: CompareRequest) -> JobStarted:
+    """Translate a test with every run and judge the outputs. The answer comes with the job."""
+    jobs: Jobs = request.app.state.jobs
+    if len(set(wish.runs)) < len(wish.runs):
+        raise SettingsError(f"runs = {', '.join(wish.runs)[:200]}: one is there twice; name each once")
+    folders = [jobs.library.path(run).resolve() for run in wish.runs]
+    tasks = {Run.open(folder).settings.task for folder in folders}
+    arguments = [*map(str, folders), "--limit", str(wish.limit), "--beam", str(wish.beam)]
+    files: list[tuple[str, list[str]]] = []
+    test = ""
+    if wish.corpus and tasks == {"translate"}:
+        sources, references = request.app.state.corpora.pairs(wish.corpus, wish.limit)
+        files, test = [("source", sources), ("target", references)], f"{wish.corpus}, held-out part"
+    elif wish.corpus:
+        arguments += _labelled(request.app.state.corpora, wish.corpus)
+    return JobStarted(job=jobs.compare(arguments, files, test).name)
+
+
+def _labelled(corpora: Corpora, corpus: str) -> list[str]:
+    """The files of a corpus with the right answers."""
+    if corpus in BUILT_IN:
+        raise SettingsError(f"corpus = {corpus}: runs of this task are compared on the validation text that they share")
+    found = corpora.files(corpus, "test") or corpora.files(corpus, "valid")
+    options = ("--source", "--target")
+    return [word for option, file in zip(options, found, strict=False) for word in (option, str(file.resolve()))]
+
+
+@router.get("/jobs/{job}", responses=PROBLEMS)
+def one_job(request: Request, job: str) -> JobAnswer:
+    """How a job stands, and what it found."""
+    return JobAnswer(**asdict(request.app.state.jobs.standing(job)))
+
+
+@router.delete("/jobs/{job}", status_code=204, responses=PROBLEMS)
+def stop_job(request: Request, job: str) -> None:
+    """End a job."""
+    request.app.state.jobs.cancel(job)

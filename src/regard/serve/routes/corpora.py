@@ -1,0 +1,106 @@
+"""``/api/v1/corpora``: send a corpus, check it, hold some of it out, delete it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.requests import ClientDisconnect
+
+from regard.errors import DataError, SettingsError
+from regard.run import Run, is_occupied
+from regard.serve.answers import Problem
+from regard.serve.corpora import BUILT_IN, PARTS, Corpora
+from regard.serve.schema.trainings import CheckAnswer, CheckRequest, CorporaAnswer, CorpusAnswer, SplitRequest
+
+router = APIRouter(prefix="/api/v1/corpora", tags=["corpora"])
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem} for status in (400, 404, 411, 413, 415, 429, 503, 504)
+}
+
+
+@router.get("")
+def every_corpus(request: Request) -> CorporaAnswer:
+    """The built-in corpora and those that were sent."""
+    return CorporaAnswer(corpora=[CorpusAnswer(**asdict(each)) for each in _corpora(request).all()])
+
+
+@router.put(
+    "/{name}/{file}",
+    responses=PROBLEMS,
+    openapi_extra={"requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string"}}}}},
+)
+async def send(request: Request, name: str, file: str) -> CorpusAnswer:
+    """One file, as it is: ``train.source``, ``train.target``, ``valid.tsv.gz``. It goes to the disk as it comes in."""
+    corpora, size = _corpora(request), 0
+    with corpora.receive(name, file) as place:
+        try:
+            async for block in request.stream():  # `serve.bodies` has an eye on how much it is
+                size += len(block)
+                await asyncio.to_thread(place.write, block)
+        except ClientDisconnect:
+            raise DataError(f"file = {file}: its sender left before the end; send it again") from None
+        if not size:
+            raise DataError(f"file = {file}: is empty; send one with a sentence a line")
+    return CorpusAnswer(**asdict(corpora.summary(name)))
+
+
+@router.post("/{name}/check", responses=PROBLEMS)
+async def check(request: Request, name: str, wish: CheckRequest | None = None) -> CheckAnswer:
+    """What `regard data check` finds in each part; sources of the held-out parts must not be in the training part."""
+    corpora, task = _corpora(request), (wish or CheckRequest()).task
+    if name in BUILT_IN:
+        return CheckAnswer(clean=True, parts={})
+    folder = corpora.path(name)
+    parts: dict[str, dict[str, Any]] = {}
+    for part in PARTS:
+        if not (files := [file.name for file in corpora.files(name, part)]):
+            continue
+        command = ["data", "check", *files, "--task", task, "--json"]
+        others = [file.name for file in (corpora.files(name, "test") or corpora.files(name, "valid"))]
+        if part == "train" and len(others) == len(files):
+            command += [word for other in others for word in ("--held-out", other)]
+        outcome = await request.app.state.commands(request, command, folder)
+        if outcome.answer is None:
+            raise outcome.error()
+        parts[part] = outcome.answer
+    if not parts:
+        raise DataError(f"corpus = {name}: has no files yet; send train.source and train.target")
+    found = CheckAnswer(clean=not any(report["findings"] for report in parts.values()), parts=parts)
+    corpora.keep_check(name, found.model_dump())
+    return found
+
+
+@router.post("/{name}/split", responses=PROBLEMS)
+async def split(request: Request, name: str, wish: SplitRequest) -> CorpusAnswer:
+    """Hold pairs out of the training part, for validation and test, so that no source is in two parts."""
+    corpora = _corpora(request)
+    folder, files = corpora.path(name), corpora.files(name, "train")
+    if corpora.files(name, "valid"):
+        raise SettingsError(f"corpus = {name}: has a validation part; there is no need to hold more out")
+    with corpora.scratch() as corner:
+        count = ["--valid", str(wish.valid), "--test", str(wish.test)]
+        command = ["data", "split", *(file.name for file in files), "--out", str(corner), *count, "--json"]
+        outcome = await request.app.state.commands(request, command, folder)
+        if outcome.answer is None:
+            raise outcome.error()
+        corpora.adopt(name, corner)
+    return CorpusAnswer(**asdict(corpora.summary(name)))
+
+
+@router.delete("/{name}", status_code=204, responses=PROBLEMS)
+def delete(request: Request, name: str) -> None:
+    """Take a corpus away, unless a training reads it now."""
+    corpora, jobs = _corpora(request), request.app.state.jobs
+    place = "" if name in BUILT_IN else str(corpora.path(name).resolve())
+    for run, path in jobs.library.runs().items():
+        if place and is_occupied(path) and f"{place}/" in Run.open(path).settings.to_toml():
+            raise SettingsError(f"corpus = {name}: {run} is being trained on it; stop that first")
+    corpora.delete(name)
+
+
+def _corpora(request: Request) -> Corpora:
+    found: Corpora = request.app.state.corpora
+    return found

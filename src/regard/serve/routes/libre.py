@@ -1,0 +1,221 @@
+"""LibreTranslate's own addresses, so that its clients work unchanged: JSON and forms, one text and many."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.errors import DataError
+from regard.serve.answers import RefusedError
+from regard.serve.detect import Detected
+from regard.serve.guard import AUTHORIZED
+from regard.serve.languages import Languages, name_of
+from regard.serve.limits import TooLargeError
+from regard.serve.pairs import detector, pairs
+from regard.serve.passage import Passage, passage
+from regard.serve.schema.libre import (
+    Asked,
+    CodeAndName,
+    Detection,
+    DetectQuestion,
+    FrontendLanguages,
+    FrontendSettings,
+    Health,
+    Language,
+    TranslateQuestion,
+    TranslateReply,
+)
+
+router = APIRouter(tags=["LibreTranslate"])
+Question = TypeVar("Question", bound=Asked)
+BEAM = 5
+AUTO = "auto"
+_FORM = "application/x-www-form-urlencoded"
+
+
+def _takes(question: type[Asked]) -> dict[str, Any]:
+    """The OpenAPI of a body that may be JSON or a form."""
+    schema = question.model_json_schema(ref_template="#/components/schemas/{model}")
+    content = {kind: {"schema": schema} for kind in ("application/json", _FORM)}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+@router.post("/translate", response_model_exclude_none=True, openapi_extra=_takes(TranslateQuestion))
+async def translate(request: Request) -> TranslateReply:
+    """Translate a text, or several at once, from one language into another."""
+    question = await _question(request, TranslateQuestion)
+    texts = [question.q] if isinstance(question.q, str) else question.q
+    _check(request, texts)
+    detected = await _languages_of(request, question, texts)
+    runs = [_run(request, each.language, question.target) for each in detected]
+    passages = [passage(text, markup=question.format == "html") for text in texts]
+    found = await _translate(request, passages, runs, 1 + question.alternatives)
+    best, others = [each[0] for each in found], [each[1:] for each in found]
+    sure = [Detection(confidence=each.confidence, language=each.language) for each in detected]
+    single = isinstance(question.q, str)
+    return TranslateReply(
+        translated=best[0] if single else best,
+        detected=(sure[0] if single else sure) if question.source == AUTO else None,
+        alternatives=(others[0] if single else others) if question.alternatives else None,
+    )
+
+
+@router.get("/languages")
+async def languages(request: Request) -> list[Language]:
+    """What can be translated into what."""
+    if not request.scope.get(AUTHORIZED, True):
+        await _question(request, Asked)
+    known = pairs(request.app.state.service.library)
+    codes = dict.fromkeys(code for pair in known for code in (pair.source, pair.target))
+    return [
+        Language(code=code, name=name_of(code), targets=[pair.target for pair in known if pair.source == code])
+        for code in codes
+    ]
+
+
+@router.post("/detect", openapi_extra=_takes(DetectQuestion))
+async def detect(request: Request) -> list[Detection]:
+    """Which of the languages known here a text is in, the likeliest first."""
+    question = await _question(request, DetectQuestion)
+    _check(request, [question.q])
+    found = await _detect(request, [question.q], tuple(pairs(request.app.state.service.library).items()))
+    return [Detection(confidence=each.confidence, language=each.language) for each in found[0]]
+
+
+@router.get("/health")
+async def health() -> Health:
+    """Whether the service answers."""
+    return Health()
+
+
+@router.get("/frontend/settings")
+async def frontend_settings(request: Request) -> FrontendSettings:
+    """What a page needs to know before it asks."""
+    service = request.app.state.service
+    first = next(iter(pairs(service.library)), None)
+    named = (
+        [] if first is None else [CodeAndName(code=code, name=name_of(code)) for code in (first.source, first.target)]
+    )
+    needed = bool(service.doors.token)
+    return FrontendSettings(
+        api_keys=needed,
+        key_required=needed,
+        character_limit=service.library.limits.text,
+        batch_limit=service.library.limits.texts,
+        language=FrontendLanguages(source=named[0], target=named[1]) if named else None,
+    )
+
+
+@router.get("/metrics", tags=["service"], response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def metrics(request: Request) -> Response:
+    """Numbers for Prometheus."""
+    return Response(request.app.state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+# Reading questions
+
+
+async def _question(request: Request, kind: type[Question]) -> Question:
+    """The body as what it should be, from somebody who may ask."""
+    try:
+        question = kind.model_validate(await _values(request))
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None
+    if not (request.scope.get(AUTHORIZED, True) or request.app.state.service.doors.opens(question.api_key)):
+        raise RefusedError(
+            403 if question.api_key else 400,
+            "api_key: is not the right one" if question.api_key else "api_key: is needed; send the service's token",
+        )
+    return question
+
+
+async def _values(request: Request) -> dict[str, Any]:
+    kind = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower()
+    body = await request.body()
+    if kind == "application/json":
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            raise DataError('body: is not JSON; send an object such as {"q": "a text"}') from None
+        if not isinstance(found, dict):
+            raise DataError(f'body = {type(found).__name__}: must be an object, such as {{"q": "a text"}}')
+        return found
+    if kind != _FORM:
+        raise RefusedError(415, f"content-type = {kind[:100]}: not understood; send application/json or {_FORM}")
+    fields = parse_qs((body or request.scope["query_string"]).decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: values if len(values) > 1 and name == "q" else values[-1] for name, values in fields.items()}
+
+
+def _check(request: Request, texts: Sequence[str]) -> None:
+    """LibreTranslate says 400 to what is too much."""
+    try:
+        request.app.state.service.library.limits.check(texts, "q")
+    except TooLargeError as problem:
+        raise DataError(str(problem)) from None
+
+
+# Finding languages and runs
+
+
+async def _languages_of(request: Request, question: TranslateQuestion, texts: Sequence[str]) -> list[Detected]:
+    """Each text's language: what the client says, else what its letters say, of those that can be translated."""
+    if question.source != AUTO:
+        return [Detected(question.source, 100.0)] * len(texts)
+    known = tuple(pairs(request.app.state.service.library).items())
+    able = {pair.source for pair, _ in known if pair.target == question.target}
+    if not able:
+        _run(request, AUTO, question.target)
+    found = await _detect(request, texts, known)
+    return [next(each for each in ranked if each.language in able) for ranked in found]
+
+
+async def _detect(
+    request: Request, texts: Sequence[str], known: tuple[tuple[Languages, str], ...]
+) -> list[list[Detected]]:
+    """Off the event loop: vocabularies are read from the disk when first needed."""
+    library = request.app.state.service.library
+
+    def work() -> list[list[Detected]]:
+        find = detector(library, known)
+        return [find(text) for text in texts]
+
+    return await asyncio.to_thread(work)
+
+
+def _run(request: Request, source: str, target: str) -> str:
+    known = pairs(request.app.state.service.library)
+    if (found := known.get(Languages(source, target))) is not None:
+        return found
+    there = ", ".join(f"{pair.source} to {pair.target}" for pair in known) or "nothing yet"
+    raise DataError(f"source, target = {source[:20]}, {target[:20]}: no run translates that; here is {there}")
+
+
+# Translating
+
+
+async def _translate(request: Request, passages: Sequence[Passage], runs: Sequence[str], count: int) -> list[list[str]]:
+    """Each passage's translations, best first. Runs work side by side; each gets all its texts at once."""
+    library = request.app.state.service.library
+    if count > library.limits.beam:
+        raise DataError(f"alternatives = {count - 1}: too many; ask for at most {library.limits.beam - 1}")
+    options = Options(Beam(max(BEAM, count), best=count))
+
+    async def of_run(run: str) -> dict[int, list[str]]:
+        own = [number for number, name in enumerate(runs) if name == run]
+        worker = await library.worker(run)
+        texts = [text for number in own for text in passages[number].texts]
+        found = iter(await worker.translate(texts, options, links=any(passages[number].tagged for number in own)))
+        return {number: passages[number].render([next(found) for _ in passages[number].texts], count) for number in own}
+
+    results = await asyncio.gather(*(of_run(run) for run in dict.fromkeys(runs)))
+    merged = {number: outputs for result in results for number, outputs in result.items()}
+    return [merged[number] for number in range(len(passages))]

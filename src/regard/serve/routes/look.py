@@ -1,0 +1,120 @@
+"""``/api/v1/trace`` and its like: what a model had in mind, and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastapi import APIRouter, Request
+
+from regard.explain.edits import from_data
+from regard.inside.beam import search_tree
+from regard.inside.cells import cells
+from regard.inside.importance import importance
+from regard.inside.look import Question, at_checkpoint, look
+from regard.inside.meaning import compare_meanings
+from regard.serve.answers import Problem
+from regard.serve.schema.look import (
+    BeamAnswer,
+    BeamBody,
+    GatesAnswer,
+    ImportanceAnswer,
+    Inquiry,
+    MeaningAnswer,
+    MeaningBody,
+    TraceAnswer,
+    TraceBody,
+    WalkthroughAnswer,
+    WalkthroughBody,
+)
+from regard.serve.telling import tell_cells, tell_importance, tell_meanings, tell_search, tell_trace
+from regard.serve.worker import Model
+from regard.walking import walk_text
+
+Result = TypeVar("Result")
+PROBLEMS = {
+    400: {"model": Problem, "description": "What was asked makes no sense; the line says what would."},
+    404: {"model": Problem, "description": "There is no such run, or the run has no such part."},
+    503: {"model": Problem, "description": "The service cannot do this now."},
+}
+router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  # type: ignore[arg-type]
+
+
+async def ask(request: Request, run: str, work: Callable[[Model], Result]) -> Result:
+    """Have this done by the thread that owns a run's model."""
+    worker = await request.app.state.service.library.worker(run)
+    answer: Result = await worker.call(work)
+    return answer
+
+
+def _question(body: Inquiry) -> Question:
+    edits = from_data(body.edits)
+    if isinstance(body, TraceBody):
+        return Question(body.text, body.target, body.rank, body.beam, edits)
+    return Question(body.text, body.target, edits=edits)
+
+
+@router.post("/trace")
+async def trace(request: Request, body: TraceBody) -> TraceAnswer:
+    """Attention, probabilities and checks of one output; with edits, what they did."""
+    question, folder, name = _question(body), request.app.state.service.library.path(body.run), body.checkpoint
+
+    def work(model: Model) -> TraceAnswer:
+        chosen = model if name is None else at_checkpoint(folder, name, like=model)
+        return tell_trace(look(chosen, question, body.run), body.run)
+
+    return await ask(request, body.run, work)
+
+
+@router.post("/importance")
+async def weigh(request: Request, body: Inquiry) -> ImportanceAnswer:
+    """Attention beside the effect of masking each word, and beside the gradient."""
+    question = _question(body)
+    return await ask(request, body.run, lambda model: tell_importance(importance(look(model, question, body.run))))
+
+
+@router.post("/gates")
+async def gates(request: Request, body: Inquiry) -> GatesAnswer:
+    """Gates and states of a recurrent model, and what each step's choice hangs on."""
+    question = _question(body)
+
+    def work(model: Model) -> GatesAnswer:
+        looked = look(model, question, body.run)
+        return tell_cells(looked, cells(looked), body.run)
+
+    return await ask(request, body.run, work)
+
+
+@router.post("/beam")
+async def beam(request: Request, body: BeamBody) -> BeamAnswer:
+    """The tree of a search: what was kept, what was pruned and why, and what other beams find."""
+
+    def work(model: Model) -> BeamAnswer:
+        return tell_search(search_tree(model, body.text, body.beam, body.length_penalty, body.prefix))
+
+    return await ask(request, body.run, work)
+
+
+@router.post("/meaning")
+async def meaning(request: Request, body: MeaningBody) -> MeaningAnswer:
+    """One word in several sentences through the layers of the encoder."""
+    folder = request.app.state.service.library.path(body.run)
+
+    def work(model: Model) -> MeaningAnswer:
+        found = compare_meanings(
+            model, body.word, body.sentences, control=body.control, neighbours=body.neighbours, folder=folder
+        )
+        return tell_meanings(found)
+
+    return await ask(request, body.run, work)
+
+
+@router.post("/walkthrough")
+async def walkthrough(request: Request, body: WalkthroughBody) -> WalkthroughAnswer:
+    """The mathematics of one sentence with the run's own numbers."""
+
+    def work(model: Model) -> WalkthroughAnswer:
+        steps = walk_text(model, body.text, layer=body.layer, head=body.head, word=body.word, side=body.side)
+        return WalkthroughAnswer.model_validate(steps.to_dict())
+
+    return await ask(request, body.run, work)

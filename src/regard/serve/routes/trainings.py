@@ -1,0 +1,86 @@
+"""``/api/v1/trainings``: start, watch, stop and resume trainings. Each is a process of its own."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+
+from regard.errors import SettingsError
+from regard.serve.answers import Problem
+from regard.serve.jobs import TRAININGS
+from regard.serve.schema.trainings import Started, StopRequest, TrainingAnswer, TrainingRequest, TrainingsAnswer
+from regard.serve.trainings import Trainings, settings_for
+
+router = APIRouter(prefix="/api/v1/trainings", tags=["trainings"])
+PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
+EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "description": "Lines of the log, each with its number as id; `state` when the stage changes, `end` at last.",
+    }
+}
+
+
+@router.get("")
+def every_training(request: Request) -> TrainingsAnswer:
+    """Running ones first, then the newest."""
+    found = [TrainingAnswer(**asdict(each)) for each in _trainings(request).all()]
+    return TrainingsAnswer(trainings=found, most=TRAININGS)
+
+
+@router.post("", status_code=201, responses=PROBLEMS)
+def start(request: Request, wish: TrainingRequest) -> Started:
+    """Train a new run. It goes on when the page is closed, and when the server ends."""
+    corpora = request.app.state.corpora
+    settings = settings_for(corpora, wish.preset, wish.corpus, wish.overrides, time=wish.time, watch=wish.watch)
+    return Started(run=_trainings(request).jobs.train(wish.name, settings).run)
+
+
+@router.get("/{run}", responses=PROBLEMS)
+def one_training(request: Request, run: str) -> TrainingAnswer:
+    """How one training stands."""
+    return TrainingAnswer(**asdict(_trainings(request).one(run)))
+
+
+@router.delete("/{run}", status_code=204, responses=PROBLEMS)
+def forget(request: Request, run: str) -> None:
+    """Put away the record of a training that has ended; the run, if there is one, stays."""
+    _trainings(request).jobs.forget(run)
+
+
+@router.post("/{run}/stop", status_code=202, responses=PROBLEMS)
+def stop(request: Request, run: str, wish: StopRequest | None = None) -> TrainingAnswer:
+    """Write a checkpoint and end. What was learned is kept, and the training can be resumed."""
+    trainings = _trainings(request)
+    trainings.one(run)  # complains of a name that is not known
+    trainings.jobs.stop(run, now=wish is not None and wish.now)
+    return TrainingAnswer(**asdict(trainings.one(run)))
+
+
+@router.post("/{run}/resume", status_code=202, responses=PROBLEMS)
+def resume(request: Request, run: str) -> TrainingAnswer:
+    """Go on from the last checkpoint."""
+    trainings = _trainings(request)
+    if trainings.one(run).state == "finished":
+        raise SettingsError(f"run = {run}: has finished; train another with more steps")
+    trainings.jobs.resume(run)
+    return TrainingAnswer(**asdict(trainings.one(run)))
+
+
+@router.get("/{run}/events", responses={**PROBLEMS, **EVENTS}, response_class=StreamingResponse)
+def events(request: Request, run: str) -> StreamingResponse:
+    """The log as it is written, as server-sent events; ``Last-Event-ID`` goes on after a line."""
+    trainings = _trainings(request)
+    trainings.one(run)  # complains of a name that is not known
+    last = request.headers.get("last-event-id", "")
+    after = int(last) if last.isdecimal() and len(last) < 16 else 0
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(trainings.events(run, after), media_type="text/event-stream", headers=headers)
+
+
+def _trainings(request: Request) -> Trainings:
+    found: Trainings = request.app.state.trainings
+    return found

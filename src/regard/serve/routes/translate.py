@@ -1,0 +1,59 @@
+"""``/api/v1/translate``: texts, translations, and which word looked at which."""
+
+from __future__ import annotations
+
+import time
+
+from fastapi import APIRouter, Request
+
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.serve.library import Library
+from regard.serve.schema.translate import (
+    LinkAnswer,
+    OutputAnswer,
+    TranslateAnswer,
+    TranslateBody,
+    TranslationAnswer,
+)
+from regard.serve.worker import Translated
+
+router = APIRouter(prefix="/api/v1/translate", tags=["translate"])
+
+
+@router.post("")
+async def translate(request: Request, body: TranslateBody) -> TranslateAnswer:
+    """Translate texts with one run. Texts of all clients that wait at the same time share batches."""
+    started = time.perf_counter()
+    library: Library = request.app.state.service.library
+    library.limits.check(body.texts)
+    options = Options(Beam(max(body.beam, body.best), best=body.best), prefix=body.prefix)
+    worker = await library.worker(body.run)
+    found = await worker.translate(body.texts, options, links=body.alignment)
+    return TranslateAnswer(
+        run=body.run,
+        translations=[_translation(each) for each in found],
+        milliseconds=round(1000 * (time.perf_counter() - started), 1),
+    )
+
+
+def _translation(found: Translated) -> TranslationAnswer:
+    translation = found.translation
+    ranked = found.links or ([],) * len(translation.outputs)
+    outputs = [
+        OutputAnswer(
+            text=output.text,
+            words=output.text.split(),
+            log_probability=output.log_probability,
+            score=output.score,
+            links=[LinkAnswer(target=link[3], source=link[4], weight=link.weight) for link in links],
+        )
+        for output, links in zip(translation.outputs, ranked, strict=True)
+    ]
+    return TranslationAnswer(
+        source=translation.source,
+        source_words=translation.source.split(),
+        outputs=outputs,
+        aligner=translation.translator.aligner.describe() if found.links else "",
+        warning=translation.warning,
+    )

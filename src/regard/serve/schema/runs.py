@@ -1,0 +1,75 @@
+"""What is told of runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+
+class LanguagesAnswer(BaseModel):
+    """Codes of the two languages."""
+
+    source: Annotated[str, Field(examples=["en"])]
+    target: Annotated[str, Field(examples=["fr"])]
+
+
+class RunSummary(BaseModel):
+    """A run at a glance."""
+
+    name: Annotated[str, Field(examples=["demo"])]
+    state: Annotated[str, Field(description="prepared, running, interrupted, finished or unreadable.")]
+    note: Annotated[str, Field(description="What is wrong, where something is.")]
+    task: Annotated[str, Field(examples=["translate"])]
+    preset: str
+    about: str
+    parameters: int | None
+    steps: int
+    of_steps: int
+    loss: Annotated[float | None, Field(description="Of the best validation.")]
+    score: float | None
+    score_name: str
+    best_step: int
+    changed: Annotated[float, Field(description="Seconds since 1970.")]
+    bytes: int
+    languages: Annotated[LanguagesAnswer | None, Field(description="Where the run says so.")]
+    attention: Annotated[bool, Field(description="Whether there is attention to look at.")]
+
+
+class RunsAnswer(BaseModel):
+    """All runs."""
+
+    runs: list[RunSummary]
+
+
+class ModelAnswer(BaseModel):
+    """A model's shape."""
+
+    kind: Annotated[str, Field(examples=["transformer"])]
+    encoder_layers: int
+    decoder_layers: int
+    heads: int
+    attentions: Annotated[list[str], Field(examples=[["encoder.0.self", "decoder.0.self", "decoder.0.cross"]])]
+
+
+class Checkpoint(BaseModel):
+    """A checkpoint of a run."""
+
+    name: str
+    step: int
+    bytes: int
+    best: bool
+    resumable: bool
+
+
+class RunAnswer(BaseModel):
+    """Everything about one run."""
+
+    summary: RunSummary
+    settings: dict[str, Any]
+    progress: dict[str, Any]
+    losses: Annotated[list[tuple[int, float | None]], Field(description="Of training: step, loss.")]
+    validations: Annotated[list[tuple[int, float | None, float | None]], Field(description="Step, loss, score.")]
+    checkpoints: list[Checkpoint]
+    model: ModelAnswer
+    aligner: Annotated[str, Field(description="Which attention shows links; empty until somebody has asked for them.")]

@@ -1,0 +1,170 @@
+"""Bodies and answers about corpora, trainings and comparisons."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FORBID = ConfigDict(frozen=True, extra="forbid")
+TaskName = Literal["translate", "language", "tag", "classify"]
+
+
+class Preset(BaseModel):
+    """An architecture to begin with."""
+
+    name: str = Field(examples=["transformer-tiny"])
+    about: str = Field(description="One line for people.")
+    kind: str = Field(description="recurrent or transformer.", examples=["transformer"])
+    parameters: int = Field(description="Of a translator with a vocabulary of 8,000 pieces.", examples=[2719040])
+    sizes: dict[str, int] = Field(description="The settings that say how large it is.", examples=[{"model.width": 128}])
+    train: dict[str, Any] = Field(description="How it is trained, if nobody says otherwise.")
+
+
+class Presets(BaseModel):
+    """All of them, simplest first; the one that demonstrates comes before."""
+
+    presets: list[Preset]
+
+
+class CorpusAnswer(BaseModel):
+    """A corpus at a glance."""
+
+    name: str = Field(examples=["fable:fr"])
+    built_in: bool
+    about: str
+    pairs: int | None = Field(description="For training; null until the corpus was checked, or if there is no end.")
+    languages: dict[str, str] | None = Field(examples=[{"source": "en", "target": "fr"}])
+    bytes: int
+    state: Literal["built in", "incomplete", "unchecked", "clean", "findings"]
+    parts: dict[str, list[str]] = Field(examples=[{"train": ["train.source", "train.target"]}])
+
+
+class CorporaAnswer(BaseModel):
+    """What can be trained on."""
+
+    corpora: list[CorpusAnswer]
+
+
+class CheckRequest(BaseModel):
+    """What a corpus is checked for."""
+
+    model_config = FORBID
+    task: TaskName = "translate"
+
+
+class CheckAnswer(BaseModel):
+    """What `regard data check` found, by part."""
+
+    clean: bool
+    parts: dict[str, dict[str, Any]] = Field(description="Pairs, findings with counts, and examples with their lines.")
+
+
+class SplitRequest(BaseModel):
+    """How many pairs to hold out of the training part."""
+
+    model_config = FORBID
+    valid: int = Field(500, ge=1, le=100_000, examples=[500])
+    test: int = Field(0, ge=0, le=100_000, examples=[0])
+
+
+class EstimateRequest(BaseModel):
+    """A training that is thought about."""
+
+    model_config = FORBID
+    preset: str = Field(examples=["transformer-tiny"])
+    corpus: str = Field(examples=["fable:fr"])
+    time: str = Field("", description="At the most: 90s, 10m, 2h; empty for no limit.", examples=["2m"])
+    overrides: list[str] = Field([], max_length=50, examples=[["train.steps=200", "data.pairs=2000"]])
+
+
+class EstimateAnswer(BaseModel):
+    """What a training will need. The time is right within a factor of two or so."""
+
+    parameters: int
+    examples: int
+    too_long: int = Field(description="Examples that are left out as too long.")
+    batches_per_epoch: int
+    padding: list[float] = Field(description="Share of the batches that holds no token, source and target.")
+    unknown: float = Field(description="Share of unknown pieces.")
+    longest: int
+    memory: int = Field(description="Bytes.")
+    seconds: float
+    steps: int
+
+
+class TrainingRequest(EstimateRequest):
+    """A training to start."""
+
+    name: str = Field(description="Of the new run.", examples=["my-run"])
+    watch: str = Field(
+        "", max_length=1000, description="A sentence to watch.", examples=["the black cat ate the mouse"]
+    )
+
+
+class Started(BaseModel):
+    """A training that was started."""
+
+    run: str = Field(examples=["my-run"])
+
+
+class StopRequest(BaseModel):
+    """How to stop."""
+
+    model_config = FORBID
+    now: bool = Field(default=False, description="Do not wait for the checkpoint that was asked for before.")
+
+
+class TrainingAnswer(BaseModel):
+    """How a training stands."""
+
+    run: str
+    state: Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
+    stage: Literal["", "starting", "preparing", "training", "validating", "stopping"]
+    note: str = Field(description="Why it failed, where it did.")
+    task: str
+    preset: str
+    steps: int
+    of_steps: int
+    time: str
+    validate_every: int
+    watch: str
+    loss: float | None
+    score: float | None
+    score_name: str
+    parameters: int | None
+    changed: float = Field(description="Seconds since 1970.")
+    ours: bool = Field(description="Whether it was started here, and so can be stopped here.")
+    is_run: bool = Field(description="Whether there is a run to go on with; not before it has begun.")
+
+
+class TrainingsAnswer(BaseModel):
+    """Running ones first, then the newest."""
+
+    trainings: list[TrainingAnswer]
+    most: int = Field(description="How many may run at once.")
+
+
+class CompareRequest(BaseModel):
+    """What to compare."""
+
+    model_config = FORBID
+    runs: list[str] = Field(min_length=1, max_length=12, examples=[["lstm", "bahdanau"]])
+    corpus: str = Field("", description="Whose test part is translated; empty for a test that all runs share.")
+    limit: int = Field(200, ge=2, le=10_000, description="Sentences at the most.")
+    beam: int = Field(5, ge=1, le=20)
+
+
+class JobStarted(BaseModel):
+    """A job that was started."""
+
+    job: str = Field(examples=["compare-00112233445566ff"])
+
+
+class JobAnswer(BaseModel):
+    """How a job stands."""
+
+    state: Literal["running", "done", "failed", "stopped"]
+    progress: float = Field(ge=0, le=1)
+    line: str = Field(description="The last thing it said.")
+    result: dict[str, Any] | None = Field(description="The comparison, as `regard compare --json` has it.")

@@ -1,0 +1,58 @@
+"""Bodies and answers of ``/api/v1/translate``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+CAT = "the black cat ate the mouse"
+
+
+class TranslateBody(BaseModel):
+    """Texts for one run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run: Annotated[str, Field(description="The name of a run.", examples=["demo"])]
+    texts: Annotated[list[str], Field(description="What to translate; each text by itself.", examples=[[CAT]])]
+    beam: Annotated[int, Field(ge=1, le=20, description="Hypotheses kept at each step; 1 is greedy.")] = 5
+    best: Annotated[int, Field(ge=1, le=20, description="Translations of each text, best first.")] = 1
+    alignment: Annotated[bool, Field(description="Whether to say which source word each word looked at.")] = True
+    prefix: Annotated[str, Field(max_length=1000, description="What each translation begins with.")] = ""
+
+
+class LinkAnswer(BaseModel):
+    """A target word and the source word it looked at most, both by number."""
+
+    target: int
+    source: int
+    weight: Annotated[float, Field(description="The attention weight, 0 to 1.", examples=[0.97])]
+
+
+class OutputAnswer(BaseModel):
+    """One translation."""
+
+    text: Annotated[str, Field(examples=["le chat noir a mangé la souris"])]
+    words: list[str]
+    log_probability: Annotated[float, Field(description="Natural logarithm, end included.", examples=[-0.41])]
+    score: Annotated[float, Field(description="What outputs are compared by.", examples=[-0.05])]
+    links: list[LinkAnswer]
+
+
+class TranslationAnswer(BaseModel):
+    """One text with its translations."""
+
+    source: str
+    source_words: list[str]
+    outputs: list[OutputAnswer]
+    aligner: Annotated[str, Field(description="Where the links were read; empty where there are none.")]
+    warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")]
+
+
+class TranslateAnswer(BaseModel):
+    """All texts in their order."""
+
+    run: str
+    translations: list[TranslationAnswer]
+    milliseconds: Annotated[float, Field(description="From the arrival of the request, waiting included.")]

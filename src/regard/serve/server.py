@@ -1,0 +1,133 @@
+"""The service on a port: sockets, patience with slow clients, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from regard.errors import ResourceError
+
+CONNECTIONS = 800  # at once; below the 1,024 files that a process may usually open
+GRACE = 20  # seconds that requests in flight get to finish when the server is stopped
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to listen."""
+
+    host: str
+    port: int
+
+    def open(self) -> socket.socket:
+        """The socket, bound. A port of 0 is any that is free."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((self.host, self.port))
+        except OSError as problem:
+            found.close()
+            if problem.errno == errno.EADDRINUSE:
+                raise ResourceError(
+                    f"--port = {self.port}: is taken by another program; use another, or 0 for any that is free"
+                ) from None
+            raise ResourceError(f"--host = {self.host}, --port = {self.port}: {problem.strerror or problem}") from None
+        return found
+
+
+def address(listening: socket.socket) -> str:
+    """What to type into a browser."""
+    host, port = listening.getsockname()[:2]
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{name}:{port}/"
+
+
+def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda: None) -> uvicorn.Server:
+    """A server of the app that is told by `started` when it listens, and ends in good order."""
+    config = uvicorn.Config(
+        app,
+        http=_patient(reading),
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=int(reading),
+        timeout_graceful_shutdown=GRACE,
+        backlog=512,
+    )
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    return _Server(config, started, app.state.jobs.closing.set)
+
+
+def run(server: uvicorn.Server, listening: socket.socket) -> None:
+    """Serve until Ctrl-C or SIGTERM; requests in flight are finished, a second Ctrl-C does not wait for them."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)  # uvicorn hands a signal back when it has ended; we end by returning
+    server.run([listening])
+
+
+class _Server(uvicorn.Server):
+    """Says when it is ready; and when it is about to end, so that streams without an end of their own do, too."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], object], ending: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._started, self._ending = started, ending
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending()
+        await super().shutdown(sockets)
+
+
+def _patient(seconds: float) -> type[H11Protocol]:
+    """Uvicorn's protocol, with an end to its patience: a request's head must be there within ``seconds``.
+
+    Without it a client that sends a byte now and then holds its connection for ever (slowloris).
+    """
+
+    class Patient(H11Protocol):
+        _alarm: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._relax()
+            else:
+                self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._relax()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            if self._alarm is None:
+                self._alarm = self.loop.call_later(seconds, self._hang_up)
+
+        def _relax(self) -> None:
+            if self._alarm is not None:
+                self._alarm.cancel()
+                self._alarm = None
+
+        def _hang_up(self) -> None:
+            if not self.transport.is_closing():
+                self.transport.close()
+
+    return Patient

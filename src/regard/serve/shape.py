@@ -1,0 +1,42 @@
+"""What a model looks like from outside, told by its settings alone: layers, heads, and the names of its attentions."""
+
+from __future__ import annotations
+
+from regard.serve.schema.runs import ModelAnswer
+from regard.settings import ContextDecoder, RecurrentModel, Settings, TransformerModel
+
+
+def attends(settings: Settings) -> bool:
+    """Whether there is any attention to look at."""
+    return bool(shape(settings).attentions)
+
+
+def shape(settings: Settings) -> ModelAnswer:
+    """A tagger or classifier has no decoder, a language model no encoder."""
+    model, task = settings.model, settings.task
+    reads, writes = task != "language", task in ("translate", "language")
+    if isinstance(model, RecurrentModel):
+        return _recurrent(model, reads, writes)
+    return _transformer(model, reads, writes)
+
+
+def _recurrent(model: RecurrentModel, reads: bool, writes: bool) -> ModelAnswer:
+    both = reads and writes and not isinstance(model.decoder, ContextDecoder)
+    heads = 0 if isinstance(model.decoder, ContextDecoder) or not both else model.decoder.attention.heads
+    return ModelAnswer(
+        kind=model.kind,
+        encoder_layers=model.depth * reads,
+        decoder_layers=model.depth * writes,
+        heads=heads,
+        attentions=["decoder.cross"] if both else [],
+    )
+
+
+def _transformer(model: TransformerModel, reads: bool, writes: bool) -> ModelAnswer:
+    encoder, decoder = model.encoder_depth * reads, model.decoder_depth * writes
+    names = [f"encoder.{layer}.self" for layer in range(encoder)]
+    for layer in range(decoder):
+        names += [f"decoder.{layer}.self"] + [f"decoder.{layer}.cross"] * reads
+    return ModelAnswer(
+        kind=model.kind, encoder_layers=encoder, decoder_layers=decoder, heads=model.heads, attentions=names
+    )

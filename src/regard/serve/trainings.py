@@ -1,0 +1,252 @@
+"""Trainings as clients see them: settings from what they ask for, how each stands, and its log as it grows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from regard import demonstration
+from regard import runs as shelf
+from regard.errors import RegardError, SettingsError, did_you_mean
+from regard.run import Run
+from regard.runs import Summary
+from regard.serve.corpora import Corpora
+from regard.serve.jobs import Jobs
+from regard.settings import Settings, load_settings, preset_names
+
+DEMO = "demo"  # the preset of the first button
+FILES = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
+State = Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
+Stage = Literal["", "starting", "preparing", "training", "validating", "stopping"]
+TICK = 0.3  # seconds between two looks at a log
+HEARTBEAT = 15.0  # seconds of silence before something is said, so that nobody takes the connection for dead
+BLOCK = 1 << 20  # bytes of a log that are read at once
+
+
+def settings_for(
+    corpora: Corpora, preset: str, corpus: str, overrides: Sequence[str], *, time: str = "", watch: str = ""
+) -> Settings:
+    """The settings that a client describes. Files are those of its corpus and no others."""
+    data = corpora.settings(corpus)
+    given = [f"data.{name}={json.dumps(path)}" for name, path in data.items()]
+    given += [f"train.{name}={json.dumps(value)}" for name, value in (("time", time), ("watch", watch)) if value]
+    if preset == DEMO:
+        settings = demonstration.demo_settings(demonstration.PRESET, *given, *overrides)
+    elif preset in preset_names():
+        settings = load_settings(preset, *given, *overrides)
+    else:
+        raise SettingsError(f"preset = {preset[:100]}: no such preset; {did_you_mean(preset, [DEMO, *preset_names()])}")
+    for name in FILES:
+        if (found := getattr(settings.data, name)) != data.get(name, ""):
+            raise SettingsError(f"data.{name} = {found[:100]}: comes from the corpus; choose that, and leave this out")
+    if settings.model.vectors.file:
+        raise SettingsError("model.vectors.file: files are read on the command line alone; use regard train")
+    return settings
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a training stands."""
+
+    run: str
+    state: State
+    stage: Stage
+    note: str  # why it failed, where it did
+    task: str = ""
+    preset: str = ""
+    steps: int = 0
+    of_steps: int = 0
+    time: str = ""  # limit
+    validate_every: int = 0
+    watch: str = ""
+    loss: float | None = None
+    score: float | None = None
+    score_name: str = ""
+    parameters: int | None = None
+    changed: float = 0.0
+    ours: bool = False  # started here: it can be stopped here
+    is_run: bool = False  # there is a folder to go on with
+
+
+class Trainings:
+    """Every run of the library, and trainings that are not one yet or never came to be."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+
+    def all(self) -> list[Training]:
+        """The newest first."""
+        names = {**self.jobs.library.runs(), **self.jobs.trainings()}
+        return sorted((self.one(name) for name in names), key=lambda each: (each.state != "running", -each.changed))
+
+    def one(self, run: str) -> Training:
+        job, path = self.jobs.training(run), self.jobs.library.runs().get(run)
+        if path is None:
+            if job is None:
+                self.jobs.library.path(run)  # complains
+            assert job is not None
+            alive = job.process.alive
+            state: State = "running" if alive else "interrupted" if job.stopped else "failed"
+            words, stage = self.jobs.last_words(run), self.stage(run) if alive else ""
+            return self._about_to_be(Training(run, state, stage, words, changed=job.began, ours=alive))
+        return self._of_run(run, path, shelf.summarise(path, run))
+
+    def _about_to_be(self, known: Training) -> Training:
+        """What the settings say of a training that is not a run yet."""
+        try:
+            settings = load_settings(self.jobs.folder / f"train-{known.run}" / "settings.toml")
+        except RegardError:
+            return known
+        train = settings.train
+        return replace(
+            known,
+            task=settings.task,
+            of_steps=train.steps,
+            time=train.time,
+            validate_every=train.validate_every,
+            watch=train.watch,
+        )
+
+    def _of_run(self, run: str, path: Path, summary: Summary) -> Training:
+        job = self.jobs.training(run)
+        ours = job is not None and job.process.alive
+        state, note = summary.state, summary.note
+        training = None if state == "unreadable" else Run.open(path).settings.train
+        words = "" if ours or state not in ("prepared", "interrupted") else self.jobs.last_words(run)
+        running = ours or state == "running"
+        return Training(
+            run,
+            "running" if running else "failed" if words else state,
+            self.stage(run) if running else "",
+            words or self.jobs.shown(note),
+            summary.task,
+            demonstration.PRESET if summary.about == demonstration.ABOUT else summary.preset,
+            summary.steps,
+            summary.of_steps,
+            "" if training is None else training.time,
+            0 if training is None else training.validate_every,
+            "" if training is None else training.watch,
+            summary.loss,
+            summary.score,
+            summary.score_name,
+            summary.parameters,
+            summary.changed,
+            ours,
+            is_run=True,
+        )
+
+    def stage(self, run: str) -> Stage:
+        """What a running training does now, by the last line of its log."""
+        job, path = self.jobs.training(run), self.jobs.library.runs().get(run)
+        began = 0.0
+        if job is not None and job.process.alive:
+            if job.stopped:
+                return "stopping"
+            began = job.began
+        if path is None:
+            return "starting"
+        last = _last(path / "log.jsonl")
+        if last is None or last["time"] < began:
+            return "preparing"
+        every = Run.open(path).settings.train.validate_every
+        over = last.get("progress", 0.0) >= 1.0
+        return "validating" if last["event"] == "step" and (last["step"] % every == 0 or over) else "training"
+
+    async def events(self, run: str, after: int) -> AsyncIterator[str]:
+        """The log as server-sent events, from a line on, until the training ends. The id of an event is its line.
+
+        Events named ``state`` say what goes on, ``end`` that nothing more will come; they have no line.
+        """
+        path = (await asyncio.to_thread(self.jobs.library.runs)).get(run) or self._place(run)
+        reader, told, silence = LogReader(path / "log.jsonl", after), "", 0.0
+        yield "retry: 1000\n\n"
+        while not self.jobs.closing.is_set():
+            running = await asyncio.to_thread(self.jobs.is_training, run)  # before reading: its last lines are there
+            lines = await asyncio.to_thread(reader.read)
+            for number, line in lines:
+                yield f"id: {number}\ndata: {self.jobs.shown(line)}\n\n"
+            if not running:
+                if not lines:
+                    yield _event("end", await asyncio.to_thread(self._ending, run))
+                    return
+                continue
+            stage = await asyncio.to_thread(self.stage, run)
+            silence = 0.0 if lines or stage != told else silence + TICK
+            if stage != told:
+                yield _event("state", {"state": "running", "stage": stage})
+                told = stage
+            elif silence >= HEARTBEAT:
+                yield ": still here\n\n"
+                silence = 0.0
+            await asyncio.sleep(TICK)
+
+    def _place(self, run: str) -> Path:
+        """Where the run will be that a training is about to make."""
+        if self.jobs.training(run) is None or self.jobs.library.folder is None:
+            return self.jobs.library.path(run)  # which complains
+        return self.jobs.library.folder / run
+
+    def _ending(self, run: str) -> dict[str, Any]:
+        try:
+            found = self.one(run)
+        except RegardError as problem:  # it was removed in the meantime
+            return {"state": "failed", "stage": "", "note": self.jobs.shown(str(problem))}
+        return {"state": found.state, "stage": "", "note": found.note}
+
+
+class LogReader:
+    """Reads a log that is being written, whole lines only."""
+
+    def __init__(self, path: Path, after: int = 0) -> None:
+        self._path = path
+        self._after = after
+        self._offset = 0
+        self._line = 0
+
+    def read(self) -> list[tuple[int, str]]:
+        """The lines that are new, with their numbers. What is no JSON, cut short by a crash, counts but is not told."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                text = file.read(BLOCK)
+        except OSError:
+            return []
+        whole, newline, _ = text.rpartition(b"\n")
+        self._offset += len(whole) + len(newline)
+        found = []
+        for line in whole.split(b"\n") if newline else []:
+            self._line += 1
+            event = _parsed(line) if self._line > self._after else None
+            if event is not None:
+                found.append((self._line, json.dumps(event, ensure_ascii=False)))
+        return found
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """An event; a number that is none (a loss gone wild) becomes null, for browsers read strict JSON."""
+    try:
+        event = json.loads(line, parse_constant=lambda _: None)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _last(path: Path) -> dict[str, Any] | None:
+    """The last step or validation of a log. A watched sentence takes long lines, but not that long."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - (1 << 16)))
+            lines = file.read().split(b"\n")[:-1]
+    except OSError:
+        return None
+    found = (event for line in reversed(lines) if (event := _parsed(line)) is not None)
+    return next((event for event in found if event.get("event") in ("step", "validation")), None)
+
+
+def _event(name: str, values: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(values, ensure_ascii=False)}\n\n"

@@ -1,0 +1,103 @@
+"""What the service tells about itself: numbers for Prometheus, and one JSON line a request. Never a user's text."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from regard.serve.library import Library
+
+ELSEWHERE = "(none)"  # the route of what we have no route for: a label must not grow with what clients make up
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Metrics:
+    """One server's numbers, in a registry of its own."""
+
+    def __init__(self, library: Library) -> None:
+        self._registry = registry = CollectorRegistry()
+        names = ("method", "route", "status")
+        self.requests = Counter("regard_requests", "Requests answered", names, registry=registry)
+        self.seconds = Histogram(
+            "regard_request_seconds", "From the first byte to the last", ("route",), buckets=SECONDS, registry=registry
+        )
+        self.batches = Histogram("regard_batch_texts", "Texts in a batch", buckets=SIZES, registry=registry)
+        registry.register(_Models(library))
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+class _Models(Collector):
+    """How it stands with the models at the moment of asking."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        loaded = self._library.loaded
+        yield GaugeMetricFamily("regard_models_loaded", "Runs in memory", value=len(loaded))
+        waiting = GaugeMetricFamily("regard_queue_length", "Texts and calls that wait", labels=("run",))
+        weights = GaugeMetricFamily("regard_model_bytes", "Bytes of weights in memory", labels=("run",))
+        for name, worker in loaded.items():
+            waiting.add_metric((name,), worker.waiting)
+            weights.add_metric((name,), worker.bytes)
+        yield from (waiting, weights)
+
+
+class Watch:
+    """The middleware around all others: counts, times, and writes the log."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, log: Callable[[str], object] | None) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status, sent = time.perf_counter(), 0, 0
+
+        async def count(message: Message) -> None:
+            nonlocal status, sent
+            status = message.get("status", status)
+            sent += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, count)
+        finally:
+            status = status or 499  # the client left before there was an answer
+            self._tell(scope, status, sent, time.perf_counter() - started)
+
+    def _tell(self, scope: Scope, status: int, sent: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", ELSEWHERE)
+        method = scope["method"] if scope["method"] in ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS") else "OTHER"
+        self._metrics.requests.labels(method, route, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+        if self._log is not None:
+            line = {
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "client": (scope.get("client") or ("",))[0],
+                "method": method,
+                "route": route,
+                "status": status,
+                "milliseconds": round(1000 * seconds, 1),
+                "received": int(length) if (length := _length(scope)).isdecimal() else None,
+                "sent": sent,
+            }
+            self._log(json.dumps(line))
+
+
+def _length(scope: Scope) -> str:
+    return Headers(scope=scope).get("content-length", "0")

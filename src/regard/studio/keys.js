@@ -1,0 +1,72 @@
+// Keys that do something wherever the focus is, and the list of them. While a person writes they are letters.
+
+import {element} from "./element.js";
+
+const OFF = "regard.keys";
+const known = new Map(); // key → {does, action}
+
+/**
+ * `const forget = shortcut("n", "the next layer", next)`; a page forgets its keys when it is left. The key is as the
+ * browser names it (KeyboardEvent.key).
+ */
+export function shortcut(key, does, action) {
+  const mine = {does, action};
+  known.set(key, mine);
+  return () => known.get(key) === mine && known.delete(key);
+}
+
+export const isWriting = (node) => Boolean(
+  node?.closest?.("input:not([type=checkbox],[type=radio],[type=range]),textarea,select,[contenteditable]"),
+);
+
+function heard(event) {
+  if (event.key === "Escape" && isWriting(event.target)) return event.target.blur();
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target)) return;
+  if (document.querySelector("dialog[open]") || (stored() === "off" && event.key !== "?")) return;
+  const found = known.get(event.key);
+  if (!found) return;
+  event.preventDefault();
+  found.action();
+}
+
+/** The dialog that lists them all; it can also turn them off, for those whose software speaks or types by itself. */
+export function showKeys() {
+  const rows = [...known].map(([key, {does}]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, does)]);
+  const switched = element("input", {type: "checkbox", checked: stored() !== "off"});
+  switched.addEventListener("change", () => store(switched.checked ? "on" : "off"));
+  const dialog = element(
+    "dialog",
+    {class: "keys", "aria-labelledby": "keys-title"},
+    element("h2", {id: "keys-title"}, "Keys"),
+    element("dl", {}, rows),
+    element(
+      "p",
+      {class: "note"},
+      "In heat maps, charts and trees the arrow keys move from one value to the next. Escape leaves a text field.",
+    ),
+    element("label", {class: "check"}, switched, "Single keys do something"),
+    element("form", {method: "dialog"}, element("button", {class: "primary"}, "Close")),
+  );
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+function stored() {
+  try {
+    return localStorage.getItem(OFF);
+  } catch {
+    return null;
+  }
+}
+
+function store(value) {
+  try {
+    localStorage.setItem(OFF, value);
+  } catch {
+    // storage is forbidden: nothing to be done
+  }
+}
+
+addEventListener("keydown", heard);

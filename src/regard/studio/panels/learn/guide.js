@@ -1,0 +1,42 @@
+// The contents: every step by chapter, the one that is shown marked. On a telephone it folds away.
+
+import {element} from "../../element.js";
+import {PARTS} from "./chapters.js";
+
+/** @returns {HTMLElement & {mark: (name: string) => void}} */
+export function guide(story, go) {
+  const links = new Map();
+  const parts = [];
+  for (const chapter of story) {
+    if (parts.at(-1)?.part !== chapter.part) parts.push({part: chapter.part, chapters: []});
+    parts.at(-1).chapters.push(chapter);
+  }
+  const list = ({steps}) => {
+    const items = steps.map(({number, step}) => {
+      const link = element("a", {href: go(step.name)}, element("span", {class: "count"}, String(number + 1)), step.title);
+      links.set(step.name, link);
+      return element("li", {}, link);
+    });
+    return element("ol", {}, items);
+  };
+  const inside = parts.flatMap(({part, chapters}) => [
+    element("h3", {}, PARTS[part] ?? part),
+    ...chapters.map((chapter) => element("div", {class: "chapter"}, element("h4", {}, chapter.title), list(chapter))),
+  ]);
+  const summary = element("summary", {}, "All steps");
+  const folded = element("details", {class: "guide", open: !matchMedia("(max-width: 820px)").matches}, summary, element("nav", {"aria-label": "Steps"}, inside));
+  return Object.assign(folded, {mark: (name) => mark(links, name, folded)});
+}
+
+function mark(links, name, folded) {
+  for (const [other, link] of links) {
+    if (other === name) link.setAttribute("aria-current", "step");
+    else link.removeAttribute("aria-current");
+  }
+  const link = links.get(name);
+  const box = folded.querySelector("nav");
+  if (link && box.scrollHeight > box.clientHeight) {
+    const top = link.offsetTop - box.offsetTop; // only the box moves, never the page
+    if (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 40) box.scrollTop = top - box.clientHeight / 2;
+  }
+}

@@ -1,0 +1,79 @@
+// One step of a walkthrough, told four times: idea, formula, numbers, code.
+
+import {element} from "../../element.js";
+import {copyButton} from "../../pieces/forms.js";
+import {PARTS} from "./chapters.js";
+import {shape} from "./figures.js";
+import {numbers} from "./numbers.js";
+import {origin} from "./origins.js";
+import {formula} from "./tex.js";
+
+/**
+ * @param {{step: object, number: number, chapter: object}} shown
+ * @param {{walk: object, byName: Map<string, object>, places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} world
+ *   `go` is the address of another step; `top`: whether the layer is the encoder's last
+ */
+export function card({step, number, chapter}, world) {
+  const opens = chapter.steps[0].number === number;
+  return element(
+    "article",
+    {class: "step", "data-step": step.name, "aria-labelledby": "step-title"},
+    element("p", {class: "where"}, `Step ${number + 1} of ${world.walk.steps.length} · ${PARTS[step.part]} · ${chapter.title}`),
+    element("h2", {id: "step-title", tabindex: -1}, step.title),
+    opens && chapter.about ? element("p", {class: "opening"}, chapter.about) : null,
+    element("p", {class: "idea"}, step.idea),
+    section("Formula", "formula", written(step), made(step, world)),
+    section("Numbers", "figures", numbers(step, world.byName)),
+    section("PyTorch", "code", code(step, world)),
+  );
+}
+
+function section(title, kind, ...children) {
+  return element("section", {class: kind}, element("h3", {}, title), ...children);
+}
+
+function written(step) {
+  const box = element("div", {class: "tex", tabindex: 0, role: "group", "aria-label": "Formula"});
+  try {
+    box.append(formula(step.tex, step.formula));
+  } catch {
+    box.append(element("code", {}, step.formula)); // a formula of a newer service: its plain form says the same
+  }
+  return box;
+}
+
+/** What the step is made of: the name it has in the code, where it comes from, how large it is. */
+function made(step, world) {
+  const names = Object.keys(step.inputs);
+  if (!names.length) return null;
+  const rows = names.flatMap((name) => {
+    const {from, shape: sizes} = step.inputs[name];
+    return [element("dt", {}, element("code", {}, name)), element("dd", {}, ...origin(from, world), element("span", {class: "size"}, ` ${shape(sizes)}`))];
+  });
+  return element("dl", {class: "made", "aria-label": "Made of"}, rows);
+}
+
+function code(step, {setup}) {
+  const names = Object.keys(step.inputs);
+  const taken = names.length ? [`${names.join(", ")} = (step.inputs[name] for name in ${python(names)})`] : [];
+  if (names.length === 1) taken[0] = `${names[0]} = step.inputs["${names[0]}"]`;
+  const before = [...setup, `step = walk[${JSON.stringify(step.name)}]`, ...taken].join("\n");
+  const after = "torch.testing.assert_close(result, step.output)";
+  const whole = [before, "", step.snippet, "", after, ""].join("\n");
+  const recorded = step.recorded
+    ? ["The model itself recorded this while it worked, as ", element("code", {}, step.recorded), ". The code gives the same numbers again."]
+    : ["The model does not show this value by itself. It is computed from recorded ones, and what comes later is made of it."];
+  return [
+    element("div", {class: "listing"}, element("pre", {tabindex: 0, "aria-label": "Code"}, element("code", {class: "setup"}, `${before}\n\n`), element("code", {class: "snippet"}, step.snippet), element("code", {class: "setup"}, `\n\n${after}`)), copyButton(() => whole)),
+    element("p", {class: "note"}, ...recorded),
+  ];
+}
+
+const python = (names) => `(${names.map((name) => JSON.stringify(name)).join(", ")})`;
+
+/** The lines that a snippet needs before it: they make the same walkthrough in Python. */
+export function setup({run, task, text, layer, head, word, side}) {
+  const places = [`layer=${layer}`, `head=${head}`, `word=${word}`, ...(side === "all" ? [] : [`side="${side}"`])];
+  const loading = task === "translate" ? ["import regard", `regard.load("runs/${run}")`] : ["from regard.prediction import load_predictor", `load_predictor("runs/${run}")`];
+  return ["import torch", loading[0], "from regard.walking import walk_text", "", `walk = walk_text(${loading[1]}, ${JSON.stringify(text)}, ${places.join(", ")})`];
+}

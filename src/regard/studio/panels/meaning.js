@@ -1,0 +1,154 @@
+// Meaning: one word in several sentences, through the layers. At first it is the same vector everywhere; then the
+// company it keeps makes it differ.
+
+import {write} from "../address.js";
+import {latest, post} from "../api.js";
+import {element, sheet} from "../element.js";
+import {field, pageHead} from "../pieces/forms.js";
+import {unpack} from "../pieces/packed.js";
+import {chosen, noRun, runPicker, usable} from "../pieces/runs.js";
+import {skeleton} from "../pieces/skeleton.js";
+import {trouble} from "../pieces/trouble.js";
+import {CONTROL, EXAMPLES} from "./meaning/examples.js";
+import {results} from "./meaning/results.js";
+import {has, sentenceList} from "./meaning/sentences.js";
+
+const LEAD = "The vector of a word, sentence by sentence and layer by layer. It begins as the same vector everywhere; then its neighbours make it mean one thing here and another there.";
+const NEIGHBOURS = 5;
+
+export async function mount(root, {values, runs}) {
+  await sheet("panels/meaning.css");
+  const fit = usable(runs, "").filter((run) => run.task !== "language");
+  const frame = root.appendChild(element("div", {class: "meaning"}));
+  frame.append(pageHead("Meaning", LEAD));
+  if (!fit.length) {
+    frame.append(noRun("A word has a meaning for a model that has learned."));
+    return {};
+  }
+  const page = new Page(frame, fit);
+  await page.update(values);
+  return {update: (next) => page.update(next), leave: () => page.leave()};
+}
+
+class Page {
+  constructor(root, runs) {
+    this.runs = runs;
+    this.ask = latest();
+    this.question = "";
+    this.body = element("div", {class: "results"});
+    root.append(this.controls(), this.body);
+  }
+
+  controls() {
+    this.picker = runPicker({runs: this.runs, value: "", onchange: (run) => this.change({run})});
+    this.word = this.written("word");
+    this.control = this.written("control");
+    this.list = sentenceList((sentences) => this.change({sentences}));
+    const ready = EXAMPLES.map((one) => element("button", {type: "button", class: "small", onclick: () => this.change({word: one.word, control: CONTROL, sentences: one.sentences, from: 0})}, element("b", {}, one.word), ` ${one.about}`));
+    return element(
+      "div",
+      {class: "question"},
+      element("div", {class: "fields"}, field("Word", this.word), field("Control word", this.control, "One that should stay the same, to compare with. It may be left out."), this.picker),
+      element("div", {class: "row ready", role: "group", "aria-label": "Examples"}, element("span", {class: "note"}, "Try"), ready),
+      element("div", {role: "group", "aria-label": "Sentences"}, this.list),
+    );
+  }
+
+  /** A text field for one word. */
+  written(name) {
+    const input = element("input", {type: "text", dir: "auto", spellcheck: "false", autocomplete: "off"});
+    input.addEventListener("change", () => this.change({[name]: input.value.trim()}));
+    return input;
+  }
+
+  /** The address says what to show. */
+  async update(values) {
+    const [first] = EXAMPLES;
+    const named = values.word !== undefined;
+    this.state = {
+      run: chosen(this.runs, values.run)?.name,
+      word: values.word?.trim() || first.word,
+      control: named || values.control !== undefined ? (values.control ?? "") : CONTROL,
+      sentences: values.sentences?.split("\n").map((line) => line.trim()).filter(Boolean) ?? (named ? [] : first.sentences),
+      layer: values.layer === undefined ? null : Math.trunc(Number(values.layer)) || 0,
+      from: Math.max(0, Math.trunc(Number(values.from)) || 0),
+      text: values.text ?? "", // not used here, but the other pages want it back
+    };
+    this.fill();
+    const {run, word, control, sentences} = this.state;
+    const rows = sentences.map((_, row) => row).filter((row) => has(sentences[row], word)); // those that can be asked about
+    const question = {run, word, sentences: rows.map((row) => sentences[row]), control: control || null, neighbours: NEIGHBOURS};
+    if (JSON.stringify([question, rows]) === this.question) return this.shown?.go(this.state);
+    await this.load(question, rows);
+  }
+
+  fill() {
+    const {run, word, control, sentences} = this.state;
+    this.picker.value = run;
+    for (const [input, text] of [[this.word, word], [this.control, control]]) if (document.activeElement !== input || input.value.trim() !== text) input.value = text;
+    this.list.show(sentences, word);
+  }
+
+  /** A new state, kept in the address; back undoes it. */
+  change(changes, options) {
+    this.state = {...this.state, ...changes};
+    const {sentences, layer, from, ...rest} = this.state;
+    const values = {...rest, sentences: sentences.join("\n"), layer: layer ?? "", from: from || ""};
+    write("meaning", values, options);
+    const kept = Object.fromEntries(Object.entries(values).filter(([name, value]) => value !== "" || name === "sentences" || name === "control"));
+    return this.update({...kept, layer: layer ?? undefined});
+  }
+
+  async load(question, rows) {
+    if (!question.sentences.length) return this.nothing(question.word);
+    if (!this.shown) this.body.replaceChildren(skeleton("page"));
+    this.body.setAttribute("aria-busy", "true");
+    try {
+      const found = await this.ask((signal) => Promise.all([post("/api/v1/meaning", question, {signal}), this.alone(question, signal), this.translations(question, signal)]));
+      if (!found) return;
+      this.question = JSON.stringify([question, rows]);
+      this.begin(rows, ...found);
+    } catch (problem) {
+      this.forget();
+      this.body.replaceChildren(trouble(problem, () => this.load(question, rows)));
+    } finally {
+      this.body.removeAttribute("aria-busy");
+    }
+  }
+
+  /** The word without its control: axes that tell two words apart would have nothing left for two meanings. */
+  async alone(question, signal) {
+    return question.control ? post("/api/v1/meaning", {...question, control: null, neighbours: 0}, {signal}) : null;
+  }
+
+  /** Greedy, as the translations that the meanings are read from. */
+  async translations({run, sentences}, signal) {
+    if (this.runs.find((one) => one.name === run).task !== "translate") return [];
+    return (await post("/api/v1/translate", {run, texts: sentences, beam: 1, alignment: true}, {signal})).translations;
+  }
+
+  begin(rows, answer, alone, translations) {
+    this.forget(false);
+    const {points, explained} = alone ?? answer;
+    const found = {...answer, cosines: unpack(answer.cosines), points: unpack(points), explained, translations, rows};
+    this.shown = results(found, {change: (changes, options) => this.change(changes, options)});
+    this.body.replaceChildren(this.shown.node);
+    this.shown.go(this.state);
+  }
+
+  nothing(word) {
+    this.forget();
+    this.body.replaceChildren(element("p", {class: "note"}, `Write two sentences or more with the word ${word}, or take one of the examples.`));
+  }
+
+  forget(all = true) {
+    this.shown?.leave();
+    this.shown = null;
+    if (all) this.question = "";
+  }
+
+  leave() {
+    this.ask.stop();
+    this.forget();
+  }
+}

@@ -1,0 +1,28 @@
+// Each sentence with its translation; the word and what it became are marked, the other links light up when pointed at.
+
+import {element} from "../../element.js";
+import {linked, partners} from "../../pieces/tokens.js";
+
+/** @param {{translations: object[]}} found  @param {object[]} own the occurrences, in the order of the sentences */
+export function translated({translations, rows}, own) {
+  return element("ol", {class: "translated"}, own.map((one, place) => pair(one, rows[place], translations[place])));
+}
+
+function pair(one, row, {source_words: source, outputs: [output], warning}) {
+  const links = output.links ?? [];
+  const lines = linked(source, output.words, links);
+  mark(lines.source, [one.place]);
+  mark(lines.target, [...partners(links, "source", one.place).keys()]);
+  return element(
+    "li",
+    {class: `s${row % 6}`},
+    element("span", {class: "dot", "aria-hidden": "true"}, String(row + 1)),
+    element("div", {}, lines.source, lines.target, warning ? element("p", {class: "warning"}, warning) : null),
+    element("p", {class: "became"}, element("b", {dir: "auto"}, one.word), " → ", element("b", {dir: "auto"}, one.translation || "no link")),
+  );
+}
+
+function mark(line, places) {
+  const words = line.querySelectorAll(".word");
+  for (const place of places) words[place]?.classList.add("found");
+}

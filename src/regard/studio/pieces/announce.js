@@ -1,0 +1,22 @@
+// What changed, for those who listen: said once, politely, wherever the focus is. And shown, if it is a toast.
+
+import {element} from "../element.js";
+
+const STAYS = 4000; // milliseconds
+let region;
+let shelf;
+
+export function announce(words) {
+  region ??= document.body.appendChild(
+    element("div", {class: "visually-hidden", "aria-live": "polite", id: "announced"}),
+  );
+  region.textContent = words;
+}
+
+/** A short line at the foot of the window: toast("Copied"). It says nothing that is not also elsewhere. */
+export function toast(words, {bad = false} = {}) {
+  shelf ??= document.body.appendChild(element("div", {class: "toasts", "aria-hidden": "true"}));
+  const shown = shelf.appendChild(element("p", {class: bad ? "toast bad" : "toast"}, words));
+  announce(words);
+  setTimeout(() => shown.remove(), STAYS);
+}

@@ -1,0 +1,189 @@
+// A heat map: row labels that stay while it scrolls, cells, a tip, arrow keys, and the same as a table.
+//
+//   const map = heatmap({label: "Cross-attention", onpoint, onpick});
+//   figure.append(map.node);
+//   map.show({rows: ["le", "chat"], columns: ["the", "cat"], values: Float32Array.of(.9, .1, .2, .8)});
+//   …
+//   map.leave();
+//
+// Only what is pointed at is painted anew when the pointer moves; the cells stay as they are.
+
+import {element} from "../element.js";
+import {onTheme} from "../theme.js";
+import {announce} from "./announce.js";
+import {cellAt, layout, paintCells, paintPointer, paintRows, sized} from "./heatmap_paint.js";
+import {legend, number, range} from "./scales.js";
+import {folded, table} from "./table.js";
+
+const HELP = "Heat map. The arrow keys move from cell to cell; Home and End to the ends of a row.";
+const MOVES = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  Home: [0, -1e9],
+  End: [0, 1e9],
+  PageUp: [-1e9, 0],
+  PageDown: [1e9, 0],
+};
+
+/**
+ * @typedef {{rows: string[], columns: string[], values: ArrayLike<number>, range?: [number, number],
+ *   marks?: [number, number][]}} Picture  values row by row; marks are cells to frame
+ * @param {{label: string, scale?: "sequential" | "diverging", digits?: number, unit?: string, legend?: boolean,
+ *   table?: boolean, onpoint?: (place: {row: number, column: number} | null) => void,
+ *   onpick?: (place: {row: number, column: number}) => void,
+ *   describe?: (row: string, column: string, value: string) => string}} options
+ */
+export function heatmap(options) {
+  const describe = (row, column, value) => `${row} ← ${column}  ${value}`;
+  return new Heatmap({scale: "sequential", digits: 2, unit: "", legend: true, table: true, describe, ...options});
+}
+
+class Heatmap {
+  constructor(options) {
+    this.options = options;
+    this.picture = {rows: [], columns: [], values: [], marks: []};
+    this.place = null;
+    this.build();
+    this.stopTheme = onTheme(() => this.draw());
+    this.observer = new ResizeObserver(([entry]) => entry.contentRect.width !== this.drawnAt && this.draw());
+    this.observer.observe(this.box);
+  }
+
+  build() {
+    const {label} = this.options;
+    [this.side, this.cells, this.over] = ["side", "cells", "over"].map(
+      (kind) => element("canvas", {class: kind, "aria-hidden": "true"}),
+    );
+    this.stage = element(
+      "div",
+      {
+        class: "stage",
+        role: "application",
+        tabindex: 0,
+        "aria-roledescription": "heat map",
+        "aria-label": `${label}. ${HELP}`,
+      },
+      this.side,
+      element("div", {class: "layers"}, this.cells, this.over),
+    );
+    this.box = element("div", {class: "box"}, this.stage);
+    this.tip = element("output", {class: "tip", hidden: true, "aria-hidden": "true"});
+    this.foot = element("div", {class: "foot"});
+    this.node = element("div", {class: "heatmap"}, this.box, this.tip, this.foot);
+    this.over.addEventListener("pointermove", (event) => this.pointed(event));
+    this.over.addEventListener("pointerdown", (event) => this.pointed(event));
+    this.over.addEventListener("pointerleave", () => this.point(null));
+    this.over.addEventListener("click", () => this.place && this.options.onpick?.(this.place));
+    this.stage.addEventListener("keydown", (event) => this.key(event));
+    this.stage.addEventListener("blur", () => this.point(null));
+  }
+
+  /** Show these numbers. What is shown is also `node.shown`. @param {Picture} picture */
+  show(picture) {
+    const ends = picture.range ?? range(this.options.scale, picture.values);
+    this.picture = {marks: [], ...picture, range: ends, scale: this.options.scale, digits: this.options.digits};
+    this.node.shown = {rows: picture.rows, columns: picture.columns, values: Array.from(picture.values)};
+    this.place = null;
+    this.tip.hidden = true;
+    this.draw();
+    const parts = [];
+    if (this.options.legend) parts.push(legend(this.options.scale, ends, this.options));
+    if (this.options.table) parts.push(asTable(this.options, this.picture));
+    this.foot.replaceChildren(...parts);
+  }
+
+  draw() {
+    const width = this.box.clientWidth;
+    if (!width || !this.picture.rows.length) return;
+    this.drawnAt = width;
+    this.plan = layout(this.picture.rows, this.picture.columns, width);
+    paintCells(sized(this.cells, this.plan.width, this.plan.height), this.plan, this.picture);
+    this.pen = sized(this.over, this.plan.width, this.plan.height);
+    this.sidePen = sized(this.side, this.plan.side, this.plan.height);
+    this.repaint();
+  }
+
+  repaint() {
+    paintRows(this.sidePen, this.plan, this.picture.rows, this.place?.row);
+    paintPointer(this.pen, this.plan, this.picture, this.place);
+  }
+
+  pointed(event) {
+    if (this.plan) this.point(cellAt(this.plan, this.picture, event.offsetX, event.offsetY));
+  }
+
+  /** Point at a cell, or at none: also from outside, to follow another picture. */
+  point(place, {quiet = false} = {}) {
+    if (place?.row === this.place?.row && place?.column === this.place?.column) return;
+    this.place = place;
+    if (place) this.last = place;
+    this.waiting ??= requestAnimationFrame(() => {
+      this.waiting = undefined;
+      if (this.plan) this.repaint();
+      this.showTip();
+    });
+    if (!quiet) this.options.onpoint?.(place);
+  }
+
+  words({row, column}) {
+    const {rows, columns, values} = this.picture;
+    const value = number(values[row * columns.length + column], this.options.digits) + this.options.unit;
+    return this.options.describe(rows[row], columns[column], value);
+  }
+
+  showTip() {
+    this.tip.hidden = !this.place;
+    if (!this.place) return;
+    const {row, column} = this.place;
+    const {side, cell, high, head} = this.plan;
+    this.tip.textContent = this.words(this.place);
+    const left = side + column * cell + cell / 2 - this.box.scrollLeft;
+    const most = this.node.clientWidth - this.tip.offsetWidth;
+    this.tip.style.left = `${Math.max(0, Math.min(most, left - this.tip.offsetWidth / 2))}px`;
+    const above = head + row * high - this.tip.offsetHeight - 6;
+    this.tip.style.top = `${above >= 0 ? above : head + (row + 1) * high + 6}px`;
+  }
+
+  key(event) {
+    if ((event.key === "Enter" || event.key === " ") && this.place) {
+      event.preventDefault();
+      return this.options.onpick?.(this.place);
+    }
+    const move = MOVES[event.key];
+    if (!move || !this.picture.rows.length) return undefined;
+    event.preventDefault();
+    const {rows, columns} = this.picture;
+    const from = this.place ?? this.last;
+    const within = (value, count) => Math.max(0, Math.min(count - 1, value));
+    const next = from
+      ? {row: within(from.row + move[0], rows.length), column: within(from.column + move[1], columns.length)}
+      : {row: 0, column: 0};
+    this.point(next);
+    this.reveal(next);
+    announce(this.words(next));
+  }
+
+  /** Bring a cell into the part of the box that is seen. */
+  reveal({column}) {
+    const {side, cell} = this.plan;
+    const [start, end] = [column * cell, (column + 1) * cell + side];
+    if (this.box.scrollLeft > start) this.box.scrollLeft = start;
+    else if (this.box.scrollLeft + this.box.clientWidth < end) this.box.scrollLeft = end - this.box.clientWidth;
+  }
+
+  leave() {
+    this.stopTheme();
+    this.observer.disconnect();
+  }
+}
+
+/** The same as a table, made when it is opened: 60 × 60 cells are many for a page that does not show them. */
+function asTable({label, digits, unit}, {rows, columns, values}) {
+  const word = (text) => element("bdi", {}, text);
+  const cells = (row) => columns.map((_, column) => number(values[row * columns.length + column], digits) + unit);
+  const body = () => rows.map((text, row) => [word(text), ...cells(row)]);
+  const caption = `${label}, as a table`;
+  return folded("As a table", () => table(["", ...columns.map(word)], body(), {caption}));
+}

@@ -1,0 +1,162 @@
+"""A studio with small runs, and a page in a real browser that tolerates no complaint and no request to elsewhere.
+
+One server and one browser for all tests of a process. `page` is at the studio's address, so that a test says
+``page.goto("/#translate?run=transformer")``; whatever the console complains of fails the test at its end, unless the
+test expected it and empties `heard`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+import corpora_for_tests as small
+from regard.serve.app import Service, create_app
+from regard.serve.library import Library
+from regard.training import start
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+RUNS = ("transformer-tiny", "bahdanau", "luong-general", "lstm")  # heads, one attention of two kinds, none
+BRIEF = ("data.pairs=97", "train.steps=4", "train.validate_every=2")
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs that have learned for a moment."""
+    folder = tmp_path_factory.mktemp("runs")
+    for preset in RUNS:
+        start(folder / preset, small.settings(preset, *BRIEF), small.Notes(), device="cpu")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def studio(runs: Path) -> Iterator[str]:
+    """The address of a studio with those runs."""
+    yield from served(runs)
+
+
+@pytest.fixture(scope="session")
+def empty_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a studio at its first start: no run."""
+    yield from served(tmp_path_factory.mktemp("nothing"))
+
+
+def served(folder: Path) -> Iterator[str]:
+    """A studio in a thread of this process, on whatever port is free."""
+    app = create_app(Service(Library(folder), studio=True))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", ws="none"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the studio did not start"
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="session")
+def ask(studio: str) -> Callable[[str, dict[str, Any]], Any]:
+    """The service itself, to compare a page with: ``ask("/api/v1/beam", {"run": …})``."""
+
+    def post(path: str, body: dict[str, Any]) -> Any:
+        answer = httpx.post(f"{studio}{path}", json=body, headers={"X-Regard": "studio"}, timeout=60)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return post
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed: apt-get install chromium")
+    with sync_api.sync_playwright() as play:
+        found = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def heard() -> list[str]:
+    """What the page complained of, and what it asked of others."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Any, studio: str, heard: list[str]) -> Iterator[Any]:
+    """A page of the studio. It fails the test if anything is heard."""
+    yield from opened(browser, studio, heard)
+
+
+@pytest.fixture
+def empty_page(browser: Any, empty_studio: str, heard: list[str]) -> Iterator[Any]:
+    """The same where there is no run."""
+    yield from opened(browser, empty_studio, heard)
+
+
+@pytest.fixture
+def page_of(browser: Any, heard: list[str]) -> Iterator[Callable[[Path], Any]]:
+    """A page of a studio of its own: ``page_of(folder)``, for tests that change what others see."""
+    with ExitStack() as stack:
+
+        def open_page(folder: Path) -> Any:
+            address = stack.enter_context(contextmanager(served)(folder))
+            return stack.enter_context(contextmanager(opened)(browser, address, heard))
+
+        yield open_page
+
+
+def opened(browser: Any, address: str, heard: list[str]) -> Iterator[Any]:
+    context = browser.new_context(base_url=address, viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    ours = (f"{address}/", "data:", "blob:")
+    page.on("request", lambda request: request.url.startswith(ours) or heard.append(f"asked for {request.url}"))
+    page.on("console", lambda said: said.type in {"error", "warning"} and heard.append(said.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    yield page
+    context.close()
+    assert heard == []
+
+
+@pytest.fixture(scope="session")
+def accessible() -> Callable[[Any], None]:
+    """axe-core finds nothing serious or critical: ``accessible(page)``."""
+    rules = (resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+
+    def check(page: Any) -> None:
+        page.evaluate(rules)  # not a script element: the page's policy would refuse it
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+        bad = [
+            f"{each['id']}: {node['html']} {node['failureSummary']}"
+            for each in found
+            if each["impact"] in {"serious", "critical"}
+            for node in each["nodes"]
+        ]
+        assert bad == []
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def fits() -> Callable[[Any], None]:
+    """Nothing makes the whole page scroll sideways: ``fits(page)``."""
+
+    def check(page: Any) -> None:
+        wide, room = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= room
+
+    return check

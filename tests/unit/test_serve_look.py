@@ -1,0 +1,534 @@
+"""Looking inside through the service: every number is the one that the Python calls give."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+from fastapi.testclient import TestClient
+from torch import Tensor
+
+import corpora_for_tests as small
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.decode.tree import Trees
+from regard.explain.alignment import Aligner, Attended
+from regard.explain.edits import KINDS, Editor, Scene, from_data
+from regard.explain.importance import gradient, masking
+from regard.explain.meaning import Neighbours, find, meaning
+from regard.explain.recurrent import filling, saliency
+from regard.explain.recurrent import gates as gate_views
+from regard.explain.replay import Spelling, replay
+from regard.explain.statistics import statistics
+from regard.explain.trace import Trace
+from regard.explain.whatif import what_if
+from regard.explaining import explain
+from regard.inside import look as inside
+from regard.inside.checks import checks
+from regard.inside.meaning import validation_texts
+from regard.prediction import load_predictor
+from regard.serve.app import Service, create_app
+from regard.serve.library import Library
+from regard.serve.packing import pack
+from regard.text.special import END
+from regard.training import start
+from regard.translator import Translator
+from regard.walking import walk_text
+
+CAT = "the cat sees a bird"
+BRIEF = ("train.steps=1", "train.validate_every=1", "train.step=eager", "data.pairs=97")
+RUNS = {
+    "heads": ("transformer-tiny", "model.decoder_depth=2", "model.encoder_depth=2"),
+    "bahdanau": ("bahdanau",),
+    "plain": ("lstm", "model.depth=1"),
+    "simple": ("lstm", "model.depth=1", "model.cell=elman"),
+    "tag": ("transformer-tiny", "task=tag", "text.tokenizer=space"),
+    "classify": ("transformer-tiny", "task=classify", "pool=attention"),
+    "language": ("transformer-tiny", "task=language"),
+    "writer": ("lstm", "task=language"),
+    "letters": ("transformer-tiny", "task=tag", "text.tokenizer=space", "model.letters=5"),
+}
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run of each kind; do not change them."""
+    place = tmp_path_factory.mktemp("runs")
+    for name, (preset, *overrides) in RUNS.items():
+        start(place / name, small.settings(preset, *BRIEF, *overrides), small.Notes(), device="cpu")
+    Aligner(((1, 0), (0, 1)), late=True, error_rate=0.25, chosen_on="valid").save(place / "heads")
+    Aligner(((0, 0),)).save(place / "bahdanau")
+    return place
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[TestClient]:
+    with TestClient(create_app(Service(Library(folder))), base_url="http://localhost") as made:
+        yield made
+
+
+@pytest.fixture
+def ask(client: TestClient) -> Ask:
+    """The answer of a route; without its status when it is a success."""
+
+    def post(path: str, run: str = "heads", status: int = 200, /, **body: Any) -> Any:
+        answer: httpx.Response = client.post(f"/api/v1/{path}", json={"run": run, **body})
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    return post
+
+
+@pytest.fixture(scope="module")
+def translator(folder: Path) -> Translator:
+    return loaded(folder, "heads")
+
+
+def loaded(folder: Path, name: str) -> Translator:
+    found = load_predictor(folder / name)
+    assert isinstance(found, Translator)
+    return found
+
+
+def unpack(packed: dict[str, Any]) -> Tensor:
+    """What a client does with packed numbers."""
+    found = torch.frombuffer(bytearray(base64.b64decode(packed["data"])), dtype=torch.float32)
+    return found.reshape(packed["shape"])
+
+
+def same(packed: dict[str, Any], tensor: Tensor) -> bool:
+    """Equal in shape and in every bit."""
+    return packed["shape"] == list(tensor.shape) and torch.equal(unpack(packed), tensor)
+
+
+def test_packed_numbers_come_back_in_every_bit() -> None:
+    values = torch.tensor([[0.1, -math.inf, math.nan], [1e-45, 3.0, -0.0]])
+    found = unpack(pack(values.T).model_dump())
+    assert torch.equal(found.view(torch.int32), values.T.contiguous().view(torch.int32))
+    assert pack(torch.tensor([0.5], dtype=torch.float64)).data == "AAAAPw=="
+
+
+# A trace
+
+
+def test_a_trace_has_the_weights_of_the_python_call(ask: Ask, translator: Translator) -> None:
+    found, trace = ask("trace", text=CAT, beam=3), translator.translate(CAT, beam=3).trace()
+    names = [one["name"] for one in found["attentions"]]
+    sides = [(one["side"], one["layer"], one["heads"]) for one in found["attentions"]]
+    assert names == [f"{name}" for name in (*_self("encoder"), *_self("decoder"), "decoder.0.cross", "decoder.1.cross")]
+    assert sides == [(side, layer, 2) for side in ("encoder", "decoder", "cross") for layer in (0, 1)]
+    for one in found["attentions"]:
+        assert same(one["weights"], trace.tensors[f"{one['name']}.weights"]), one["name"]
+    assert found["log_probability"] == pytest.approx(trace.score)
+    assert found["log_probabilities"] == trace.log_probability.tolist()
+    assert found["ranks"] == trace.rank.tolist()
+    assert found["output"] == translator.translate(CAT, beam=3).text
+    assert (found["run"], found["task"], found["text"]) == ("heads", "translate", CAT)
+
+
+def _self(side: str) -> list[str]:
+    return [f"{side}.0.self", f"{side}.1.self"]
+
+
+def test_a_trace_has_its_sides_candidates_and_statistics(ask: Ask, translator: Translator) -> None:
+    found, trace = ask("trace", text=CAT), translator.translate(CAT).trace()
+    for name, side in (("source", trace.source), ("target", trace.target)):
+        assert found[name] == {part: list(getattr(side, part)) for part in ("pieces", "ids", "words", "word_of")}
+    assert found["inputs"]["pieces"] == list(trace.inputs)
+    assert found["inputs"]["word_of"] == [-1, *trace.target.word_of[:-1]]
+    for row, pieces, odds in zip(found["top"], trace.top_pieces, trace.top_log_probability, strict=True):
+        assert [one["piece"] for one in row] == list(pieces)
+        assert [one["probability"] for one in row] == pytest.approx(odds.exp().tolist())
+    kinds = {"encoder": "encoder_self", "decoder": "decoder_self", "cross": "cross"}
+    for side, kind in kinds.items():
+        mine = [one for one in found["statistics"] if one["side"] == side]
+        assert [(one["entropy"], one["role"]) for one in mine] == [
+            (one.entropy, one.role) for one in statistics(trace, kind)
+        ]
+
+
+def test_a_trace_names_its_aligner_and_has_its_links(ask: Ask, translator: Translator) -> None:
+    found = ask("trace", text=CAT)
+    assert found["aligner"] == {
+        "heads": [{"layer": 1, "head": 0}, {"layer": 0, "head": 1}],
+        "late": True,
+        "description": "cross-attention, mean of heads 2.1 + 1.2 (best aligner on valid, AER 0.25)",
+    }
+    expected = translator.aligner.strongest(translator.translate(CAT).trace())
+    assert [(one["source"], one["weight"]) for one in found["links"]] == expected
+    assert [one["target"] for one in found["links"]] == list(range(len(expected)))
+
+
+def test_any_of_the_best_outputs_can_be_looked_into(ask: Ask, translator: Translator) -> None:
+    outputs = translator.translate(CAT, Options(Beam(4, best=3))).outputs
+    for rank in range(3):
+        assert ask("trace", text=CAT, beam=4, rank=rank)["output"] == outputs[rank].text
+
+
+def test_a_translation_by_somebody_else_can_be_looked_into(ask: Ask, translator: Translator) -> None:
+    found = ask("trace", text=CAT, target="le chat voit un oiseau")
+    trace = translator.explain(CAT, "le chat voit un oiseau").trace
+    assert found["output"] == "le chat voit un oiseau"
+    assert same(found["attentions"][-1]["weights"], trace.tensors["decoder.1.cross.weights"])
+
+
+def test_a_checkpoint_is_looked_into_by_its_name(ask: Ask, folder: Path) -> None:
+    found = ask("trace", text=CAT, checkpoint="step-1")
+    assert found["output"] == ask("trace", text=CAT)["output"]
+    assert found["aligner"]["late"]  # the run's own
+    for name in ("step-2", "../heads/checkpoints/step-1", "best"):
+        assert ask("trace", "heads", 404, text=CAT, checkpoint=name)["error"].startswith(f"checkpoint = {name}: run")
+    assert ask("trace", "tag", text=CAT, checkpoint="step-1")["task"] == "tag"
+    (folder / "bahdanau" / "aligner.json").unlink()
+    assert ask("trace", "bahdanau", text=CAT, checkpoint="step-1")["aligner"]["description"].endswith("of all heads")
+    assert not (folder / "bahdanau" / "aligner.json").exists()  # nothing was chosen for it
+    Aligner(((0, 0),)).save(folder / "bahdanau")
+
+
+# Is what is shown what was used?
+
+
+def test_the_checks_are_measured(ask: Ask, translator: Translator) -> None:
+    found, trace = ask("trace", text=CAT)["checks"], translator.translate(CAT).trace()
+    weights = [value for name, value in trace.tensors.items() if name.endswith("weights")]
+    assert found["largest_row_error"] == max(float((value.sum(-1) - 1).abs().max()) for value in weights) < 1e-5
+    assert found["largest_difference_from_decoding"] < 1e-5
+    assert found["largest_difference_in_log_probability"] < 1e-5
+
+
+def test_weights_that_were_not_used_are_found_out(translator: Translator) -> None:
+    trace = translator.translate(CAT).trace()
+    name = "decoder.1.cross.weights"
+    moved = trace.tensors[name].clone()
+    moved[1, 2, 0] += 0.125
+    wrong = Trace(**{**vars(trace), "tensors": {**trace.tensors, name: moved}})
+    found = checks(translator.model, wrong)
+    assert found.largest_difference_from_decoding == pytest.approx(0.125, abs=1e-5)
+    assert found.largest_row_error == pytest.approx(0.125, abs=1e-5)
+
+
+@pytest.mark.parametrize("run", sorted(RUNS))
+def test_runs_of_every_task_are_looked_into_and_checked(ask: Ask, run: str) -> None:
+    found = ask("trace", run, text=CAT)
+    rows = {"encoder": "source", "decoder": "inputs", "cross": "target"}
+    columns = {"encoder": "source", "decoder": "inputs", "cross": "source"}
+    for one in found["attentions"]:
+        sizes = [len(found[sides[one["side"]]]["pieces"]) for sides in (rows, columns)]
+        assert one["weights"]["shape"] == [one["heads"], *sizes]
+    assert all(value < 1e-5 for value in found["checks"].values())
+    tasks = {"tag": "tag", "letters": "tag", "classify": "classify", "language": "language", "writer": "language"}
+    assert found["task"] == tasks.get(run, "translate")
+    assert len(found["top"]) == len(found["target"]["pieces"]) == len(found["log_probabilities"])
+
+
+def test_a_classifiers_pool_is_shown_as_attention_of_its_label(ask: Ask) -> None:
+    pool = ask("trace", "classify", text=CAT)["attentions"][-1]
+    assert (pool["name"], pool["side"], pool["weights"]["shape"][1]) == ("pool", "cross", 1)
+
+
+# What if
+
+EDITS: dict[str, dict[str, Any]] = {
+    "replace-word": {"word": 1, "by": "black dog"},
+    "mask-word": {"word": 1},
+    "force-prefix": {"prefix": "un chien"},
+    "set-row": {"attention": "decoder.1.cross", "head": 0, "row": 0, "weights": [0, 0, 0.5, 0, 0.5, 0]},
+    "mute-head": {"attention": "decoder.0.cross", "head": 1},
+    "force-head": {"attention": "decoder.1.cross", "head": 1, "word": 3},
+    "no-positions": {"side": "encoder"},
+    "no-scale": {"attention": "encoder.0.self"},
+}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_an_edit_does_what_the_python_call_does(ask: Ask, translator: Translator, kind: str) -> None:
+    edits = [{"kind": kind, **EDITS[kind]}]
+    found = ask("trace", text=CAT, edits=edits)
+    outcome = what_if(translator.model, translator.tokenizers, CAT, from_data(edits))
+    difference = found["difference"]
+    assert (difference["before"]["text"], difference["after"]["text"]) == outcome.texts
+    assert difference["change_in_log_probability"] == pytest.approx(outcome.difference)
+    assert difference["same"]["log_probability"] == pytest.approx(outcome.same.score)
+    assert difference["fall"] == outcome.fall.tolist()
+    assert [(tuple(one["before"]), tuple(one["after"])) for one in difference["changes"]] == outcome.changes()
+    for one in found["attentions"]:
+        assert same(one["weights"], outcome.after.tensors[f"{one['name']}.weights"])
+    assert found["source"]["words"] == found["text"].split() == list(outcome.after.source.words)
+    assert all(value < 1e-5 for value in found["checks"].values())
+
+
+def test_edits_follow_a_given_output(ask: Ask, translator: Translator) -> None:
+    edits = [{"kind": "mask-word", "word": 1}]
+    found = ask("trace", text=CAT, target="le chat", edits=edits)["difference"]
+    written = [*translator.tokenizers.target.encode("le chat"), END]
+    outcome = what_if(translator.model, translator.tokenizers, CAT, from_data(edits), output=written)
+    assert found["before"] == {"text": "le chat", "log_probability": pytest.approx(outcome.before.score)}
+
+
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("tag", {"kind": "mask-word", "word": 1}),
+    ("letters", {"kind": "replace-word", "word": 1, "by": "dog"}),
+    ("classify", {"kind": "set-row", "attention": "pool", "head": 0, "row": 0, "weights": [0, 1, 0, 0, 0]}),
+    ("language", {"kind": "force-head", "attention": "decoder.0.self", "head": 1, "word": 2}),
+    ("writer", {"kind": "force-prefix", "prefix": "the dog"}),
+]
+
+
+@pytest.mark.parametrize(("run", "edit"), OTHERS)
+def test_edits_of_other_tasks_do_what_the_python_call_does(
+    ask: Ask, folder: Path, run: str, edit: dict[str, Any]
+) -> None:
+    found, outcome = (
+        ask("trace", run, text=CAT, edits=[edit]),
+        explain(folder / run, CAT, edits=from_data([edit])).outcome,
+    )
+    assert outcome is not None
+    difference = found["difference"]
+    assert (difference["before"]["text"], difference["after"]["text"]) == outcome.texts
+    assert difference["change_in_log_probability"] == pytest.approx(outcome.difference)
+    assert difference["fall"] == outcome.fall.tolist()
+    assert len(difference["pieces"]) == len(difference["fall"])
+    assert all(value < 1e-5 for value in found["checks"].values())
+    words = len(ask("importance", run, text=CAT, edits=[edit])["columns"])
+    assert words == len((found["source"] if found["source"]["words"] else found["inputs"])["words"]) - (
+        run in {"language", "writer"} and found["inputs"]["word_of"][-1] < len(found["inputs"]["words"]) - 1
+    )
+
+
+# Importance
+
+
+def test_importance_is_that_of_the_python_calls(ask: Ask, translator: Translator) -> None:
+    found, trace = ask("importance", text=CAT), translator.translate(CAT).trace()
+    spelling = Spelling(translator.tokenizers.source, translator.tokenizers.target, CAT)
+    words = len(trace.target.words)  # an effect has a row for <end> too
+    for name, call in (("masking", masking), ("gradient", gradient)):
+        expected = call(translator.model, trace.source.ids, trace.target.ids, spelling=spelling)
+        assert same(found[name], expected.weights[:words])
+        assert (found["rows"], found["columns"]) == (list(expected.rows[:words]), list(expected.columns))
+    looked = translator.aligner.weights(Attended.of(trace).late.by_word)
+    assert same(found["attention"], looked)
+    effect = unpack(found["masking"]).clamp(min=0)
+    expected = looked / looked.sum(1, keepdim=True) - effect / effect.sum(1, keepdim=True).clamp(min=1e-30)
+    assert torch.allclose(unpack(found["difference"]), expected, atol=1e-6)
+    assert found["attention_origin"] == translator.aligner.describe()
+
+
+def test_importance_under_edits_is_that_of_the_edited_model(ask: Ask, translator: Translator) -> None:
+    """A word that is blanked out already has no effect any more, and a muted head changes that of the others."""
+    masked = ask("importance", text=CAT, edits=[{"kind": "mask-word", "word": 1}])
+    for name in ("masking", "gradient"):
+        assert unpack(masked[name])[:, 1].abs().max() == 0
+        assert unpack(masked[name])[:, 2].abs().max() > 0
+    edits = [{"kind": "mute-head", **EDITS["mute-head"]}, {"kind": "no-positions", "side": "encoder"}]
+    muted = ask("importance", text=CAT, edits=edits)
+    after = what_if(translator.model, translator.tokenizers, CAT, from_data(edits)).after
+    scene = Scene(after.source)
+    blank = [*from_data(edits), *from_data([{"kind": "mask-word", "word": 2}])]
+    without = replay(translator.model, after.source.ids, after.target.ids, Editor(blank, scene))
+    fall = (after.log_probability - without.log_probability)[: len(after.target.words)]
+    assert torch.allclose(unpack(muted["masking"])[:, 2], fall, atol=1e-5)  # words are pieces here
+
+
+@pytest.mark.parametrize("run", ["tag", "classify", "language", "plain", "writer"])
+def test_importance_of_other_tasks_has_attention_where_it_has_rows_for_it(ask: Ask, run: str) -> None:
+    found = ask("importance", run, text=CAT)
+    shape = [len(found["rows"]), len(found["columns"])]
+    assert found["masking"]["shape"] == found["gradient"]["shape"] == shape
+    if run in {"plain", "writer"}:
+        assert (found["attention"], found["difference"], found["attention_origin"]) == (None, None, "")
+    else:
+        assert found["attention"]["shape"] == found["difference"]["shape"] == shape
+        assert found["attention_origin"]
+
+
+def test_a_pooled_class_without_attention_has_no_row_of_it(ask: Ask, folder: Path) -> None:
+    settings = small.settings("transformer-tiny", *BRIEF, "task=classify", "pool=mean")
+    start(folder / "mean", settings, small.Notes(), device="cpu")
+    assert ask("importance", "mean", text=CAT)["attention"] is None
+
+
+# Recurrent models
+
+
+@pytest.mark.parametrize("run", ["plain", "bahdanau"])
+def test_gates_are_those_of_the_python_calls(ask: Ask, folder: Path, run: str) -> None:
+    found, model = ask("gates", run, text=CAT), loaded(folder, run)
+    trace = model.translate(CAT).trace()
+    expected = gate_views(trace)
+    assert [one["name"] for one in found["gates"]] == [one.name for one in expected]
+    for one, view in zip(found["gates"], expected, strict=True):
+        assert all(same(one[part], getattr(view, part)) for part in ("values", "mean", "opened", "closed"))
+        side = trace.source if view.name.startswith("encoder") else trace.target
+        assert one["rows"] == list(side.pieces)
+    for one in found["states"]:
+        assert same(one["values"], trace.tensors[one["name"]])
+    for one, full in zip(found["filling"], filling(trace), strict=True):
+        assert one["name"] == full.name
+        assert all(same(one[part], getattr(full, part)) for part in ("likeness", "change", "length"))
+    assert same(found["saliency"], saliency(model.model, trace.source.ids, trace.target.ids))
+    assert (found["rows"], found["columns"]) == (list(trace.target.pieces), list(trace.source.pieces))
+
+
+def test_a_plain_recurrent_network_has_states_and_no_gates(ask: Ask) -> None:
+    found = ask("gates", "simple", text=CAT)
+    assert found["gates"] == []
+    assert {one["name"].split(".")[0] for one in found["states"]} == {"encoder", "decoder"}
+
+
+def test_a_recurrent_language_model_has_no_encoder_to_fill(ask: Ask) -> None:
+    found = ask("gates", "writer", text=CAT)
+    assert found["filling"] == []
+    assert found["saliency"]["shape"] == [len(found["rows"]), len(found["columns"])]
+
+
+def test_gates_follow_edits(ask: Ask) -> None:
+    before, after = (ask("gates", "plain", text=CAT, edits=edits) for edits in ([], [{"kind": "mask-word", "word": 1}]))
+    assert unpack(after["saliency"])[:, 1].abs().max() == 0
+    first, second = (unpack(one["gates"][0]["values"]) for one in (before, after))
+    assert torch.equal(first[0], second[0])  # before the masked word
+    assert not torch.equal(first[1], second[1])
+
+
+# Beams
+
+
+def test_a_tree_is_that_of_the_search(ask: Ask, translator: Translator) -> None:
+    rule = Beam(3, 0.5, best=3)
+    listener = Trees(rule)
+    (outputs,) = translator.search([CAT], Options(rule), listener=listener)
+    found, tree = ask("beam", text=CAT, beam=3, length_penalty=0.5), listener.trees[0]
+    added = [{name: one.pop(name) for name in ("piece", "text")} for one in found["nodes"]]
+    assert {"nodes": found["nodes"], "outputs": found["outputs"]} == tree.to_dict()
+    assert [added[number]["text"] for number in found["outputs"]] == [output.text for output in outputs]
+    assert found["text"] == outputs[0].text
+    assert added[0] == {"piece": "<start>", "text": ""}
+    assert {one["piece"] for one, node in zip(added, tree.nodes, strict=True) if node.token == END} == {"<end>"}
+
+
+def test_other_beams_give_what_they_would(ask: Ask, translator: Translator) -> None:
+    others = ask("beam", text=CAT, beam=3, length_penalty=0.5)["others"]
+    assert [one["beam"] for one in others] == [1, 2, 5, 10]
+    for one in others:
+        output = translator.translate(CAT, Options(Beam(one["beam"], 0.5))).outputs[0]
+        assert one["text"] == output.text
+        assert one["score"] == pytest.approx(output.score)
+        assert one["log_probability"] == pytest.approx(output.log_probability)
+
+
+def test_a_prefix_begins_every_output_of_a_tree(ask: Ask) -> None:
+    found = ask("beam", text=CAT, prefix="un chien")
+    assert all(found["nodes"][number]["text"].startswith("un chien") for number in found["outputs"])
+
+
+def test_a_language_model_searches_for_what_follows(ask: Ask) -> None:
+    found = ask("beam", "language", text="the cat", beam=2)
+    best = found["nodes"][found["outputs"][0]]
+    assert found["text"] == best["text"]
+    assert best["piece"] == "<end>"
+
+
+# Meaning
+
+
+def test_meanings_are_those_of_the_python_calls(ask: Ask, translator: Translator, folder: Path) -> None:
+    sentences = [CAT, "a bird hears the cat ."]
+    found = ask("meaning", word="cat", sentences=sentences, control="bird", neighbours=3)
+    tokenizer = translator.tokenizers.source
+    occurrences = [*find("cat", sentences), *find("bird", sentences)]
+    expected = meaning(translator.model, tokenizer, occurrences)
+    assert same(found["cosines"], expected.cosines())
+    assert same(found["points"], torch.stack(expected.plane().points))
+    assert found["explained"] == list(expected.plane().explained)
+    assert found["layers"] == ["embedding", "layer 1", "layer 2"]
+    told = [(one["sentence"], one["word"], one["place"], one["control"]) for one in found["occurrences"]]
+    assert told == [
+        (one.sentence, str(one), one.word, control)
+        for one, control in zip(occurrences, (False, False, True, True), strict=True)
+    ]
+    corpus = list(dict.fromkeys([*sentences, *validation_texts(folder / "heads")]))
+    assert found["searched"] == len(corpus) > 50
+    for layer, vectors in enumerate(expected.vectors):
+        words = Neighbours.of(translator.model, tokenizer, corpus, layer)
+        for one, vector, near in zip(occurrences, vectors, found["neighbours"][layer], strict=True):
+            nearest = words.nearest(vector, 3, besides=one)
+            assert [(other["word"], other["sentence"]) for other in near] == [
+                (str(each), each.sentence) for each, _ in nearest
+            ]
+            assert [other["cosine"] for other in near] == pytest.approx([cosine for _, cosine in nearest], abs=1e-5)
+
+
+def test_meanings_need_no_translation_no_control_and_no_validation_text(ask: Ask) -> None:
+    for run in ("tag", "letters", "plain"):
+        (found,) = ask("meaning", run, word="cat", sentences=[CAT])["occurrences"]
+        assert not found["control"]
+    assert ask("meaning", "tag", word="cat", sentences=[CAT])["occurrences"][0]["translation"]  # its tag
+    assert ask("meaning", "classify", word="cat", sentences=[CAT])["occurrences"][0]["translation"] == ""
+    assert validation_texts(None) == validation_texts(Path("nowhere")) == []
+
+
+# Walkthroughs
+
+
+@pytest.mark.parametrize("run", ["heads", "bahdanau", "tag", "language"])
+def test_a_walkthrough_is_that_of_the_python_call(ask: Ask, folder: Path, run: str) -> None:
+    expected = walk_text(load_predictor(folder / run), CAT, word=1).to_dict()
+    assert ask("walkthrough", run, text=CAT, word=1) == expected
+
+
+# What cannot be answered
+
+REFUSED: list[tuple[str, str, int, dict[str, Any], str]] = [
+    ("trace", "nobody", 404, {"text": CAT}, "run = nobody: no such run"),
+    ("trace", "heads", 400, {"text": "  "}, "text = '': an empty sentence"),
+    ("trace", "heads", 400, {"text": CAT, "beam": 2, "rank": 2}, "rank = 2: a beam of 2 has outputs 0 to 1"),
+    ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "mask"}]}, "edit = mask: no such edit"),
+    ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": []}]}, "edit = []: no such edit"),
+    ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "mask-word", "word": 9}]}, "word = 9: there is no such"),
+    ("trace", "heads", 400, {"text": "x" * 6000}, "text: "),
+    ("trace", "heads", 400, {"text": CAT, "surprise": 1}, "surprise: "),
+    ("trace", "tag", 404, {"text": CAT, "target": "x"}, "target: run 'tag' does not translate"),
+    ("gates", "heads", 404, {"text": CAT}, "gates: this run has no recurrent cells"),
+    ("beam", "heads", 400, {"text": " "}, "text = '': there is nothing to search"),
+    ("beam", "heads", 400, {"text": "the cat sees a bird . " * 40}, "text: goes through the model in"),
+    ("beam", "tag", 404, {"text": CAT}, "beam: this run gives labels"),
+    ("beam", "language", 400, {"text": CAT, "prefix": "the"}, "prefix: a language model goes on"),
+    ("meaning", "language", 404, {"word": "cat", "sentences": [CAT]}, "meaning: a language model has no encoder"),
+    ("meaning", "heads", 400, {"word": "dog", "sentences": [CAT]}, "word = dog: does not stand in"),
+    ("meaning", "heads", 400, {"word": "cat", "sentences": [CAT], "control": "x"}, "control = x: stands in none"),
+    ("walkthrough", "heads", 400, {"text": CAT, "layer": 7}, "layer = 7: "),
+]
+
+
+@pytest.mark.parametrize(("path", "run", "status", "body", "line"), REFUSED)
+def test_what_cannot_be_answered_is_said_in_one_line(
+    ask: Ask, path: str, run: str, status: int, body: dict[str, Any], line: str
+) -> None:
+    error = ask(path, run, status, **body)["error"]
+    assert error.startswith(line)
+    assert "\n" not in error
+
+
+def test_an_output_that_the_beam_did_not_find_cannot_be_looked_into(
+    ask: Ask, translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    single = translator.translate(CAT)
+    monkeypatch.setattr(Translator, "translate", lambda *_: single)
+    assert ask("trace", "heads", 400, text=CAT, rank=1)["error"].startswith("rank = 1: only 1 outputs were found")
+
+
+def test_more_weights_than_a_page_can_hold_are_refused(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside, "MOST_NUMBERS", 100)
+    assert "weights are too many to look at" in ask("trace", "heads", 400, text=CAT)["error"]
+
+
+def test_sixty_words_through_six_layers_of_eight_heads_are_below_five_megabytes() -> None:
+    weights = torch.rand(8, 60, 60)
+    assert 3 * 6 * len(pack(weights).data) < 5e6

@@ -1,0 +1,444 @@
+"""One thread owns each model: batches, a bounded queue, time-outs, leaving; and runs that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import serving
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.errors import DataError, ModelError, ResourceError, SettingsError
+from regard.loading import load
+from regard.serve.library import Library
+from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
+from regard.serve.worker import Worker
+from regard.translator import Translator
+
+SENTENCES = [
+    "the black cat ate the mouse",
+    "the bear sleeps",
+    "",
+    "a small bird sees the river and the old bear near the house",
+    "the cat",
+    "the dog ate the bread",
+    "a bird sings",
+]
+GREEDY = Options(Beam(1))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return serving.runs(tmp_path_factory) / "attentive"
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run without attention."""
+    return serving.runs(tmp_path_factory) / "plain"
+
+
+@pytest.fixture(scope="module")
+def translator(trained: Path) -> Translator:
+    return load(trained)
+
+
+class Gate:
+    """Work that goes on until it is let."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = threading.Event(), threading.Event()
+
+    def __call__(self, _: object) -> str:
+        self.begun.set()
+        assert self.may_end.wait(20)
+        return "done"
+
+    async def is_open(self) -> None:
+        assert await asyncio.to_thread(self.begun.wait, 20)
+
+
+def run(work: Callable[[], Any]) -> Any:
+    async def bounded() -> Any:
+        return await asyncio.wait_for(work(), 50)
+
+    return asyncio.run(bounded())
+
+
+# Batches
+
+
+def test_texts_that_wait_together_share_a_batch_and_come_out_as_if_alone(translator: Translator) -> None:
+    sizes: list[int] = []
+    worker = Worker(translator, Limits(gather=0.2), heard=sizes.append)
+    options = Options(Beam(3, best=2))
+
+    async def all_at_once() -> Any:
+        return await asyncio.gather(*(worker.translate([text], options, links=True) for text in SENTENCES))
+
+    found = [each for (each,) in run(all_at_once)]
+    assert sizes == [len(SENTENCES)]
+    for text, each in zip(SENTENCES, found, strict=True):
+        alone = translator.translate(text, options)
+        assert [output.text for output in each.translation.outputs] == [output.text for output in alone.outputs]
+        assert each.translation.score == pytest.approx(alone.score, abs=1e-4)
+        for rank, links in enumerate(each.links):
+            expected = alone.alignment(rank)
+            assert [link[:2] + link[3:] for link in links] == [link[:2] + link[3:] for link in expected]
+            assert [link.weight for link in links] == pytest.approx([link.weight for link in expected], abs=1e-4)
+
+
+def test_a_request_keeps_its_order_whatever_batches_it_went_through(translator: Translator) -> None:
+    sizes: list[int] = []
+    worker = Worker(translator, Limits(together=2), heard=sizes.append)
+    found = run(lambda: worker.translate(SENTENCES, GREEDY))
+    assert [each.translation.source for each in found] == SENTENCES
+    assert [each.translation.text for each in found] == [each.text for each in translator.translate(SENTENCES, GREEDY)]
+    assert max(sizes) == 2
+    assert sum(sizes) == len(SENTENCES)
+
+
+def test_a_batch_is_the_oldest_text_with_those_nearest_in_length(translator: Translator) -> None:
+    """With room for three of thirteen pieces, the short ones go first because the oldest is short."""
+    sizes: list[int] = []
+    worker = Worker(translator, Limits(together=3, gather=0.2), heard=sizes.append)
+    order: list[str] = []
+    search = worker._search
+    worker._search = lambda batch: order.extend(each.text for each in batch) or search(batch)  # type: ignore[method-assign, func-returns-value]
+
+    run(lambda: worker.translate(["the cat", SENTENCES[3], SENTENCES[0], "the bear sleeps", "a bird"], GREEDY))
+    assert set(order[:3]) == {"the cat", "a bird", "the bear sleeps"}
+
+
+def test_texts_with_other_wishes_go_in_another_batch(translator: Translator) -> None:
+    sizes: list[int] = []
+    worker = Worker(translator, Limits(gather=0.2), heard=sizes.append)
+
+    async def two_kinds() -> Any:
+        other = Options(Beam(2))
+        return await asyncio.gather(
+            *(worker.translate([text], options) for text in SENTENCES[:3] for options in (GREEDY, other))
+        )
+
+    run(two_kinds)
+    assert sizes == [3, 3]
+
+
+def test_a_batch_holds_no_more_than_its_budget(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.serve.worker.BUDGET", 30)
+    sizes: list[int] = []
+    worker = Worker(translator, Limits(gather=0.1), heard=sizes.append)
+    run(lambda: worker.translate(["the black cat ate the mouse"] * 9, GREEDY))
+    assert sizes == [4, 4, 1]  # seven pieces each, with <end>
+
+
+def test_who_is_to_blame_fails_alone(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker(translator, Limits(gather=0.2))
+    search = worker._search
+
+    def picky(batch: list[Any]) -> Any:
+        if any("dog" in each.text for each in batch):
+            raise DataError("text = dog: cannot be meant; say cat")
+        return search(batch)
+
+    monkeypatch.setattr(worker, "_search", picky)
+
+    async def all_at_once() -> Any:
+        asked = (worker.translate([text], GREEDY) for text in SENTENCES)
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    for text, found in zip(SENTENCES, run(all_at_once), strict=True):
+        assert isinstance(found, DataError if "dog" in text else list)
+
+
+def test_a_model_without_attention_has_no_links(plain: Path) -> None:
+    (found,) = run(lambda: Worker(load(plain)).translate(["the cat"], GREEDY, links=True))
+    assert found.links == ()
+
+
+def test_nothing_to_translate_is_nothing(translator: Translator) -> None:
+    assert run(lambda: Worker(translator).translate([], GREEDY)) == []
+
+
+def test_only_a_translator_translates(translator: Translator) -> None:
+    worker = Worker(translator)
+    worker._model = object()  # type: ignore[assignment]
+    with pytest.raises(ModelError, match="does not translate"):
+        run(lambda: worker.translate(["the cat"], GREEDY))
+
+
+# Calls, the queue, leaving
+
+
+def test_calls_run_one_by_one_on_one_thread_between_the_batches(translator: Translator) -> None:
+    worker = Worker(translator, Limits(gather=0.05))
+    order: list[str] = []
+
+    async def mixed() -> Any:
+        first = asyncio.create_task(worker.translate(["the cat"], GREEDY))
+        await asyncio.sleep(0)
+        names = await asyncio.gather(*(worker.call(lambda _: threading.current_thread().ident) for _ in range(3)))
+        order.append("calls")
+        await first
+        return names
+
+    assert len(set(run(mixed))) == 1
+    assert order == ["calls"]
+
+
+def test_a_problem_of_a_call_is_the_callers_and_the_thread_goes_on(translator: Translator) -> None:
+    worker = Worker(translator)
+
+    async def both() -> Any:
+        with pytest.raises(ZeroDivisionError):
+            await worker.call(lambda _: 1 // 0)
+        return await worker.call(lambda model: model)
+
+    assert run(both) is translator
+
+
+def test_a_full_queue_is_an_answer_with_the_time_to_wait(translator: Translator) -> None:
+    worker, gate = Worker(translator, Limits(queue=3)), Gate()
+
+    async def crowd() -> None:
+        busy = asyncio.create_task(worker.call(gate))
+        await gate.is_open()
+        waiting = asyncio.create_task(worker.translate(["the cat"] * 3, GREEDY))
+        await asyncio.sleep(0)
+        assert worker.waiting == 3
+        with pytest.raises(BusyError, match="queue = 3 waiting: is full; ask again in 1 s") as refused:
+            await worker.translate(["the cat"], GREEDY)
+        assert refused.value.seconds == 1
+        gate.may_end.set()
+        assert await busy == "done"
+        assert len(await waiting) == 3
+
+    run(crowd)
+    with pytest.raises(TooLargeError, match="texts = 4"):
+        run(lambda: worker.translate(["the cat"] * 4, GREEDY))
+
+
+def test_who_waited_too_long_is_told_and_leaves_the_queue(translator: Translator) -> None:
+    worker, gate = Worker(translator, Limits(seconds=0.05)), Gate()
+
+    async def wait() -> None:
+        with pytest.raises(LateError, match=r"time = 0\.05 s"):
+            await worker.call(gate)
+        with pytest.raises(LateError):
+            await worker.translate(["the cat"], GREEDY)
+        assert worker.waiting == 0
+        gate.may_end.set()
+
+    run(wait)
+
+
+def test_who_leaves_is_dropped_and_the_others_go_on(translator: Translator) -> None:
+    sizes: list[int] = []
+    worker, gate = Worker(translator, Limits(gather=0.0), heard=sizes.append), Gate()
+
+    async def leave() -> Any:
+        busy = asyncio.create_task(worker.call(gate))
+        await gate.is_open()
+        gone = asyncio.create_task(worker.translate(["the dog"] * 5, GREEDY))
+        never = asyncio.create_task(worker.call(lambda _: sizes.append(99)))
+        stays = asyncio.create_task(worker.translate(["the cat"], GREEDY))
+        await asyncio.sleep(0)
+        gone.cancel()
+        never.cancel()
+        await asyncio.sleep(0.01)
+        assert worker.waiting == 1
+        gate.may_end.set()
+        await busy
+        return await stays
+
+    assert len(run(leave)) == 1
+    assert sizes == [1]
+
+
+def test_a_search_that_nobody_waits_for_stops_at_the_next_step(translator: Translator) -> None:
+    """The second step comes only after the client has left, and is the last."""
+    worker, gate, steps = Worker(translator), Gate(), []
+    model = translator.model
+    step = model.step
+
+    def slow(*arguments: Any) -> Any:
+        steps.append(1)
+        gate(None)
+        return step(*arguments)
+
+    object.__setattr__(model, "step", slow)
+
+    async def leave() -> None:
+        asked = asyncio.create_task(worker.translate(["the black cat ate the mouse"], Options(Beam(1), shortest=2.0)))
+        await gate.is_open()
+        asked.cancel()
+        await asyncio.sleep(0.01)
+        gate.may_end.set()
+        await worker.call(lambda _: None)
+
+    try:
+        run(leave)
+    finally:
+        object.__delattr__(model, "step")
+    assert len(steps) == 1
+
+
+def test_a_closed_worker_finishes_its_queue_and_still_answers_who_holds_it(translator: Translator) -> None:
+    worker, gate = Worker(translator), Gate()
+
+    async def close() -> Any:
+        busy = asyncio.create_task(worker.call(gate))
+        await gate.is_open()
+        last = asyncio.create_task(worker.translate(["the cat"], GREEDY))
+        await asyncio.sleep(0)
+        worker.close()
+        gate.may_end.set()
+        return await busy, await last
+
+    done, found = run(close)
+    worker.join(20)
+    assert (done, len(found), worker._thread) == ("done", 1, None)
+    assert run(lambda: worker.call(lambda _: 7)) == 7
+
+
+# The library
+
+
+@pytest.fixture
+def folder(trained: Path, plain: Path, tmp_path: Path) -> Path:
+    """A folder with two runs, something else, and a link."""
+    runs = tmp_path / "runs"
+    shutil.copytree(trained, runs / "attentive")
+    shutil.copytree(plain, runs / "plain")
+    (runs / "notes").mkdir()
+    (runs / "link").symlink_to(trained)
+    (runs / "a name with spaces").mkdir()
+    (runs / "a name with spaces" / "settings.toml").touch()
+    return runs
+
+
+def test_the_runs_of_a_folder_and_those_that_were_named_are_known(folder: Path, trained: Path) -> None:
+    assert list(Library(folder).runs()) == ["attentive", "plain"]
+    assert Library(folder, [trained]).runs()["attentive"] == trained
+    assert Library(folder, [trained]).path("attentive") == trained
+    assert Library(None, [trained]).runs() == {"attentive": trained}
+    assert Library(folder / "nowhere").runs() == {}
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "../runs/plain", "notes", "link", "a name with spaces", "plain/", "/"])
+def test_no_name_leads_out_of_the_folder(folder: Path, name: str) -> None:
+    with pytest.raises(ModelError, match="no such run here"):
+        Library(folder).path(name)
+
+
+def test_two_runs_of_one_name_and_names_that_no_address_can_hold_are_refused(trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="another run named attentive"):
+        Library(None, [trained, tmp_path / "attentive"])
+    with pytest.raises(SettingsError, match="an address cannot hold"):
+        Library(None, [tmp_path / "ein Lauf"])
+
+
+def test_a_run_is_loaded_once_when_it_is_first_asked_for(folder: Path) -> None:
+    library = Library(folder)
+    assert library.loaded == {}
+
+    async def twice() -> Any:
+        return await asyncio.gather(library.worker("attentive"), library.worker("attentive"))
+
+    first, second = run(twice)
+    assert first is second
+    assert list(library.loaded) == ["attentive"]
+    library.close()
+
+
+def test_loading_goes_on_for_others_when_the_first_who_asked_leaves(folder: Path) -> None:
+    library = Library(folder)
+
+    async def leave() -> Any:
+        first = asyncio.create_task(library.worker("attentive"))
+        second = asyncio.create_task(library.worker("attentive"))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    assert run(leave).bytes > 0
+
+
+def test_the_run_that_was_not_asked_for_longest_makes_room(folder: Path) -> None:
+    sizes = {name: run(lambda name=name: Library(folder).worker(name)).bytes for name in ("attentive", "plain")}
+    shutil.copytree(folder / "plain", folder / "third")
+    library = Library(folder, limits=Limits(memory=sizes["attentive"] + sizes["plain"] + 100))
+
+    async def in_turn() -> list[set[str]]:
+        seen = []
+        for name in ("attentive", "plain", "attentive", "third"):
+            await library.worker(name)
+            seen.append(set(library.loaded))
+        return seen
+
+    assert run(in_turn)[-2:] == [{"attentive", "plain"}, {"attentive", "third"}]
+
+
+def test_one_that_works_is_never_put_away(folder: Path) -> None:
+    size = run(lambda: Library(folder).worker("attentive")).bytes
+    library, gate = Library(folder, limits=Limits(memory=size + 100)), Gate()
+
+    async def both() -> None:
+        worker = await library.worker("attentive")
+        busy = asyncio.create_task(worker.call(gate))
+        await gate.is_open()
+        with pytest.raises(ResourceError, match=r"run = plain: needs .* can be freed"):
+            await library.worker("plain")
+        gate.may_end.set()
+        assert await busy == "done"
+        await library.worker("plain")
+        assert list(library.loaded) == ["plain"]
+
+    run(both)
+
+
+def test_a_run_that_went_on_is_loaded_anew(folder: Path) -> None:
+    library = Library(folder)
+
+    async def change() -> None:
+        first = await library.worker("attentive")
+        assert await library.worker("attentive") is first
+        (folder / "attentive" / "best").write_text("step-23\n ")
+        second = await library.worker("attentive")
+        assert second is not first
+        assert await first.call(lambda _: 1) == 1
+
+    run(change)
+
+
+def test_a_run_that_could_not_be_loaded_is_tried_again(folder: Path) -> None:
+    library, weights = Library(folder), folder / "plain" / "best"
+    settings = (folder / "plain" / "settings.toml").read_bytes()
+
+    async def mend() -> None:
+        (folder / "plain" / "settings.toml").write_text("about = 'x'\n")
+        with pytest.raises(SettingsError):
+            await library.worker("plain")
+        with pytest.raises(SettingsError):
+            await library.worker("plain")
+        (folder / "plain" / "settings.toml").write_bytes(settings)
+        assert (await library.worker("plain")).bytes > 0
+
+    run(mend)
+    assert weights.exists()
+
+
+@pytest.mark.parametrize("limits", [Limits(texts=2, text=5), replace(Limits(), queue=2, text=5)])
+def test_limits_say_what_would_be_right(limits: Limits) -> None:
+    limits.check(["a", "b"])
+    with pytest.raises(TooLargeError, match="texts = 3 texts: too many at once; send at most 2"):
+        limits.check(["a", "b", "c"])
+    with pytest.raises(TooLargeError, match=r"q\.1 = 6 characters: too long; send at most 5"):
+        limits.check(["a", "bbbbbb"], "q")
