@@ -36,7 +36,7 @@ DOORS: dict[str, set[str]] = {
     "decode": {"errors", "models", "nn", "text"},
     "measure": {"errors", "text"},
     "explain": {"errors", "files", "decode", "measure", "models", "nn", "text"},
-    "interop": {"build", "data", "errors", "models", "nn", "reader", "settings"},
+    "interop": {"build", "data", "errors", "models", "nn", "reader", "settings", "text"},
     "tasks": {"corpora", "data", "decode", "errors", "interop", "measure", "models", "nn", "settings", "text"},
     "trainer": {"data", "errors", "files", "run", "settings", "tasks"},
     "runs": {"errors", "files", "presets", "run", "settings", "trainer"},
@@ -44,7 +44,8 @@ DOORS: dict[str, set[str]] = {
     "training": {"build", "data", "errors", "files", "run", "settings", "tasks", "text", "trainer"},
     "aligning": {"corpora", "errors", "explain", "measure", "models", "run", "settings", "tasks", "text"},
     "translator": {"aligning", "decode", "draw", "errors", "explain", "models", "run", "text"},
-    "loading": {"build", "errors", "models", "run", "settings", "text", "trainer", "translator"},
+    "engines": {"data", "decode", "errors", "files", "interop", "models", "nn", "run", "text"},
+    "loading": {"build", "engines", "errors", "models", "run", "settings", "text", "trainer", "translator"},
     "prediction": {
         *("build", "data", "decode", "errors", "loading", "measure", "run", "tasks", "text", "trainer", "translator"),
     },
@@ -70,9 +71,9 @@ DOORS: dict[str, set[str]] = {
     "studio": set(),
     "__main__": {"cli"},
     "cli": {
-        *("archive", "comparing", "corpora", "data", "decode", "draw", "errors", "evaluation", "explain", "explaining"),
-        *("files", "glossary", "loading", "measure", "prediction", "report", "reporting", "run", "runs", "settings"),
-        *("text", "trainer", "training", "translator", "walking"),
+        *("archive", "comparing", "corpora", "data", "decode", "draw", "engines", "errors", "evaluation"),
+        *("explain", "explaining", "files", "glossary", "loading", "measure", "prediction", "report", "reporting"),
+        *("run", "runs", "settings", "text", "trainer", "training", "translator", "walking"),
     },
 }
 WITHOUT_TORCH = (

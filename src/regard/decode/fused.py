@@ -12,21 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.transformer import TransformerDecoder
+from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.nn import masks
 from regard.nn.attention import Attention, softmax
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import LayerNorm
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.scores import InnerScore
 from regard.nn.state import State
-from regard.nn.transformer import DecoderLayer, Residual
+from regard.nn.transformer import DecoderLayer, EncoderLayer, Residual
+from regard.nn.words import WordEmbedding
 
 Map = Callable[[Tensor], Tensor]
 ROOM = 32  # positions to make room for at first
@@ -81,13 +83,15 @@ class Fused:
         assert isinstance(decoder, TransformerDecoder)
         self.model = model
         self.decoder = decoder
+        self.encoder = _Encoder(model.encoder) if _Encoder.fits(model.encoder) else None
+        self.norm = None if decoder.norm is None else _norm(decoder.norm)
         self.layers = [_Layer(layer) for layer in decoder.layers]
         crosses = [layer.cross for layer in decoder.layers]
         self.remember = _joined(*(part for cross in crosses for part in _keys_and_values(cross)))
         self.output = _map(decoder.output.weight, decoder.output.bias)
 
     @staticmethod
-    def fits(model: nn.Module) -> bool:
+    def fits(model: nn.Module) -> TypeGuard[EncoderDecoder]:
         """Whether it is a Transformer on a CPU, all of whose decoder torch's attention kernel computes."""
         if not isinstance(model, EncoderDecoder) or not isinstance(model.decoder, TransformerDecoder):
             return False
@@ -97,14 +101,24 @@ class Fused:
 
     @torch.no_grad()
     def start(self, source: Tensor) -> tuple[Tensor, State[Source, Room]]:
-        encoded = self.model.encode(source)
-        rows, size, width = encoded.states.shape
-        joint = self.remember(encoded.states.reshape(-1, width)).view(rows, size, len(self.layers), 2, -1)
-        mask = None
-        if not bool(encoded.mask.all()):
-            mask = torch.zeros(rows, 1, 1, size, dtype=joint.dtype).masked_fill_(~encoded.mask[:, None, None], -torch.inf)
+        """As `EncoderDecoder.start`."""
+        rows, size = source.shape
+        real = masks.check(masks.padding(source, self.model.pad), source)
+        states, mask = self._encode(source, real)
+        joint = self.remember(states).view(rows, size, len(self.layers), 2, -1)
         room = [joint.new_empty(rows, ROOM, 2, joint.shape[-1]) for _ in self.layers]
         return source.new_full((rows,), self.model.first), State(Source(joint, mask), Room(room), 0)
+
+    def _encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        """States (B · S, D) and what to add to scores (B, 1, 1, S); None where nothing is padding."""
+        width = self.decoder.embedding.width
+        added = None
+        if not bool(mask.all()):
+            added = torch.zeros(mask.shape, dtype=self.decoder.output.weight.dtype)
+            added = added.masked_fill_(~mask, -torch.inf)[:, None, None]
+        if self.encoder is None:
+            return self.model.encode(source, mask).states.reshape(-1, width), added
+        return self.encoder(source, mask, added), added
 
     @torch.no_grad()
     def step(
@@ -113,13 +127,67 @@ class Fused:
         """One token a row (B · W,): logits (B · W, V)."""
         assert not observer.active, "nothing inside can be seen here; ask the model itself"
         source, room, place = state.source, state.target.grown(), state.length
-        x = self.decoder.embedding(tokens[:, None])
+        embedding = self.decoder.embedding
+        x = F.embedding(tokens[:, None], embedding.weight) * embedding.scale
         x = self.decoder.positions(x, place)[:, 0]  # (R, D)
         for level, layer in enumerate(self.layers):
             x = layer(x, room.layers[level], place, source, level)
-        if self.decoder.norm is not None:
-            x = _norm(self.decoder.norm)(x)
+        x = x if self.norm is None else self.norm(x)
         return self.output(x), State(source, Room(room.layers, room.spare, place + 1), place + 1)
+
+
+class _Encoder:
+    """A Transformer encoder that computes nothing for padding, but for the attention itself."""
+
+    def __init__(self, encoder: TransformerEncoder) -> None:
+        self.encoder = encoder
+        self.layers = [_EncoderLayer(layer) for layer in encoder.layers]
+        self.norm = None if encoder.norm is None else _norm(encoder.norm)
+
+    @staticmethod
+    def fits(encoder: object) -> TypeGuard[TransformerEncoder]:
+        if not isinstance(encoder, TransformerEncoder) or isinstance(encoder.embedding, WordEmbedding):
+            return False
+        return all(_plain(layer.attention) for layer in encoder.layers)
+
+    def __call__(self, source: Tensor, mask: Tensor, added: Tensor | None) -> Tensor:
+        """(B, S) → (B · S, D), zero on padding."""
+        x = self.encoder.positions(self.encoder.embedding(source))
+        shape, x = x.shape, x.reshape(-1, x.shape[2])
+        real = None if added is None else mask.flatten().nonzero().squeeze(1)  # (N,)
+        x = x if real is None else x[real]
+        for layer in self.layers:
+            x = layer(x, shape, real, added)
+        return _spread(x if self.norm is None else self.norm(x), shape[0] * shape[1], real)
+
+
+class _EncoderLayer:
+    def __init__(self, layer: EncoderLayer) -> None:
+        own = layer.attention.projections
+        assert own is not None
+        self.heads, self.scale, self.rotary = layer.attention.heads, _scale(layer.attention), layer.attention.rotary
+        self.ask, self.answer = _joined(own.query, own.key, own.value), _linear(own.output)
+        self.think = _feed_forward(layer.feed_forward)
+        self.first, self.second = (_residual(each) for each in layer.residuals)
+
+    def __call__(self, x: Tensor, shape: torch.Size, real: Tensor | None, added: Tensor | None) -> Tensor:
+        """``x`` (N, D), the real tokens of ``shape`` (B, S, D)."""
+        return self.second(self.first(x, lambda x: self._attend(x, shape, real, added)), self.think)
+
+    def _attend(self, x: Tensor, shape: torch.Size, real: Tensor | None, added: Tensor | None) -> Tensor:
+        rows, size, _ = shape
+        asked = _spread(self.ask(x), rows * size, real).view(rows, size, 3, self.heads, -1)
+        query, keys, values = asked.permute(2, 0, 3, 1, 4)  # (B, H, S, K)
+        if self.rotary is not None:
+            query, keys = self.rotary(query), self.rotary(keys)
+        contexts = F.scaled_dot_product_attention(query, keys, values, attn_mask=added, scale=self.scale)
+        contexts = contexts.transpose(1, 2).reshape(rows * size, -1)
+        return self.answer(contexts if real is None else contexts[real])
+
+
+def _spread(x: Tensor, count: int, real: Tensor | None) -> Tensor:
+    """The rows of ``x`` at the places ``real`` of ``count``, and zeros at the others."""
+    return x if real is None else x.new_zeros(count, x.shape[1]).index_copy_(0, real, x)
 
 
 class _Layer:
@@ -129,9 +197,10 @@ class _Layer:
         cross = layer.cross
         assert cross is not None
         assert cross.projections is not None
-        self.attention, self.cross = layer.attention, cross
         own = layer.attention.projections
         assert own is not None
+        self.heads, self.rotary = layer.attention.heads, layer.attention.rotary
+        self.scale, self.source_scale = _scale(layer.attention), _scale(cross)
         self.ask = _joined(own.query, own.key, own.value)
         self.answer = _linear(own.output)
         self.ask_source = _linear(cross.projections.query)
@@ -145,29 +214,36 @@ class _Layer:
         return self.third(x, self.think)
 
     def _own(self, x: Tensor, room: Tensor, place: int) -> Tensor:
-        heads = self.attention.heads
-        asked = self.ask(x).view(len(x), 3, heads, -1)  # (R, 3, H, K)
+        rows, width = x.shape
+        asked = self.ask(x).view(rows, 3, self.heads, -1)  # (R, 3, H, K)
         query = asked[:, 0, :, None]  # (R, H, 1, K)
-        if self.attention.rotary is not None:
-            query = self.attention.rotary(query, place)
-            asked[:, 1] = self.attention.rotary(asked[:, 1, :, None], place)[:, :, 0]
-        room[:, place] = asked[:, 1:].flatten(2)
-        keys, values = _heads(room[:, : place + 1], heads)
-        contexts = F.scaled_dot_product_attention(query, keys, values, scale=_scale(self.attention))
-        return self.answer(contexts.reshape(len(x), -1))
+        if self.rotary is not None:
+            query = self.rotary(query, place)
+            asked[:, 1] = self.rotary(asked[:, 1, :, None], place)[:, :, 0]
+        room[:, place] = asked[:, 1:].view(rows, 2, width)
+        keys, values = _heads(room[:, : place + 1], self.heads)
+        contexts = F.scaled_dot_product_attention(query, keys, values, scale=self.scale)
+        return self.answer(contexts.reshape(rows, width))
 
     def _source(self, x: Tensor, source: Source, level: int) -> Tensor:
-        heads, sentences = self.cross.heads, len(source.joint)
-        query = self.ask_source(x).view(sentences, -1, heads, x.shape[1] // heads).transpose(1, 2)  # (B, H, W, K)
-        keys, values = _heads(source.joint[:, :, level], heads)
-        contexts = F.scaled_dot_product_attention(query, keys, values, attn_mask=source.mask, scale=_scale(self.cross))
-        return self.source_answer(contexts.transpose(1, 2).reshape(len(x), -1))
+        rows, width = x.shape
+        query = self.ask_source(x).view(source.joint.shape[0], -1, self.heads, width // self.heads)
+        keys, values = _heads(source.joint[:, :, level], self.heads)
+        contexts = F.scaled_dot_product_attention(
+            query.transpose(1, 2),  # (B, H, W, K)
+            keys,
+            values,
+            attn_mask=source.mask,
+            scale=self.source_scale,
+        )
+        return self.source_answer(contexts.transpose(1, 2).reshape(rows, width))
 
 
 def _heads(joint: Tensor, heads: int) -> tuple[Tensor, Tensor]:
     """(R, T, 2, D) → keys and values (R, H, T, K), without a copy."""
-    apart = joint.unflatten(3, (heads, -1)).permute(2, 0, 3, 1, 4)  # (2, R, H, T, K)
-    return apart[0], apart[1]
+    rows, length, _, width = joint.shape
+    keys, values = joint.view(rows, length, 2, heads, width // heads).permute(2, 0, 3, 1, 4)
+    return keys, values
 
 
 def _plain(attention: Attention) -> bool:

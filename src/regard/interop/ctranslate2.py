@@ -31,7 +31,7 @@ from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from regard.nn.positions import Learned, Sinusoidal, sinusoid
 from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
-from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Residual
+from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm
 from regard.nn.words import WordEmbedding
 from regard.text.special import END, SPECIAL_TOKENS, START, UNK
 
@@ -49,7 +49,7 @@ def to_ctranslate2(
     quantization: str = "float32",
     places: int = 1024,
 ) -> None:
-    """Write ``model`` into an empty folder. ``places`` positions are written out where they are computed, not learned."""
+    """Write ``model`` into an empty folder, with ``places`` positions where they are computed and not learned."""
     if quantization not in QUANTIZATIONS:
         raise SettingsError(
             f"quantization = {quantization}: no such kind of numbers; {did_you_mean(quantization, QUANTIZATIONS)}"
@@ -119,12 +119,9 @@ class _Converter:
         self.places = places
 
     def spec(self) -> Any:
-        reader, writer = self.encoder.layers[0], self.decoder.layers[0]
-        sides = {
-            self.specs.TransformerEncoderSpec: (self.encoder.layers, reader),
-            self.specs.TransformerDecoderSpec: (self.decoder.layers, writer),
-        }
-        encoder, decoder = (self._side(kind, len(layers), layer) for kind, (layers, layer) in sides.items())
+        readers, writers = list(self.encoder.layers), list(self.decoder.layers)
+        encoder = self._side(self.specs.TransformerEncoderSpec, len(readers), readers[0])
+        decoder = self._side(self.specs.TransformerDecoderSpec, len(writers), writers[0])
         _embedding(encoder.embeddings[0], encoder, self.encoder.embedding)
         _embedding(decoder.embeddings, decoder, self.decoder.embedding)
         for side, ours in ((encoder, self.encoder), (decoder, self.decoder)):
@@ -132,16 +129,15 @@ class _Converter:
                 side.position_encodings.encodings = self._places(ours.positions, ours.embedding.width)
             if ours.norm is not None:
                 _norm(side.layer_norm, ours.norm)
-        for theirs, layer in zip(encoder.layer, self.encoder.layers, strict=True):
-            self._layer(theirs, layer)
-        for theirs, layer in zip(decoder.layer, self.decoder.layers, strict=True):
+        layers: list[EncoderLayer | DecoderLayer] = [*readers, *writers]
+        for theirs, layer in zip([*encoder.layer, *decoder.layer], layers, strict=True):
             self._layer(theirs, layer)
         decoder.projection.weight = _array(self.decoder.output.weight)
         bias = self.decoder.output.bias.clone()
         bias[_NEVER_WRITTEN] = -torch.inf
         decoder.projection.bias = _array(bias)
         spec = self.specs.TransformerSpec(encoder, decoder)
-        spec.config.layer_norm_epsilon = _epsilon(reader.residuals[0].norm)
+        spec.config.layer_norm_epsilon = readers[0].residuals[0].norm.epsilon
         return spec
 
     def _side(self, kind: Any, depth: int, layer: EncoderLayer | DecoderLayer) -> Any:
@@ -245,10 +241,6 @@ def _norm(theirs: Any, ours: Norm) -> None:
     theirs.gamma = _array(ours.gain)
     if isinstance(ours, LayerNorm):
         theirs.beta = _array(ours.shift)
-
-
-def _epsilon(norm: Norm) -> float:
-    return norm.epsilon
 
 
 def _feed_forward(theirs: Any, ours: FeedForward | GatedFeedForward) -> None:
