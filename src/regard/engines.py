@@ -36,6 +36,7 @@ ENGINES = ("native", "auto", "ctranslate2", "ctranslate2-int8")
 FORMAT = 1  # of the converted models; one that says another number is made again
 _RECEIPT = "regard.json"
 _MOST_PLACES = 4096  # positions that are written out; what is longer is searched by our own loop
+_AS_GOOD_AS_NONE = 1e-9  # without a length penalty CTranslate2 ends a search by another rule; length^1e-9 rounds to 1
 
 Tell = Callable[[str], object]
 
@@ -201,10 +202,11 @@ class CTranslate2:
             batch_type="tokens",
             beam_size=rule.width,
             num_hypotheses=rule.width,
-            length_penalty=rule.length_penalty,
+            length_penalty=rule.length_penalty or _AS_GOOD_AS_NONE,
             return_end_token=True,
             return_scores=True,
-            max_input_length=0,
+            max_input_length=0,  # no limit
+            min_decoding_length=0,  # an output may be empty
             max_decoding_length=max(limits[row] for row in short),
         )
         for row, outputs in zip(short, found, strict=True):

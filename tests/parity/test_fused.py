@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import tiny
 import torch
 
+import tiny
 from regard.decode.fused import Fused
 from regard.decode.rules import Beam
 from regard.decode.search import search

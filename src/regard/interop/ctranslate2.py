@@ -253,4 +253,5 @@ def _feed_forward(theirs: Any, ours: FeedForward | GatedFeedForward) -> None:
 
 
 def _array(tensor: Tensor) -> Any:
-    return tensor.detach().to("cpu", torch.float32).contiguous().numpy()
+    """A copy: quantization writes into what it is given."""
+    return tensor.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()
