@@ -1,9 +1,10 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt demo bench ladder kill evidence docs clean
+.PHONY: help setup check lint types test fmt demo bench bench-translate ladder kill evidence docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
+DATA   ?= ../shared/data
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -37,6 +38,9 @@ demo: setup ## train a translator on the built-in corpus, test it, write its rep
 
 bench: setup ## measure the fused paths against their written-out twins
 	$(BIN)/python bench/fused.py
+
+bench-translate: setup ## measure the engines of translation against each other; DATA holds multi30k: about half an hour
+	$(BIN)/python bench/engines.py --data $(DATA) --ledger
 
 ladder: setup ## train every preset and compare them by sentence length: about an hour
 	$(BIN)/python bench/ladder.py
