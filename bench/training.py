@@ -237,6 +237,7 @@ def measure(model: str, names: list[str], folder: Path, options: argparse.Namesp
         "batch_tokens": BUDGET,
         "threads": options.threads,
         "spin": options.spin,
+        "load": round(os.getloadavg()[0], 1),  # above the number of cores, others were at work too
         "rounds": options.rounds,
         "steps": options.steps,
         "mflop_per_token": round(operations / 1e6, 1),
@@ -254,12 +255,14 @@ def measure(model: str, names: list[str], folder: Path, options: argparse.Namesp
 
 def table(lines: list[dict[str, object]]) -> str:
     """For a terminal."""
+    if not lines:
+        return "nobody could be measured"
     head = lines[0]
     rows = [
         f"{head['model']}: {head['mflop_per_token']} MFLOP a token; matrix products {head['matrix_gflops']} GFLOP/s at "
         f"best, {head['model_gflops']} at the model's shapes",
-        f"{'':22}{'tokens/s':>9}{'spread':>13}{'/CPU s':>8}{'× best peer':>12}{'of peak':>9}{'of shapes':>10}{'loss':>14}"
-        f"{'MiB':>7}{'parameters':>12}",
+        f"{'':22}{'tokens/s':>9}{'spread':>13}{'/CPU s':>8}{'× best peer':>12}{'of peak':>9}{'of shapes':>10}"
+        f"{'loss':>14}{'MiB':>7}{'parameters':>12}",
     ]
     for line in lines:
         low, high = line["spread"]  # type: ignore[misc]

@@ -29,20 +29,24 @@ class Environment:
 ENVIRONMENTS = {
     "opennmt": Environment(
         "OpenNMT-py==3.5.1",
-        ("configargparse", "ctranslate2", "pyonmttok", "pyyaml", "sacrebleu", "rapidfuzz", "pyahocorasick", "six"),
+        (
+            *("configargparse", "ctranslate2", "pyonmttok", "pyyaml", "sacrebleu", "rapidfuzz", "pyahocorasick", "six"),
+            *("fasttext-wheel", "spacy", "tensorboard"),
+        ),
     ),
     "eole": Environment(
         "eole==0.6.4",
         (
             *("configargparse", "ctranslate2", "pyonmttok", "pyyaml", "sacrebleu", "rapidfuzz", "pyahocorasick", "six"),
             *("safetensors", "sentencepiece", "huggingface_hub", "pydantic", "rich", "torch-optimi", "tokenizers"),
+            "tensorboard",
         ),
     ),
     "joeynmt": Environment(
         "joeynmt==2.3.0",
         (
             *("tensorboard", "sacrebleu", "sacremoses", "sentencepiece", "subword-nmt", "matplotlib", "seaborn"),
-            *("pyyaml", "six", "packaging", "pandas", "setuptools", "datasets"),
+            *("pyyaml", "six", "packaging", "pandas", "setuptools", "datasets", "importlib_metadata"),
         ),
     ),
     "sockeye": Environment("sockeye==3.1.34", ("pyyaml", "sacrebleu"), numpy="numpy<2", constrained=False),

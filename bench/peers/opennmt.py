@@ -12,8 +12,9 @@ from onmt.trainer import build_trainer
 from onmt.utils import Statistics
 from onmt.utils.optimizers import Optimizer
 from onmt.utils.parse import ArgumentParser
-from peers.protocol import PAD, SECOND_MOMENT, Batch, Work, serve
 from pyonmttok import build_vocab_from_tokens
+
+from peers.protocol import PAD, SECOND_MOMENT, Batch, Work, serve
 
 
 def flags(work: Work) -> list[str]:

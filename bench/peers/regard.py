@@ -25,6 +25,7 @@ from regard.text.characters import ByteTokenizer
 from regard.text.tokenizers import Tokenizers
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.steps import EagerStep, Recipe
+from regard.trainer.workers import ALONE, Workers
 
 
 def make_model(work: Work) -> EncoderDecoder:
@@ -68,7 +69,7 @@ def recurrent(work: Work) -> EncoderDecoder:
 
 
 class Regard:
-    def __init__(self, work: Work, *, compiled: bool) -> None:
+    def __init__(self, work: Work, *, compiled: bool, workers: Workers = ALONE) -> None:
         self.model = make_model(work)
         self.rate, self.taken = work.rate, 0
         pieces = ByteTokenizer()  # the batches come ready; the task asks for tokenizers all the same
@@ -76,7 +77,9 @@ class Regard:
         nothing = Examples({})
         task = Translate(self.model, tokenizers, nothing, nothing, habits=Habits(smoothing=work.smoothing))
         optimizer = make_optimizer("adam", task, weight_decay=0.0, momentum=0.0, second_moment=SECOND_MOMENT)
-        recipe = Recipe(task.train(), optimizer, None, work.clip, autocast=False, device=torch.device("cpu"))
+        recipe = Recipe(
+            task.train(), optimizer, None, work.clip, autocast=False, device=torch.device("cpu"), workers=workers
+        )
         self.update = EagerStep(recipe, compiled=compiled)
 
     def step(self, batch: Batch) -> float:
