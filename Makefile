@@ -1,12 +1,12 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt demo bench ladder kill docs clean
+.PHONY: help setup check lint types test fmt demo bench bench-cpu bench-scaling ladder kill docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
 
 help:            ## list the targets
-	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -38,13 +38,20 @@ demo: setup ## train a translator on the built-in corpus, test it, write its rep
 bench: setup ## measure the fused paths against their written-out twins
 	$(BIN)/python bench/fused.py
 
+bench-cpu: setup ## training on the CPU, Regard and its peers in one run; installs them into .bench; about half an hour
+	$(BIN)/python bench/training.py --ledger
+	for model in transformer bahdanau luong; do $(BIN)/python bench/step_profile.py --model $$model --ledger; done
+
+bench-scaling: setup ## how the cost of training grows with length, width, depth and processes: minutes
+	$(BIN)/python bench/scaling.py --ledger
+
 ladder: setup ## train every preset and compare them by sentence length: about an hour
 	$(BIN)/python bench/ladder.py
 
 kill: setup ## kill a training 20 times, resume it each time, compare the end: about three minutes
 	$(BIN)/python bench/kill_and_resume.py
 
-docs: setup ## regenerate docs/reference from the code
+docs: setup ## regenerate docs/reference from the code, docs/benchmarks.md from the ledger
 	$(BIN)/python docs/generate.py
 
 clean: ## remove what the targets made

@@ -1,10 +1,11 @@
-"""Write docs/reference from the code, so that it cannot say anything else than the code does.
+"""Write docs/reference from the code and docs/benchmarks.md from the ledger, so that they cannot say anything else.
 
 python docs/generate.py
 """
 
 from __future__ import annotations
 
+import sys
 import types
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
@@ -34,7 +35,11 @@ from regard.settings import (
     VectorSettings,
 )
 
-REFERENCE = Path(__file__).parent / "reference"
+sys.path.append(str(Path(__file__).parent))  # for the file beside this one, however this one was loaded
+import measurements
+
+DOCS = Path(__file__).parent
+REFERENCE = DOCS / "reference"
 SOURCE = "<!-- made by `make docs`; change the code, not this file -->\n"
 
 # Where each kind of settings stands in the file, outermost first.
@@ -127,7 +132,16 @@ def attention_page() -> str:
 PAGES = {"settings.md": settings_page, "presets.md": presets_page, "attention.md": attention_page}
 
 
+def benchmarks() -> dict[str, str]:
+    """The page of measurements and its figures, by their places under docs."""
+    lines = measurements.read_ledger()
+    drawn = {f"figures/{name}": svg for name, svg in measurements.figures(lines).items()}
+    return {"benchmarks.md": SOURCE + measurements.page(lines)} | drawn
+
+
 if __name__ == "__main__":
     REFERENCE.mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page(), encoding="utf-8")
+    for name, text in benchmarks().items():
+        (DOCS / name).write_text(text, encoding="utf-8")
