@@ -1,13 +1,13 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt demo bench bench-translate ladder kill evidence docs clean
+.PHONY: help setup check lint types test fmt demo bench bench-cpu bench-scaling bench-translate ladder kill evidence docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
 DATA   ?= ../shared/data
 
 help:            ## list the targets
-	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -42,6 +42,13 @@ bench: setup ## measure the fused paths against their written-out twins
 bench-translate: setup ## measure the engines of translation against each other; DATA holds multi30k: about half an hour
 	$(BIN)/python bench/engines.py --data $(DATA) --ledger
 
+bench-cpu: setup ## training on the CPU, Regard and its peers in one run; installs them into .bench; about half an hour
+	$(BIN)/python bench/training.py --ledger
+	for model in transformer bahdanau luong; do $(BIN)/python bench/step_profile.py --model $$model --ledger; done
+
+bench-scaling: setup ## how the cost of training grows with length, width, depth and processes: minutes
+	$(BIN)/python bench/scaling.py --ledger
+
 ladder: setup ## train every preset and compare them by sentence length: about an hour
 	$(BIN)/python bench/ladder.py
 
@@ -51,7 +58,7 @@ kill: setup ## kill a training 20 times, resume it each time, compare the end: a
 evidence: setup ## train the demo and check what it must show from inside, claim by claim: about three minutes
 	$(BIN)/python bench/evidence.py
 
-docs: setup ## regenerate docs/reference from the code
+docs: setup ## regenerate docs/reference from the code, docs/benchmarks.md from the ledger
 	$(BIN)/python docs/generate.py
 
 clean: ## remove what the targets made
