@@ -98,7 +98,7 @@ def settings_page() -> str:
             lines.append(f"{table.__doc__.splitlines()[0]}\n")
         lines.append("| name | takes | default | meaning |\n|---|---|---|---|")
         for name, field in table.model_fields.items():
-            meaning = (field.description or "").replace("|", "\\|")
+            meaning = " ".join((field.description or "").split()).replace("|", "\\|")
             lines.append(f"| `{name}` | {kind(field.annotation)} | {default(field.default)} | {meaning} |")
         lines.append("")
     return "\n".join(lines)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.decode.labels import Tagger
+from regard.decode.labels import Classifier, Tagger
 from regard.decode.writer import Writer
 from regard.draw.explanation import Explanation
 from regard.errors import ModelError
+from regard.explain.asked import Continuing, Labelling
 from regard.explain.edits import Edit
 from regard.explain.replay import Spelling, replay
-from regard.explain.whatif import Outcome, what_if
+from regard.explain.whatif import Asked, Outcome, carry_out, what_if
 from regard.prediction import Predictor, load_predictor
 from regard.text.special import END
 from regard.translator import Translator
@@ -36,10 +37,13 @@ def explain(
     predictor = load_predictor(run, device)
     if isinstance(predictor, Translator):
         return _translated(predictor, text, target, edits)
-    for name, given in (("target", target), ("edit", edits)):
-        if given:
-            raise ModelError(f"--{name}: {run} does not translate; only translations have one")
-    return Explained(predicted(predictor, text, Path(run).name))
+    if target:
+        raise ModelError(f"--target: {run} does not translate; only translations have one")
+    name = Path(run).name
+    if edits:
+        outcome = carry_out(asked_of(predictor), text, edits)
+        return Explained(Explanation(predictor.model, outcome.after, name=name), outcome)
+    return Explained(predicted(predictor, text, name))
 
 
 def _translated(translator: Translator, text: str, target: str | None, edits: Sequence[Edit]) -> Explained:
@@ -56,13 +60,16 @@ def predicted(predictor: Predictor, text: str, name: str) -> Explanation:
         written = predictor.tokenizer.encode(text)
         trace = replay(predictor.model, (), written, spelling=Spelling(target=predictor.tokenizer, target_text=text))
         return Explanation(predictor.model, trace, name=name)
-    reader = predictor.reader
-    if reader.letters:
-        raise ModelError(f"{name}: reads the letters of words too, which a trace does not; set model.letters = 0")
-    rows, labels = (
-        (reader.words(text.split())[0], predictor.tags)
-        if isinstance(predictor, Tagger)
-        else (reader.text(text), predictor.labels)
-    )
-    spelling = Spelling(reader.tokenizer, source_text=text, labels=labels.tokens)
-    return Explanation(predictor.model, replay(predictor.model, [row[0] for row in rows], spelling=spelling), name=name)
+    asked = _labelling(predictor)
+    spelling = Spelling(predictor.reader.tokenizer, source_text=text, labels=asked.labels)
+    return Explanation(predictor.model, replay(predictor.model, asked.read(text).rows, spelling=spelling), name=name)
+
+
+def asked_of(predictor: Predictor) -> Asked:
+    """A run that does not translate, to be asked what if."""
+    return Continuing(predictor.model, predictor.tokenizer) if isinstance(predictor, Writer) else _labelling(predictor)
+
+
+def _labelling(predictor: Tagger | Classifier) -> Labelling:
+    labels = predictor.tags if isinstance(predictor, Tagger) else predictor.labels
+    return Labelling(predictor.model, predictor.reader, labels.tokens)

@@ -8,19 +8,16 @@ from random import Random
 
 from torch import Tensor
 
-from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.decode.tree import Node, Trees
 from regard.explain.alignment import Attended, links_of_masking
 from regard.explain.importance import gradient, masking_between
 from regard.explain.replay import Spelling
 from regard.explain.trace import Trace
 from regard.explain.words import fold
 from regard.measure.sentences import sentence_scores
-from regard.report.run_report import BeamTree, Chosen, Example, Link, Look, Map, Twig
+from regard.report.run_report import BeamTree, Chosen, Example, Link, Look, Map
+from regard.searching import tree_of
 from regard.settings import ContextDecoder, ModelSettings, RecurrentModel
-from regard.text.special import SPECIAL_TOKENS
-from regard.text.words import JOINER
 from regard.translator import Translation, Translator
 
 RANDOM, WORST = 8, 6  # sentences shown
@@ -31,7 +28,6 @@ SHORT = 12  # words of a sentence whose heads are surely all drawn
 MOST_CELLS = 16_000  # of all small maps together: more would make a page too large
 TREE_PIECES = 14  # of the source whose search is drawn
 LONGEST = 100  # words of a sentence whose links are read
-GLUED = "·"  # for the joiner, which few fonts have
 DIGITS = 5  # of weights as they are kept
 
 
@@ -184,27 +180,5 @@ def beam_tree(translator: Translator, candidates: Sequence[Translation], beam: i
     for one in candidates:
         parts = one.outputs[0].parts
         if len(parts) == 1 and len(translator.tokenizers.source.encode(one.source)) <= TREE_PIECES:
-            return _tree(translator, one.source, Beam(beam))
+            return tree_of(translator, one.source, Beam(beam))
     return None
-
-
-def _tree(translator: Translator, text: str, rule: Beam) -> BeamTree:
-    listener = Trees(rule)
-    (outputs,) = translator.search([text], Options(rule), listener=listener)
-    tree = listener.trees[0]
-    twigs = tuple(_twig(translator, node) for node in tree.nodes)
-    return BeamTree(text, outputs[0].text, rule.width, rule.length_penalty, twigs, tuple(tree.outputs))
-
-
-def _twig(translator: Translator, node: Node) -> Twig:
-    token = _spelled(translator, node.token)
-    scores = round(node.log_probability, DIGITS), round(node.score, DIGITS)
-    return Twig(node.number, node.parent, node.step, token, *scores, node.fate, node.reason)
-
-
-def _spelled(translator: Translator, token: int) -> str:
-    if token < 0:
-        return "<start>"
-    if token < len(SPECIAL_TOKENS):
-        return SPECIAL_TOKENS[token]
-    return translator.tokenizers.target.token(token).replace(JOINER, GLUED)

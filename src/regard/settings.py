@@ -277,6 +277,8 @@ class DataSettings(Frozen):
     """How many sentences of the built-in corpus."""
     words: Count = 20
     """How long the sentences of the built-in corpus get."""
+    riddles: Share = 0.0
+    """Share of clauses of the built-in corpus made so that only an adjective tells which of two nouns *it* is."""
 
 
 class NoAverage(Frozen):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from regard.decode.labels import Classifier, Tagger
 from regard.decode.writer import Writer
 from regard.errors import DataError
 from regard.explain.replay import Spelling
-from regard.explain.side import Side, spell
+from regard.explain.side import Rows, Side, spell
 from regard.explain.walkthrough.step import Walkthrough
 from regard.explain.walkthrough.walk import NoSuchPlaceError, SideName, walkthrough
 from regard.prediction import Predictor
@@ -50,10 +48,10 @@ def walk_text(
                 predictor.model, (), target.ids, spelling, layer=layer, head=head, position=place, side=side
             )
         case Tagger() | Classifier():
-            ids, place = _labelled(predictor, text, word)
+            rows, place = _labelled(predictor, text, word)
             labels = tuple(predictor.tags if isinstance(predictor, Tagger) else predictor.labels)
             spelling = Spelling(source=predictor.reader.tokenizer, source_text=text, labels=labels)
-            return walkthrough(predictor.model, ids, None, spelling, layer=layer, head=head, position=place, side=side)
+            return walkthrough(predictor.model, rows, None, spelling, layer=layer, head=head, position=place, side=side)
 
 
 def _place(side: Side, word: int, owner: str) -> int:
@@ -65,12 +63,17 @@ def _place(side: Side, word: int, owner: str) -> int:
     return side.pieces_of(word)[0]
 
 
-def _labelled(predictor: Tagger | Classifier, text: str, word: int) -> tuple[Sequence[int], int]:
+def _labelled(predictor: Tagger | Classifier, text: str, word: int) -> tuple[Rows, int]:
     """What a labeller reads, and where in it the word is."""
     if isinstance(predictor, Classifier):
-        ids = [row[0] for row in predictor.reader.text(text)]
-        return ids, _place(spell(ids, predictor.reader.tokenizer, text), word, "the text")
+        read = _bare(predictor.reader.text(text))
+        return read, _place(spell(read, predictor.reader.tokenizer, text), word, "the text")
     rows, first = predictor.reader.words(text.split())
     if not 0 <= word < len(first):
         raise NoSuchPlaceError("word", word, len(first), "the text")
-    return [row[0] for row in rows], first[word]
+    return _bare(rows), first[word]
+
+
+def _bare(rows: list[list[int]]) -> Rows:
+    """Ids alone, where no letters follow them."""
+    return rows if any(len(row) > 1 for row in rows) else [row[0] for row in rows]

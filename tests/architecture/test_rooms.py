@@ -63,7 +63,11 @@ DOORS: dict[str, set[str]] = {
         *("comparing_labels", "corpora", "data", "decode", "errors", "files", "loading", "measure", "prediction"),
         *("report", "run", "settings", "tasks", "trainer", "training", "translator"),
     },
-    "reporting_sentences": {"decode", "explain", "measure", "report", "settings", "text", "translator"},
+    "searching": {"decode", "errors", "report", "text", "translator"},
+    "understanding": {
+        *("decode", "errors", "explain", "models", "prediction", "report", "run", "tasks", "text", "translator"),
+    },
+    "reporting_sentences": {"decode", "explain", "measure", "report", "searching", "settings", "text", "translator"},
     "reporting": {
         *("comparing", "comparing_labels", "data", "decode", "errors", "evaluation", "loading", "measure"),
         *("prediction", "report", "reporting_sentences", "run", "runs", "settings", "text", "trainer", "training"),
@@ -71,7 +75,7 @@ DOORS: dict[str, set[str]] = {
     },
     "inside": {
         *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "run", "tasks", "text"),
-        "translator",
+        *("translator", "understanding"),
     },
     "serve": {
         *("build", "corpora", "data", "decode", "demonstration", "draw", "errors", "explain", "files", "inside"),
@@ -81,21 +85,9 @@ DOORS: dict[str, set[str]] = {
     "__main__": {"cli"},
     "cli": {
         *("archive", "comparing", "corpora", "data", "decode", "demonstration", "draw", "errors", "evaluation"),
-        *(
-            "explain",
-            "explaining",
-            "files",
-            "glossary",
-            "loading",
-            "measure",
-            "prediction",
-            "report",
-            "reporting",
-            "run",
-            "runs",
-            "settings",
-        ),
-        *("serve", "tasks", "text", "trainer", "training", "translator", "walking"),
+        *("explain", "explaining", "files", "glossary", "loading", "measure", "prediction", "report", "reporting"),
+        *("run", "runs", "searching", "serve", "settings", "tasks", "text", "trainer", "training", "translator"),
+        *("understanding", "walking"),
     },
 }
 WITHOUT_TORCH = (
@@ -118,6 +110,8 @@ WITHOUT_TORCH = (
     "report.comparison_page",
     "report.run_page",
     "report.heatmap_svg",
+    "report.beam",
+    "report.meaning",
     "cli.main",
 )
 WITHOUT_NUMPY = (

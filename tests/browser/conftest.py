@@ -11,10 +11,12 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import uvicorn
 
@@ -25,7 +27,8 @@ from regard.training import start
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-RUNS = ("transformer-tiny", "bahdanau", "lstm")  # with heads, with one attention, with none
+RUNS = ("transformer-tiny", "bahdanau", "luong-general", "lstm")  # heads, one attention of two kinds, none
+BRIEF = ("data.pairs=97", "train.steps=4", "train.validate_every=2")
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs that have learned for a moment."""
     folder = tmp_path_factory.mktemp("runs")
     for preset in RUNS:
-        start(folder / preset, small.settings(preset, "data.pairs=97"), small.Notes(), device="cpu")
+        start(folder / preset, small.settings(preset, *BRIEF), small.Notes(), device="cpu")
     return folder
 
 
@@ -61,6 +64,18 @@ def served(folder: Path) -> Iterator[str]:
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture(scope="session")
+def ask(studio: str) -> Callable[[str, dict[str, Any]], Any]:
+    """The service itself, to compare a page with: ``ask("/api/v1/beam", {"run": …})``."""
+
+    def post(path: str, body: dict[str, Any]) -> Any:
+        answer = httpx.post(f"{studio}{path}", json=body, headers={"X-Regard": "studio"}, timeout=60)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return post
 
 
 @pytest.fixture(scope="session")
@@ -92,10 +107,22 @@ def empty_page(browser: Any, empty_studio: str, heard: list[str]) -> Iterator[An
     yield from opened(browser, empty_studio, heard)
 
 
+@pytest.fixture
+def page_of(browser: Any, heard: list[str]) -> Iterator[Callable[[Path], Any]]:
+    """A page of a studio of its own: ``page_of(folder)``, for tests that change what others see."""
+    with ExitStack() as stack:
+
+        def open_page(folder: Path) -> Any:
+            address = stack.enter_context(contextmanager(served)(folder))
+            return stack.enter_context(contextmanager(opened)(browser, address, heard))
+
+        yield open_page
+
+
 def opened(browser: Any, address: str, heard: list[str]) -> Iterator[Any]:
     context = browser.new_context(base_url=address, viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(30_000)
     ours = (f"{address}/", "data:", "blob:")
     page.on("request", lambda request: request.url.startswith(ours) or heard.append(f"asked for {request.url}"))
     page.on("console", lambda said: said.type in {"error", "warning"} and heard.append(said.text))
@@ -112,7 +139,7 @@ def accessible() -> Callable[[Any], None]:
 
     def check(page: Any) -> None:
         page.evaluate(rules)  # not a script element: the page's policy would refuse it
-        found = page.evaluate("axe.run()")["violations"]
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
         bad = [
             f"{each['id']}: {node['html']} {node['failureSummary']}"
             for each in found

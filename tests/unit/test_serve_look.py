@@ -28,6 +28,7 @@ from regard.explain.replay import Spelling, replay
 from regard.explain.statistics import statistics
 from regard.explain.trace import Trace
 from regard.explain.whatif import what_if
+from regard.explaining import explain
 from regard.inside import look as inside
 from regard.inside.checks import checks
 from regard.inside.meaning import validation_texts
@@ -213,7 +214,7 @@ def test_weights_that_were_not_used_are_found_out(translator: Translator) -> Non
     assert found.largest_row_error == pytest.approx(0.125, abs=1e-5)
 
 
-@pytest.mark.parametrize("run", sorted(RUNS.keys() - {"letters"}))
+@pytest.mark.parametrize("run", sorted(RUNS))
 def test_runs_of_every_task_are_looked_into_and_checked(ask: Ask, run: str) -> None:
     found = ask("trace", run, text=CAT)
     rows = {"encoder": "source", "decoder": "inputs", "cross": "target"}
@@ -222,7 +223,7 @@ def test_runs_of_every_task_are_looked_into_and_checked(ask: Ask, run: str) -> N
         sizes = [len(found[sides[one["side"]]]["pieces"]) for sides in (rows, columns)]
         assert one["weights"]["shape"] == [one["heads"], *sizes]
     assert all(value < 1e-5 for value in found["checks"].values())
-    tasks = {"tag": "tag", "classify": "classify", "language": "language", "writer": "language"}
+    tasks = {"tag": "tag", "letters": "tag", "classify": "classify", "language": "language", "writer": "language"}
     assert found["task"] == tasks.get(run, "translate")
     assert len(found["top"]) == len(found["target"]["pieces"]) == len(found["log_probabilities"])
 
@@ -269,6 +270,36 @@ def test_edits_follow_a_given_output(ask: Ask, translator: Translator) -> None:
     written = [*translator.tokenizers.target.encode("le chat"), END]
     outcome = what_if(translator.model, translator.tokenizers, CAT, from_data(edits), output=written)
     assert found["before"] == {"text": "le chat", "log_probability": pytest.approx(outcome.before.score)}
+
+
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("tag", {"kind": "mask-word", "word": 1}),
+    ("letters", {"kind": "replace-word", "word": 1, "by": "dog"}),
+    ("classify", {"kind": "set-row", "attention": "pool", "head": 0, "row": 0, "weights": [0, 1, 0, 0, 0]}),
+    ("language", {"kind": "force-head", "attention": "decoder.0.self", "head": 1, "word": 2}),
+    ("writer", {"kind": "force-prefix", "prefix": "the dog"}),
+]
+
+
+@pytest.mark.parametrize(("run", "edit"), OTHERS)
+def test_edits_of_other_tasks_do_what_the_python_call_does(
+    ask: Ask, folder: Path, run: str, edit: dict[str, Any]
+) -> None:
+    found, outcome = (
+        ask("trace", run, text=CAT, edits=[edit]),
+        explain(folder / run, CAT, edits=from_data([edit])).outcome,
+    )
+    assert outcome is not None
+    difference = found["difference"]
+    assert (difference["before"]["text"], difference["after"]["text"]) == outcome.texts
+    assert difference["change_in_log_probability"] == pytest.approx(outcome.difference)
+    assert difference["fall"] == outcome.fall.tolist()
+    assert len(difference["pieces"]) == len(difference["fall"])
+    assert all(value < 1e-5 for value in found["checks"].values())
+    words = len(ask("importance", run, text=CAT, edits=[edit])["columns"])
+    assert words == len((found["source"] if found["source"]["words"] else found["inputs"])["words"]) - (
+        run in {"language", "writer"} and found["inputs"]["word_of"][-1] < len(found["inputs"]["words"]) - 1
+    )
 
 
 # Importance
@@ -435,10 +466,11 @@ def test_meanings_are_those_of_the_python_calls(ask: Ask, translator: Translator
 
 
 def test_meanings_need_no_translation_no_control_and_no_validation_text(ask: Ask) -> None:
-    for run in ("tag", "plain"):
-        found = ask("meaning", run, word="cat", sentences=[CAT])
-        assert [one["control"] for one in found["occurrences"]] == [False]
-    assert ask("meaning", "tag", word="cat", sentences=[CAT])["occurrences"][0]["translation"] == ""
+    for run in ("tag", "letters", "plain"):
+        (found,) = ask("meaning", run, word="cat", sentences=[CAT])["occurrences"]
+        assert not found["control"]
+    assert ask("meaning", "tag", word="cat", sentences=[CAT])["occurrences"][0]["translation"]  # its tag
+    assert ask("meaning", "classify", word="cat", sentences=[CAT])["occurrences"][0]["translation"] == ""
     assert validation_texts(None) == validation_texts(Path("nowhere")) == []
 
 
@@ -463,14 +495,12 @@ REFUSED: list[tuple[str, str, int, dict[str, Any], str]] = [
     ("trace", "heads", 400, {"text": "x" * 6000}, "text: "),
     ("trace", "heads", 400, {"text": CAT, "surprise": 1}, "surprise: "),
     ("trace", "tag", 404, {"text": CAT, "target": "x"}, "target: run 'tag' does not translate"),
-    ("trace", "letters", 404, {"text": CAT}, "letters: reads the letters"),
     ("gates", "heads", 404, {"text": CAT}, "gates: this run has no recurrent cells"),
     ("beam", "heads", 400, {"text": " "}, "text = '': there is nothing to search"),
     ("beam", "heads", 400, {"text": "the cat sees a bird . " * 40}, "text: goes through the model in"),
     ("beam", "tag", 404, {"text": CAT}, "beam: this run gives labels"),
     ("beam", "language", 400, {"text": CAT, "prefix": "the"}, "prefix: a language model goes on"),
     ("meaning", "language", 404, {"word": "cat", "sentences": [CAT]}, "meaning: a language model has no encoder"),
-    ("meaning", "letters", 404, {"word": "cat", "sentences": [CAT]}, "meaning: this run reads the letters"),
     ("meaning", "heads", 400, {"word": "dog", "sentences": [CAT]}, "word = dog: does not stand in"),
     ("meaning", "heads", 400, {"word": "cat", "sentences": [CAT], "control": "x"}, "control = x: stands in none"),
     ("walkthrough", "heads", 400, {"text": CAT, "layer": 7}, "layer = 7: "),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.errors import DataError, SettingsError
+from regard.cli.streams import terminal_width, write_whole, writing
+from regard.errors import SettingsError
 
 if TYPE_CHECKING:
     from regard.draw.explanation import Explanation
@@ -54,7 +53,7 @@ def explain(
     chosen = View(side or first_view(shown.trace).side, layer, "mean" if head == ALL else head, not pieces, special)
     picture = shown.picture(chosen)
     if save is not None:
-        with _writing(save):
+        with writing(save):
             shown.trace.save(save)
     _files(shown, chosen, picture, found.outcome, html, svg, png, every=head == ALL)
     if as_json:
@@ -99,32 +98,15 @@ def _files(
     grid = head_maps(shown.trace, view) if every else []
     title = f"{NAMES.get(view.side, '')}, every head: layer.head"
     if svg is not None:
-        _write(svg, multiples_document(grid, title=title) if every else document(picture))
+        write_whole(svg, multiples_document(grid, title=title) if every else document(picture))
     if png is not None:
-        with _writing(png):
+        with writing(png):
             missing = save_multiples(grid, png, title=title) if every else save_png(picture, png)
+        print(f"wrote {png}", file=sys.stderr)
         if missing:
             print(f"{png}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans", file=sys.stderr)
     if html is not None:
-        _write(html, explanation_page(shown, view, outcome))
-    for path in (svg, png, html):
-        if path is not None:
-            print(f"wrote {path}", file=sys.stderr)
-
-
-def _write(path: Path, words: str) -> None:
-    from regard.files import new_file
-
-    with _writing(path), new_file(path) as file:
-        file.write(words.encode("utf-8", "replace"))
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as problem:
-        raise DataError(f"{path}: cannot be written ({problem.strerror}); another place would be right") from None
+        write_whole(html, explanation_page(shown, view, outcome))
 
 
 def _print(shown: Explanation, view: View, picture: HeatMap, outcome: Outcome | None, *, every: bool) -> None:
@@ -141,16 +123,10 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: Outcome | 
     if every:
         print("\n".join(_table(shown, view)))
     else:
-        for drawn in lines(picture, width=console.width if console.is_terminal else _width(), colour=coloured):
+        for drawn in lines(picture, width=console.width if console.is_terminal else terminal_width(), colour=coloured):
             console.print(drawn, soft_wrap=True)
         print(f"{picture.unit}s: {picture.origin}", file=sys.stderr)
     print(f"log-probability: {_signed(shown.trace.score)} in {len(shown.trace.target)} steps", file=sys.stderr)
-
-
-def _width() -> int:
-    """Of a pipe: what the environment says, else 80."""
-    given = os.environ.get("COLUMNS", "")
-    return int(given) if given.isdecimal() and int(given) > 0 else 80
 
 
 def _one_line(words: str) -> str:
@@ -164,10 +140,11 @@ def _signed(value: float, sign: str = "") -> str:
 def _changes(outcome: Outcome) -> list[str]:
     """What the edits did, in text and in log-probability."""
     before, after = outcome.texts
+    scores = outcome.scores
     rows = [
-        f"before            {_signed(outcome.before.score):>8}  {before}",
-        f"same, edited      {_signed(outcome.same.score):>8}  {before}",
-        f"anew, edited      {_signed(outcome.after.score):>8}  {after}",
+        f"before            {_signed(scores[0]):>8}  {before}",
+        f"same, edited      {_signed(scores[1]):>8}  {before}",
+        f"anew, edited      {_signed(scores[2]):>8}  {after}",
         f"difference        {_signed(outcome.difference, '+'):>8}",
     ]
     found = [f"  {' '.join(old) or '(nothing)'} → {' '.join(new) or '(nothing)'}" for old, new in outcome.changes()]
@@ -196,7 +173,7 @@ def _json(shown: Explanation, picture: HeatMap, outcome: Outcome | None) -> dict
         content["what_if"] = {
             "edits": to_data(outcome.edits),
             "texts": list(outcome.texts),
-            "log_probability": [outcome.before.score, outcome.same.score, outcome.after.score],
+            "log_probability": list(outcome.scores),
             "difference": outcome.difference,
             "changes": [[list(old), list(new)] for old, new in outcome.changes()],
             "fall": outcome.fall.tolist(),

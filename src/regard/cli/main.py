@@ -12,12 +12,14 @@ from typer.exceptions import TyperException
 
 from regard import __version__
 from regard.cli import (
+    beam,
     compare,
     data,
     demo,
     doctor,
     evaluate,
     explain,
+    meaning,
     predict,
     report,
     runs,
@@ -63,6 +65,8 @@ app.command("explain")(explain.explain)
 app.command("walk")(walk.walk)
 app.command("serve")(serve.serve)
 app.command("studio")(serve.studio)
+app.command("beam")(beam.beam)
+app.command("meaning")(meaning.meaning)
 app.add_typer(data.app, name="data")
 app.add_typer(runs.app, name="runs")
 app.add_typer(settings.app, name="settings")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,3 +48,29 @@ def destination(path: Path | None) -> Iterator[Callable[[str], object]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with new_file(path) as file:
         yield lambda line: file.write(f"{line}\n".encode("utf-8", "surrogatepass"))
+
+
+def write_whole(path: Path, words: str) -> None:
+    """A file that is there only when it is whole; says so on stderr."""
+    from regard.files import new_file
+
+    with writing(path), new_file(path) as file:
+        file.write(words.encode("utf-8", "replace"))
+    print(f"wrote {path}", file=sys.stderr)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What cannot be written is said in one line."""
+    try:
+        yield
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be written ({problem.strerror}); another place would be right") from None
+
+
+def terminal_width() -> int:
+    """Of the terminal; of a pipe, what the environment says, else 80."""
+    if sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdecimal() and int(given) > 0 else 80

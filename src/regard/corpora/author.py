@@ -32,6 +32,7 @@ from regard.corpora.syntax import (
 
 Item = TypeVar("Item")
 SHORTEST_CLAUSE, LONGEST_CLAUSE = 4, 16
+TRIES = 4  # at a riddle: many a pair of nouns makes none
 
 
 class Determiners(NamedTuple):
@@ -79,11 +80,15 @@ def group_words(predicate: Verb | Adjective, tense: Tense, negation: Negation, *
 
 
 class Author:
-    """Composes trees; `draw` is the only source of chance, a stream of floats in [0, 1)."""
+    """Composes trees; `draw` is the only source of chance, a stream of floats in [0, 1).
 
-    def __init__(self, pools: Pools, draw: Callable[[], float]) -> None:
+    `riddles` is the share of clauses of the right length that become one, beside those that chance brings anyway.
+    """
+
+    def __init__(self, pools: Pools, draw: Callable[[], float], riddles: float = 0.0) -> None:
         self.pools = pools
         self.draw = draw
+        self.riddles = riddles
         self.used: list[object] = []
 
     def pick(self, items: Sequence[Item]) -> Item:
@@ -139,6 +144,10 @@ class Author:
 
     def unit(self, size: int, tense: Tense) -> Text:
         """A clause, or two that hang together by a pronoun, or one with an ambiguous word."""
+        if self.riddles and 9 <= size <= 15 and self.draw() < self.riddles:
+            for _ in range(TRIES):
+                if (riddle := self.reference(size, tense, riddle=True)) is not None:
+                    return riddle
         kind = self.draw()
         special: Text | None = None
         if kind < 0.4 and 9 <= size <= 15:
@@ -382,9 +391,13 @@ class Author:
 
     # ── Words that only their context explains ─────────────────────────────────────────────────────
 
-    def reference(self, size: int, tense: Tense) -> Text | None:
-        """the bear ate the pear because it was delicious: only one fits the adjective, so *it* is that."""
-        people = self.draw() < 0.4
+    def reference(self, size: int, tense: Tense, *, riddle: bool = False) -> Text | None:
+        """the bear ate the pear because it was delicious: only one fits the adjective, so *it* is that.
+
+        In many of these number or person tell it already (*the king … it*, *the bears … it*), and where they do
+        not, *it* is more often what was eaten. In a riddle only the adjective tells, and both are as likely.
+        """
+        people = not riddle and self.draw() < 0.4
         subject = self.fresh(self.pools.humans if people else self.pools.animals)
         verb = self.pick(self.pools.acts[subject].upon)
         spare = size - group_words(verb, tense, "") - 8
@@ -393,7 +406,9 @@ class Author:
         doer, patient, degree = self.spread(spare)
         agent = self.simple(subject, 2 + doer, FREE)
         theme = self.simple(self.fresh(self.pools.patients[verb]), 2 + patient, FREE)
-        referent, other = (agent, theme) if self.draw() < 0.4 else (theme, agent)
+        if riddle and (theme.plural != agent.plural or theme.noun.human):
+            return None
+        referent, other = (agent, theme) if self.draw() < (0.5 if riddle else 0.4) else (theme, agent)
         reasons = self.reasons(referent, other)
         if not reasons:
             return None

@@ -37,8 +37,12 @@ def generate(
     minimum_words: int = SHORTEST,
     maximum_words: int = 20,
     start: int = 0,
+    riddles: float = 0.0,
 ) -> Iterator[Sentence]:
-    """`count` pairs of a split, from number `start` on, of lengths spread evenly over the range asked for."""
+    """`count` pairs of a split, from number `start` on, of lengths spread evenly over the range asked for.
+
+    `riddles` is the share of clauses in which a pronoun is added that only the adjective explains.
+    """
     check_language(language)
     check_split(split)
     check_lengths(minimum_words, maximum_words)
@@ -46,13 +50,17 @@ def generate(
     for name, value in (("seed", seed), ("start", start)):
         if value < 0:
             raise SettingsError(f"{name} = {value}: must not be negative; 0 or more would be right")
-    return stream(language, split, seed, range(start, start + count), (minimum_words, maximum_words))
+    if not 0 <= riddles <= 1:
+        raise SettingsError(f"riddles = {riddles}: is a share of clauses; 0 to 1 would be right")
+    return stream(language, split, seed, range(start, start + count), (minimum_words, maximum_words), riddles=riddles)
 
 
-def stream(language: Language, split: Split, seed: int, numbers: range, lengths: tuple[int, int]) -> Iterator[Sentence]:
+def stream(
+    language: Language, split: Split, seed: int, numbers: range, lengths: tuple[int, int], *, riddles: float = 0.0
+) -> Iterator[Sentence]:
     """Draw for each number until the English belongs to the split; only then translate."""
     chance = Random()
-    author = Author(pools(), chance.random)
+    author = Author(pools(), chance.random, riddles)
     shortest, span = lengths[0], lengths[1] - lengths[0] + 1
     for number in numbers:
         chance.seed(seed * STREAMS + number)

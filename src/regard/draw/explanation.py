@@ -55,7 +55,7 @@ class Explanation:
     @cached_property
     def slope(self) -> Tensor:
         """Gradient norms, (T, S): for models that attend to nothing."""
-        sources = () if self.trace.task == "language" else self.trace.source.ids
+        sources = () if self.trace.task == "language" else self.trace.source.rows
         return saliency(self.model, sources, self.trace.target.ids)
 
     def picture(self, view: View) -> HeatMap:

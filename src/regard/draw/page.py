@@ -128,14 +128,15 @@ def _figure(picture: HeatMap, *, titled: bool = False, width: int = charts.WIDE)
 
 def _importance(found: Explanation) -> list[Html]:
     """Attention is where it looked; masking is what that was worth."""
-    if found.trace.task == "label" or not found.speaks:
+    if not found.speaks:
         return []
+    output = "label" if found.trace.task == "label" else "output word"
     pictures = [masking_map(found.trace, found.effect)]
     if found.aligner is not None and "cross" in found.sides:
         pictures.append(difference_map(found.trace, found.aligner, found.effect))
     words = (
-        "Where a model looks need not be what decides. Beside attention: how much less probable each output word gets "
-        "when a word is blanked out, and where the two disagree."
+        f"Where a model looks need not be what decides. Beside attention: how much less probable each {output} gets "
+        f"when a word is blanked out{', and where the two disagree' if len(pictures) > 1 else ''}."
     )
     figures = element("div", {"class": "figures"}, *(_figure(picture, titled=True, width=HALF) for picture in pictures))
     return [section("What it was worth", paragraph("", words), figures)]
@@ -222,10 +223,11 @@ def _statistics(found: Explanation) -> list[Html]:
 
 def _what_if(outcome: Outcome) -> Html:
     before, after = outcome.texts
+    scores = outcome.scores
     rows = [
-        ["before", sentence(before), _signed(outcome.before.score)],
-        ["the same, under the edits", sentence(before), _signed(outcome.same.score)],
-        ["anew, under the edits", sentence(after), _signed(outcome.after.score)],
+        ["before", sentence(before), _signed(scores[0])],
+        ["the same, under the edits", sentence(before), _signed(scores[1])],
+        ["anew, under the edits", sentence(after), _signed(scores[2])],
     ]
     edits = items(*(f"{edit.kind}: {edit}" for edit in outcome.edits))
     note = "Greedy, before and after. The rest of this page is the sentence under the edits."

@@ -199,19 +199,27 @@ def spoken(trace: Trace, effect: Folded) -> Folded:
 def masking_map(trace: Trace, effect: Folded) -> HeatMap:
     """How far the log-probability of each output word falls when a source word is blanked out."""
     kept = spoken(trace, effect)
+    output = "label" if trace.task == "label" else "output word"
     return reaching(
         HeatMap(
             title="effect of masking",
-            rows=kept.rows,
+            rows=_labelled(trace, kept.rows),
             columns=kept.columns,
             values=numbers(kept.weights),
-            origin="log p of the output word, less log p with a word's embedding set to zero",
+            origin=f"log p of the {output}, less log p with a word's embedding set to zero",
             row_name="output",
             column_name="blanked out",
             scale="diverging",
             unit="nats",
         )
     )
+
+
+def _labelled(trace: Trace, rows: tuple[str, ...]) -> tuple[str, ...]:
+    """A tag by itself does not say whose it is."""
+    if trace.task != "label" or len(rows) != len(trace.source):
+        return rows
+    return tuple(f"{legible(piece)} {label}" for piece, label in zip(trace.source.pieces, rows, strict=True))
 
 
 def difference_map(trace: Trace, attention: Aligner, effect: Folded) -> HeatMap:

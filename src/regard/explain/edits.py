@@ -19,15 +19,21 @@ from regard.explain.side import Side
 from regard.explain.trace import Trace
 from regard.nn.observe import Observer
 
+_OTHER = {"encoder": "decoder", "decoder": "encoder"}
 ROUNDING = 1e-3  # how far from one the sum of a row may be that a person typed
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What an edit may know: the source as it is read, and which way."""
+    """What an edit may know: the text as it is read, by whom, and which way."""
 
-    source: Side
+    source: Side  # or, for a language model, the text that it goes on from
     backwards: bool = False  # a reversed encoder embeds from the last word to the first
+    side: str = "encoder"  # who reads it
+
+    def places(self, word: int) -> list[int]:
+        """Where a word's pieces stand among what is read: a decoder reads ``<start>`` first."""
+        return [place + (self.side == "decoder") for place in self.source.pieces_of(word)]
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Edit:
         """The source text, changed."""
         return text
 
-    def check(self, before: Trace) -> None:
+    def check(self, before: Trace, scene: Scene) -> None:
         """Refuse what does not fit the sentence or the model, given the pass without edits."""
 
     def act(self, moment: Moment) -> Tensor:
@@ -82,16 +88,19 @@ class MaskWord(Edit):
     word: int
     kind: ClassVar[str] = "mask-word"
 
-    def check(self, before: Trace) -> None:
-        before.source.pieces_of(self.word)
+    def check(self, before: Trace, scene: Scene) -> None:
+        del before
+        scene.places(self.word)
 
     def act(self, moment: Moment) -> Tensor:
-        if moment.name != "encoder.embedded":
+        if moment.name != f"{moment.scene.side}.embedded":
             return moment.value
-        places = moment.scene.source.pieces_of(self.word)
-        last = moment.value.shape[1] - 1
+        places, count = moment.scene.places(self.word), moment.value.shape[1]
+        if moment.scene.backwards:
+            places = [count - 1 - place for place in places]
+        here = [place - moment.first for place in places if 0 <= place - moment.first < count]
         value = moment.value.clone()
-        value[:, [last - place for place in places] if moment.scene.backwards else places] = 0
+        value[:, here] = 0
         return value
 
 
@@ -102,6 +111,13 @@ class ForcePrefix(Edit):
     prefix: str
     kind: ClassVar[str] = "force-prefix"
 
+    def check(self, before: Trace, scene: Scene) -> None:
+        del scene
+        if before.task == "label":
+            raise ModelError(
+                f"prefix = {self.prefix[:40]}: labels are given all at once; there is no beginning to force"
+            )
+
 
 @dataclass(frozen=True)
 class OfHead(Edit):
@@ -110,7 +126,8 @@ class OfHead(Edit):
     attention: str
     head: int
 
-    def check(self, before: Trace) -> None:
+    def check(self, before: Trace, scene: Scene) -> None:
+        del scene
         weights = before.tensors.get(f"{self.attention}.weights")
         if weights is None:
             known = [name.removesuffix(".weights") for name in before.tensors if name.endswith(".weights")]
@@ -131,8 +148,8 @@ class SetRow(OfHead):
     weights: tuple[float, ...]
     kind: ClassVar[str] = "set-row"
 
-    def check(self, before: Trace) -> None:
-        super().check(before)
+    def check(self, before: Trace, scene: Scene) -> None:
+        super().check(before, scene)
         _, rows, columns = before.tensors[f"{self.attention}.weights"].shape
         if not 0 <= self.row < rows:
             raise DataError(f"row = {self.row}: is past the end of the output; 0 to {rows - 1} would be right")
@@ -179,24 +196,28 @@ class MuteHead(OfHead):
 
 @dataclass(frozen=True)
 class ForceHead(OfHead):
-    """A head that looks at one source word, always; at its pieces evenly."""
+    """A head that looks at one source word, always; at its pieces evenly.
+
+    In a language model, at a word of the text before: steps that have not read it yet look as they did.
+    """
 
     word: int
     kind: ClassVar[str] = "force-head"
 
-    def check(self, before: Trace) -> None:
-        super().check(before)
-        if self.attention.startswith("decoder") and self.attention.endswith("self"):
+    def check(self, before: Trace, scene: Scene) -> None:
+        super().check(before, scene)
+        if self.attention.startswith(f"{_OTHER[scene.side]}.") and self.attention.endswith("self"):
             raise DataError(f"attention = {self.attention}: does not look at source words; a cross attention would")
-        before.source.pieces_of(self.word)
+        scene.places(self.word)
 
     def act(self, moment: Moment) -> Tensor:
         if moment.name != f"{self.attention}.weights":
             return moment.value
-        places = moment.scene.source.pieces_of(self.word)
+        places = moment.scene.places(self.word)
+        first = max(0, max(places) - moment.first) if moment.scene.side == "decoder" else 0
         value = moment.value.clone()
-        value[:, self.head] = 0
-        value[:, self.head, :, places] = 1 / len(places)
+        value[:, self.head, first:] = 0
+        value[:, self.head, first:, [place for place in places if place < value.shape[-1]]] = 1 / len(places)
         return value
 
 
@@ -207,7 +228,8 @@ class NoPositions(Edit):
     side: str = "encoder"
     kind: ClassVar[str] = "no-positions"
 
-    def check(self, before: Trace) -> None:
+    def check(self, before: Trace, scene: Scene) -> None:
+        del scene
         placed, bare = (before.tensors.get(f"{self.side}.{name}") for name in ("placed", "embedded"))
         if placed is None or bare is None or torch.equal(placed, bare):
             raise ModelError(f"side = {self.side}: adds no positions to its embeddings, so there are none to remove")
@@ -227,8 +249,8 @@ class NoScale(Edit):
     attention: str
     kind: ClassVar[str] = "no-scale"
 
-    def check(self, before: Trace) -> None:
-        OfHead(self.attention, 0).check(before)
+    def check(self, before: Trace, scene: Scene) -> None:
+        OfHead(self.attention, 0).check(before, scene)
 
     def act(self, moment: Moment) -> Tensor:
         if moment.name == f"{self.attention}.products":

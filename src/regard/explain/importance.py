@@ -22,12 +22,12 @@ from torch import Tensor
 
 from regard.errors import DataError
 from regard.explain.replay import PLAIN, Model, Spelling, check, forward, forward_all, reads_backwards, resting
-from regard.explain.side import Side, spell
+from regard.explain.side import Rows, Side, apart, spell
 from regard.explain.words import Folded, members
 from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.nn.observe import UNOBSERVED, Observer
-from regard.text.special import UNK
+from regard.text.special import PAD, UNK
 
 How = Literal["blank", "unknown", "remove"]
 Under = Callable[[], Observer]  # makes what else acts on a pass, such as edits, anew for each
@@ -86,7 +86,7 @@ def alone() -> Observer:
 
 def masking(
     model: Model,
-    source_ids: Sequence[int] = (),
+    source_ids: Rows = (),
     target_ids: Sequence[int] | None = None,
     *,
     spelling: Spelling = PLAIN,
@@ -108,7 +108,8 @@ def masking(
 def masking_between(model: Model, read: Side, written: Side, how: How = "blank", *, under: Under = alone) -> Folded:
     """The same for sides that are spelled already."""
     groups = members(read, special=False)
-    sources, targets = () if isinstance(model, LanguageModel) else read.ids, written.ids
+    sources: Rows = () if isinstance(model, LanguageModel) else read.rows
+    targets = written.ids
     with torch.no_grad(), resting(model):
         odds = forward_all(model, [sources], targets, under()).log_softmax(-1)
         rows = max(1, _NUMBERS // odds.numel())
@@ -122,7 +123,7 @@ def masking_between(model: Model, read: Side, written: Side, how: How = "blank",
 
 def gradient(
     model: Model,
-    source_ids: Sequence[int] = (),
+    source_ids: Rows = (),
     target_ids: Sequence[int] | None = None,
     *,
     spelling: Spelling = PLAIN,
@@ -135,7 +136,7 @@ def gradient(
 
 def gradient_between(model: Model, read: Side, written: Side, *, under: Under = alone) -> Folded:
     """The same for sides that are spelled already."""
-    found, embedded = slopes(model, () if isinstance(model, LanguageModel) else read.ids, written.ids, under=under)
+    found, embedded = slopes(model, () if isinstance(model, LanguageModel) else read.rows, written.ids, under=under)
     products = (found * embedded).sum(-1)  # (T, S)
     groups = members(read, special=False)
     effect = torch.stack([products[:, group].sum(1) for group in groups.places], 1)
@@ -143,7 +144,7 @@ def gradient_between(model: Model, read: Side, written: Side, *, under: Under = 
 
 
 def slopes(
-    model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None = None, *, under: Under = alone
+    model: Model, source_ids: Rows, target_ids: Sequence[int] | None = None, *, under: Under = alone
 ) -> tuple[Tensor, Tensor]:
     """``∂ log-odds(y_t) / ∂ x_s`` (T, S, D) and the embeddings x (S, D), in the order of the text."""
     targets = _targets(model, source_ids, target_ids)
@@ -157,7 +158,7 @@ def slopes(
     return (found.flip(1), embedded.flip(0)) if reads_backwards(model) else (found, embedded)
 
 
-def _targets(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None) -> list[int]:
+def _targets(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -> list[int]:
     check(model, source_ids, target_ids)
     if target_ids is not None:
         return list(target_ids)
@@ -165,7 +166,7 @@ def _targets(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] 
         return forward(model, source_ids, None, UNOBSERVED).argmax(-1).tolist()
 
 
-def _read(model: Model, source_ids: Sequence[int], targets: Sequence[int], spelling: Spelling) -> Side:
+def _read(model: Model, source_ids: Rows, targets: Sequence[int], spelling: Spelling) -> Side:
     """What is read: the source or, where there is none, the text so far."""
     if isinstance(model, LanguageModel):
         return spell([model.first, *targets[:-1]], spelling.target)
@@ -184,7 +185,7 @@ def _own(values: Tensor, targets: Sequence[int]) -> Tensor:
 
 def _without(
     model: Model,
-    source_ids: Sequence[int],
+    source_ids: Rows,
     targets: Sequence[int],
     groups: Sequence[Sequence[int]],
     *,
@@ -192,7 +193,8 @@ def _without(
     under: Observer,
 ) -> Tensor:
     """The log-probabilities (B, T) when the pieces of each of the groups are not there."""
-    sources = [source_ids] * len(groups)
+    sources: list[Rows] = [source_ids] * len(groups)
+    ids, letters = apart(source_ids)
     observer: Observer = UNOBSERVED
     match how:
         case "blank":
@@ -201,12 +203,21 @@ def _without(
                 keep[row, list(group)] = 0
             observer = Embedded(_place(model), keep.flip(1) if reads_backwards(model) else keep)
         case "unknown":
-            sources = [[UNK if place in group else n for place, n in enumerate(source_ids)] for group in groups]
+            sources = [_with_unknown(ids, letters, group) for group in groups]
         case "remove":
-            sources = [[n for place, n in enumerate(source_ids) if place not in group] for group in groups]
+            sources = [[number for place, number in enumerate(ids) if place not in group] for group in groups]
         case _:
             assert_never(how)
     return _own(forward_all(model, sources, targets, Both(observer, under)).log_softmax(-1), targets)
+
+
+def _with_unknown(ids: Sequence[int], letters: Sequence[Sequence[int]], group: Sequence[int]) -> Rows:
+    """``<unk>`` at these places; of a word that was written in letters, not one is left."""
+    numbers = [UNK if place in group else number for place, number in enumerate(ids)]
+    if not letters:
+        return numbers
+    written = [[PAD] * len(each) if place in group else each for place, each in enumerate(letters)]
+    return [[number, *each] for number, each in zip(numbers, written, strict=True)]
 
 
 def _by_word(effect: Tensor, written: Side, columns: tuple[str, ...]) -> Folded:

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from regard.decode.labels import Reader
 from regard.errors import DataError
-from regard.explain.alignment import Aligner, attend
-from regard.explain.replay import Keeper, reads_backwards, resting
+from regard.explain.alignment import Aligner, attend, links_of_masking
+from regard.explain.replay import Keeper, check, reads_backwards, resting
 from regard.explain.side import Side, spell
 from regard.explain.whatif import write
 from regard.models.encoder_decoder import EncoderDecoder
@@ -56,16 +57,25 @@ def _plain(word: str) -> str:
     return word.casefold().strip("\"'.,;:!?()[]«»“”‘’।")
 
 
-def layers(model: EncoderDecoder | Labeller, tokenizer: Tokenizer, sentence: str) -> list[Tensor]:
-    """The vectors of all words of a sentence, (words, D) for the embedding and for every layer."""
-    end = [END] if isinstance(model, EncoderDecoder) else []  # labellers read no <end>
-    side = spell([*tokenizer.encode(sentence), *end], tokenizer, sentence)
+def stands_in(word: str, sentence: str) -> bool:
+    return any(_plain(other) == _plain(word) for other in sentence.split())
+
+
+def layers(model: EncoderDecoder | Labeller, tokenizer: Tokenizer, sentence: str, *, letters: int = 0) -> list[Tensor]:
+    """The vectors of all words of a sentence, (words, D) for the embedding and for every layer.
+
+    ``letters`` is how many of each piece the model reads.
+    """
+    device = next(model.parameters()).device
+    read = Reader(tokenizer, letters, device).text(sentence) if letters else tokenizer.encode(sentence)
+    side = spell(read if isinstance(model, Labeller) else [*tokenizer.encode(sentence), END], tokenizer, sentence)
     if not side.words:
         raise DataError("sentence = '': an empty sentence has no meaning to look at; give it a word")
     watch = Keeper("usual")
-    source = torch.tensor([side.ids], device=next(model.parameters()).device)
+    check(model, side.rows, side.ids)
+    ids, source = (torch.tensor([rows], device=device) for rows in (side.ids, side.rows))
     with torch.no_grad(), resting(model):
-        model.encoder(source, masks.padding(source, model.pad), watch.at("encoder"))
+        model.encoder(source, masks.padding(ids, model.pad), watch.at("encoder"))
     names = sorted((int(match[1]), name) for name in watch.names() if (match := _STATES.fullmatch(name)))
     found = []
     for name in ("encoder.embedded", *(name for _, name in names[:-1])):
@@ -95,7 +105,9 @@ class Meaning:
         return plane(self.vectors)
 
 
-def meaning(model: EncoderDecoder | Labeller, tokenizer: Tokenizer, occurrences: Sequence[Occurrence]) -> Meaning:
+def meaning(
+    model: EncoderDecoder | Labeller, tokenizer: Tokenizer, occurrences: Sequence[Occurrence], *, letters: int = 0
+) -> Meaning:
     """The vectors of these occurrences; a control word is just more of them."""
     if not occurrences:
         raise DataError("occurrences = 0: there is no word to look at; give one or more")
@@ -108,7 +120,7 @@ def meaning(model: EncoderDecoder | Labeller, tokenizer: Tokenizer, occurrences:
                 f"word = {one.word}: is past the end of '{one.sentence[:60]}'; 0 to {len(words) - 1} would be right"
             )
         if one.sentence not in known:
-            known[one.sentence] = layers(model, tokenizer, one.sentence)
+            known[one.sentence] = layers(model, tokenizer, one.sentence, letters=letters)
         rows.append([layer[one.word] for layer in known[one.sentence]])
     return Meaning(tuple(occurrences), tuple(torch.stack(layer) for layer in zip(*rows, strict=True)))
 
@@ -153,13 +165,19 @@ class Neighbours:
 
     @classmethod
     def of(
-        cls, model: EncoderDecoder | Labeller, tokenizer: Tokenizer, sentences: Sequence[str], layer: int = -1
+        cls,
+        model: EncoderDecoder | Labeller,
+        tokenizer: Tokenizer,
+        sentences: Sequence[str],
+        layer: int = -1,
+        *,
+        letters: int = 0,
     ) -> Neighbours:
         """All words of some sentences, at one layer, the last if not said otherwise."""
         found, vectors = [], []
         for sentence in sentences:
             if sentence.split():
-                every = layers(model, tokenizer, sentence)
+                every = layers(model, tokenizer, sentence, letters=letters)
                 if not -len(every) <= layer < len(every):
                     raise DataError(
                         f"layer = {layer}: there is no such layer; 0 (embedding) to {len(every) - 1} would be right"
@@ -189,15 +207,21 @@ class Neighbours:
 
 
 def translations(
-    model: EncoderDecoder, tokenizers: Tokenizers, occurrences: Sequence[Occurrence], aligner: Aligner
+    model: EncoderDecoder, tokenizers: Tokenizers, occurrences: Sequence[Occurrence], aligner: Aligner | None
 ) -> list[tuple[str, str]]:
-    """How each occurrence is translated: the target words linked with it, and the whole (greedy) translation."""
+    """How each occurrence is translated: the target words linked with it, and the whole (greedy) translation.
+
+    Without an aligner, as where there is no attention, a word is linked with those that miss it most when masked.
+    """
     found = []
     for one in occurrences:
         source = spell([*tokenizers.source.encode(one.sentence), END], tokenizers.source, one.sentence)
         source.pieces_of(one.word)
         target = spell(write(model, source.ids), tokenizers.target)
-        (seen,) = attend(model, [(source, target)])
-        linked = sorted(place for word, place in aligner.align(seen) if word == one.word)
+        if aligner is None:
+            links = links_of_masking(model, source, target)
+        else:
+            links = aligner.align(attend(model, [(source, target)])[0])
+        linked = sorted(place for word, place in links if word == one.word)
         found.append((" ".join(target.words[place] for place in linked), " ".join(target.words)))
     return found

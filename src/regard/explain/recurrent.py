@@ -12,6 +12,7 @@ from torch import Tensor
 from regard.errors import ModelError
 from regard.explain.importance import Under, alone, slopes
 from regard.explain.replay import Model
+from regard.explain.side import Rows
 from regard.explain.trace import Trace
 from regard.nn.recurrent import Stack
 
@@ -93,7 +94,7 @@ def reach(stack: Stack, inputs: Tensor) -> Tensor:
 
 
 def saliency(
-    model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None = None, *, under: Under = alone
+    model: Model, source_ids: Rows, target_ids: Sequence[int] | None = None, *, under: Under = alone
 ) -> Tensor:
     """``‖∂ log-odds(y_t) / ∂ x_s‖`` (T, S): where there is no attention, what each step's choice hangs on."""
     found, _ = slopes(model, source_ids, target_ids, under=under)

@@ -16,13 +16,15 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.errors import DataError
-from regard.explain.side import Side, spell
+from regard.explain.side import Rows, Side, apart, spell
 from regard.explain.trace import Task, Trace
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.models.recurrent import RecurrentEncoder
+from regard.models.transformer import TransformerEncoder
 from regard.nn.observe import UNOBSERVED, Observer, Recorder
+from regard.nn.words import WordEmbedding
 from regard.text.special import END, PAD, START
 from regard.text.tokenizer import Tokenizer
 
@@ -87,7 +89,7 @@ class Keeper(Recorder):
 
 def replay(
     model: Model,
-    source_ids: Sequence[int] = (),
+    source_ids: Rows = (),
     target_ids: Sequence[int] | None = None,
     observer: Observer | None = None,
     *,
@@ -100,7 +102,8 @@ def replay(
 
     Translators read ``source_ids`` with its final ``<end>``; language models have no source. ``target_ids``
     are what each step was to predict, so a finished output ends in ``<end>`` and a prefix does not. Labellers
-    label the source; without ``target_ids`` with the labels they find most probable.
+    label the source; without ``target_ids`` with the labels they find most probable. For one that reads letters,
+    each id of the source is followed by them.
 
     ``observer`` may change values on the way; what is recorded is what the model went on with.
     """
@@ -128,12 +131,12 @@ def replay(
     )
 
 
-def forward(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None, observer: Observer) -> Tensor:
+def forward(model: Model, source_ids: Rows, target_ids: Sequence[int] | None, observer: Observer) -> Tensor:
     """The logits of every step, (T, V)."""
     return forward_all(model, [source_ids], target_ids or (), observer)[0]
 
 
-def forward_all(model: Model, sources: Sequence[Sequence[int]], targets: Sequence[int], observer: Observer) -> Tensor:
+def forward_all(model: Model, sources: Sequence[Rows], targets: Sequence[int], observer: Observer) -> Tensor:
     """The logits of every step of one target after each of several sources, (B, T, V)."""
     device = next(model.parameters()).device
     read = torch.tensor([[*_first(model), *targets][: len(targets)]] * len(sources), device=device)
@@ -173,15 +176,26 @@ def resting(model: nn.Module) -> Iterator[None]:
         model.train(training)
 
 
-def check(model: Model, source_ids: Sequence[int], target_ids: Sequence[int] | None) -> None:
+def check(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -> None:
     """Refuse what has nothing to look into."""
     task = task_of(model)
-    if task != "language" and not any(number not in (PAD, START, END) for number in source_ids):
+    ids, letters = apart(source_ids)
+    if task != "language" and not any(number not in (PAD, START, END) for number in ids):
         raise DataError("source = '': an empty sentence has nothing to look into; give it a word")
     if task == "language" and source_ids:
         raise DataError(f"source = {len(source_ids)} ids: a language model has no source; give the text as the target")
+    if bool(letters) != reads_letters(model):
+        problem = "this model reads none" if letters else "this model reads them"
+        raise DataError(f"source = {len(ids)} pieces, {len(letters)} with letters: {problem}; see decode.labels.Reader")
     if task != "label" and not target_ids:
         raise DataError("target = '': there is no output to replay; give the tokens of one, <end> included")
+
+
+def reads_letters(model: Model) -> bool:
+    """Whether each id of the source is to be followed by the letters it is written in."""
+    encoder = model.encoder if isinstance(model, Labeller) else None
+    embedding = encoder.embedding if isinstance(encoder, TransformerEncoder | RecurrentEncoder) else None
+    return isinstance(embedding, WordEmbedding) and embedding.spelling is not None
 
 
 def reads_backwards(model: Model) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from regard.errors import DataError
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
@@ -11,6 +11,7 @@ from regard.text.tokenizer import Tokenizer
 
 SILENT = frozenset((PAD, START, END))
 OUTSIDE = -1  # the word of a special token
+Rows = Sequence[int] | Sequence[Sequence[int]]  # ids, or each id followed by the letters it is written in
 _QUESTION_MARK = "<0x3F>"  # stands for <unk> among bytes, which have no piece of that name
 
 
@@ -22,9 +23,17 @@ class Side:
     pieces: tuple[str, ...] = ()
     word_of: tuple[int, ...] = ()  # for each piece, the number of its word; -1 for special tokens
     words: tuple[str, ...] = ()
+    letters: tuple[tuple[int, ...], ...] = ()  # for each piece, where the model reads how it is written
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def rows(self) -> Rows:
+        """What the model reads: ids, with their letters where it takes them."""
+        if not self.letters:
+            return self.ids
+        return [[number, *letters] for number, letters in zip(self.ids, self.letters, strict=True)]
 
     def pieces_of(self, word: int) -> list[int]:
         """The places of a word's pieces."""
@@ -33,13 +42,25 @@ class Side:
         return [place for place, owner in enumerate(self.word_of) if owner == word]
 
 
-def spell(ids: Sequence[int], tokenizer: Tokenizer | None = None, text: str | None = None) -> Side:
-    """The side that ``ids`` stand for. With the ``text`` they came from, an unknown word shows as itself.
+def apart(rows: Rows) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """The ids, and the letters of each where there are some."""
+    ids = tuple(row if isinstance(row, int) else row[0] for row in rows)
+    return ids, tuple(tuple(row[1:]) for row in rows if not isinstance(row, int) and len(row) > 1)
 
+
+def spell(rows: Rows, tokenizer: Tokenizer | None = None, text: str | None = None) -> Side:
+    """The side that ids stand for, with their letters where they have some.
+
+    With the ``text`` they came from, an unknown word shows as itself.
     Words are those of the text at whitespace, whatever the tokenizer; so word 3 of a trace is word 3 of a
     gold alignment. Without a tokenizer each id is a word and is spelled as its number.
     """
-    ids = tuple(ids)
+    ids, letters = apart(rows)
+    side = _spelled(ids, tokenizer, text)
+    return replace(side, letters=letters) if letters else side
+
+
+def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None) -> Side:
     if tokenizer is None:
         return _numbers(ids)
     heard = [number for number in ids if number not in SILENT]

@@ -197,4 +197,5 @@ def _read_tensors(path: Path, size: object) -> dict[str, Tensor]:
 
 
 def _side(content: Mapping[str, Sequence[Any]]) -> Side:
-    return Side(**{name: tuple(values) for name, values in content.items()})
+    letters = tuple(tuple(row) for row in content.get("letters", ()))
+    return Side(**{name: tuple(values) for name, values in content.items()} | {"letters": letters})

@@ -32,7 +32,7 @@ def cells(looked: Looked) -> Cells:
         raise ModelError("gates: this run has no recurrent cells; its attention is what there is to see")
     gated = any(".cell." in name and name.rpartition(".")[2] in GATES for name in trace.tensors)
     encoder = any(name.startswith("encoder.") for name, _ in states)
-    sources = () if trace.task == "language" else trace.source.ids
+    sources = () if trace.task == "language" else trace.source.rows
     return Cells(
         tuple(gates(trace)) if gated else (),
         states,

@@ -7,17 +7,17 @@ the fused kernels that search takes when nobody watches; of those, the log-proba
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from regard.explain.importance import Under, alone
 from regard.explain.replay import Keeper, Model, forward, resting
 from regard.explain.trace import Trace
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
-from regard.nn.observe import UNOBSERVED, Observer
+from regard.nn.observe import Observer
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Checks:
     largest_difference_in_log_probability: float  # of a piece, replayed and as search computes it
 
 
-def checks(model: Model, trace: Trace, under: Callable[[], Observer] = lambda: UNOBSERVED) -> Checks:
+def checks(model: Model, trace: Trace, under: Under = alone) -> Checks:
     """Write the trace's output again, step by step, and compare. ``under`` makes the observer of edits."""
     shown = {name: value for name, value in trace.tensors.items() if name.endswith(".weights")}
     sums = [float((value.sum(-1) - 1).abs().max()) for value in shown.values()]
@@ -47,7 +47,7 @@ def _live(model: Model, trace: Trace, observer: Observer) -> Tensor:
     targets = torch.tensor(trace.target.ids, device=device)
     with torch.no_grad(), resting(model):
         if isinstance(model, Labeller):
-            scores = forward(model, trace.source.ids, None, observer)  # (T, C)
+            scores = forward(model, trace.source.rows, None, observer)  # (T, C)
         else:
             scores = _steps(model, trace, targets, observer)  # (T, V)
     return scores.float().log_softmax(-1).gather(1, targets[:, None]).squeeze(1)

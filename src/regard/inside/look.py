@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -15,11 +14,10 @@ from regard.draw.explanation import Explanation
 from regard.errors import DataError, ModelError
 from regard.explain.alignment import Aligner
 from regard.explain.edits import Edit, Editor, Scene
-from regard.explain.replay import reads_backwards
+from regard.explain.importance import Under, alone
 from regard.explain.trace import Trace
-from regard.explain.whatif import Outcome, what_if
-from regard.explaining import predicted
-from regard.nn.observe import UNOBSERVED, Observer
+from regard.explain.whatif import Asked, Outcome, Translating, carry_out
+from regard.explaining import asked_of, predicted
 from regard.prediction import Predictor, load_predictor
 from regard.text.special import END
 from regard.translator import Translator
@@ -45,18 +43,20 @@ class Looked:
 
     task: TaskName
     explanation: Explanation
+    text: str  # as it was read, after edits of the text
     edits: tuple[Edit, ...] = ()
     outcome: Outcome | None = None
+    scene: Scene | None = None  # of the edits
 
     @property
     def trace(self) -> Trace:
         return self.explanation.trace
 
     @property
-    def under(self) -> Callable[[], Observer]:
+    def under(self) -> Under:
         """Makes the observer that carries out the edits, anew for each pass."""
-        scene = Scene(self.trace.source, reads_backwards(self.explanation.model))
-        return (lambda: Editor(self.edits, scene)) if self.edits else (lambda: UNOBSERVED)
+        scene = self.scene
+        return alone if scene is None else (lambda: Editor(self.edits, scene))
 
 
 def look(predictor: Predictor | Translator, question: Question, name: str = "") -> Looked:
@@ -70,10 +70,10 @@ def look(predictor: Predictor | Translator, question: Question, name: str = "") 
     if isinstance(predictor, Translator):
         found = _translated(predictor, question)
     else:
-        for part, given in (("target", question.target), ("edits", question.edits), ("rank", question.rank)):
+        for part, given in (("target", question.target), ("rank", question.rank)):
             if given:
-                raise ModelError(f"{part}: run {name!r} does not translate, and only translations have {part}")
-        found = Looked(task_of(predictor), predicted(predictor, question.text, name))
+                raise ModelError(f"{part}: run {name!r} does not translate, and only translations have a {part}")
+        found = _predicted(predictor, question, name)
     numbers = sum(value.numel() for key, value in found.trace.tensors.items() if key.endswith("weights"))
     if numbers > MOST_NUMBERS:
         pieces = len(found.trace.source) + len(found.trace.target)
@@ -109,11 +109,12 @@ def task_of(predictor: Predictor | Translator) -> TaskName:
 def _translated(translator: Translator, question: Question) -> Looked:
     text, target = question.text, question.target
     if question.edits:
+        asked = Translating(translator.model, translator.tokenizers)
         written = None if target is None else [*translator.tokenizers.target.encode(target), END]
-        outcome = what_if(translator.model, translator.tokenizers, text, question.edits, output=written)
-        return Looked("translate", translator.explained(outcome.after), question.edits, outcome)
+        outcome = carry_out(asked, text, question.edits, output=written)
+        return _edited("translate", translator.explained(outcome.after), question, outcome, asked)
     if target is not None:
-        return Looked("translate", translator.explain(text, target))
+        return Looked("translate", translator.explain(text, target), text)
     if not 0 <= question.rank < question.beam:
         raise DataError(
             f"rank = {question.rank}: a beam of {question.beam} has outputs 0 to {question.beam - 1}; use a wider beam"
@@ -121,4 +122,21 @@ def _translated(translator: Translator, question: Question) -> Looked:
     found = translator.translate(text, Options(Beam(question.beam, best=question.rank + 1)))
     if question.rank >= len(found.outputs):
         raise DataError(f"rank = {question.rank}: only {len(found.outputs)} outputs were found for this text")
-    return Looked("translate", found.explanation(question.rank))
+    return Looked("translate", found.explanation(question.rank), text)
+
+
+def _predicted(predictor: Predictor, question: Question, name: str) -> Looked:
+    """Labels; of a language model, the text itself or, under edits, the text and how it goes on."""
+    task = task_of(predictor)
+    if not question.edits:
+        return Looked(task, predicted(predictor, question.text, name), question.text)
+    asked = asked_of(predictor)
+    outcome = carry_out(asked, question.text, question.edits)
+    return _edited(task, Explanation(predictor.model, outcome.after, name=name), question, outcome, asked)
+
+
+def _edited(task: TaskName, found: Explanation, question: Question, outcome: Outcome, asked: Asked) -> Looked:
+    text = question.text
+    for edit in question.edits:
+        text = edit.text(text)
+    return Looked(task, found, text, question.edits, outcome, asked.scene(asked.read(text)))

@@ -14,14 +14,12 @@ from torch.nn.functional import normalize
 
 from regard.decode.writer import Writer
 from regard.errors import DataError, ModelError, RegardError
-from regard.explain.meaning import Neighbours, Occurrence, find, layers, meaning, translations
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.labeller import Labeller
+from regard.explain.meaning import Neighbours, Occurrence, find, layers, meaning, stands_in
 from regard.prediction import Predictor
 from regard.run import Run
 from regard.tasks.material import COLUMNS, materials
-from regard.text.tokenizer import Tokenizer
 from regard.translator import Translator
+from regard.understanding import Reading, reading_of, translated
 
 SENTENCES = 200  # of the validation text, in which neighbours are looked for
 WORDS = 25  # of the longest of them
@@ -42,7 +40,7 @@ class Compared:
 
     occurrences: tuple[Occurrence, ...]
     controls: int  # how many of them, at the end, are of the control
-    translations: tuple[str, ...]  # empty texts where the run does not translate, or no link was found
+    translations: tuple[str, ...]  # or tags; empty where no word was linked
     layers: tuple[str, ...]
     cosines: Tensor  # (L, N, N)
     points: Tensor  # (L, N, 2)
@@ -61,17 +59,19 @@ def compare_meanings(
     folder: Path | None = None,
 ) -> Compared:
     """Follow a word through the encoder. Neighbours come from the run's validation text, where it is still there."""
-    model, tokenizer = _encoder(predictor)
+    if isinstance(predictor, Writer):
+        raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
+    reading = reading_of(predictor)
     own = find(word, sentences)
     controls = _controls(control, sentences)
     occurrences = (*own, *controls)
-    found = meaning(model, tokenizer, occurrences)
+    found = meaning(reading.model, reading.tokenizer, occurrences, letters=reading.letters)
     plane = found.plane()
     corpus = tuple(dict.fromkeys((*sentences, *validation_texts(folder))))
     return Compared(
         occurrences=occurrences,
         controls=len(controls),
-        translations=_translated(predictor, occurrences),
+        translations=tuple(linked for linked, _ in translated(predictor, occurrences)),
         layers=("embedding", *(f"layer {number}" for number in range(1, len(found.vectors)))),
         cosines=found.cosines(),
         points=torch.stack(plane.points),
@@ -84,46 +84,20 @@ def compare_meanings(
                 )
                 for one, vector in zip(occurrences, vectors, strict=True)
             )
-            for words, vectors in zip(_words(model, tokenizer, corpus), found.vectors, strict=True)
+            for words, vectors in zip(_words(reading, corpus), found.vectors, strict=True)
         ),
         searched=len(corpus),
     )
-
-
-def _encoder(predictor: Predictor | Translator) -> tuple[EncoderDecoder | Labeller, Tokenizer]:
-    """What reads, and how it spells."""
-    if isinstance(predictor, Translator):
-        return predictor.model, predictor.tokenizers.source
-    if isinstance(predictor, Writer):
-        raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
-    if predictor.reader.letters:
-        raise ModelError("meaning: this run reads the letters of words too, which is not followed here")
-    return predictor.model, predictor.reader.tokenizer
 
 
 def _controls(control: str | None, sentences: Sequence[str]) -> list[Occurrence]:
     """The control word wherever it stands; where it stands nowhere, there is nothing to compare with."""
     if not control:
         return []
-    found = []
-    for sentence in sentences:
-        try:
-            found += find(control, [sentence])
-        except DataError:
-            continue
+    found = find(control, [sentence for sentence in sentences if stands_in(control, sentence)])
     if not found:
         raise DataError(f"control = {control}: stands in none of the sentences; choose a word that does")
     return found
-
-
-def _translated(predictor: Predictor | Translator, occurrences: Sequence[Occurrence]) -> tuple[str, ...]:
-    if not isinstance(predictor, Translator):
-        return ("",) * len(occurrences)
-    try:
-        pairs = translations(predictor.model, predictor.tokenizers, occurrences, predictor.aligner)
-    except ModelError:  # no attention to read links from
-        return ("",) * len(occurrences)
-    return tuple(linked for linked, _ in pairs)
 
 
 def validation_texts(folder: Path | None) -> list[str]:
@@ -141,14 +115,14 @@ def validation_texts(folder: Path | None) -> list[str]:
 _KNOWN: WeakKeyDictionary[nn.Module, dict[str, list[Tensor]]] = WeakKeyDictionary()  # a corpus is read once a model
 
 
-def _words(model: EncoderDecoder | Labeller, tokenizer: Tokenizer, corpus: Sequence[str]) -> list[Neighbours]:
+def _words(reading: Reading, corpus: Sequence[str]) -> list[Neighbours]:
     """The words of some sentences, ready to be searched at every layer; each sentence goes through the model once."""
-    known = _KNOWN.setdefault(model, {})
+    known = _KNOWN.setdefault(reading.model, {})
     for sentence in known.keys() - set(corpus):
         del known[sentence]
     for sentence in corpus:
         if sentence not in known:
-            known[sentence] = layers(model, tokenizer, sentence)
+            known[sentence] = layers(reading.model, reading.tokenizer, sentence, letters=reading.letters)
     places = tuple(Occurrence(sentence, word) for sentence in corpus for word in range(len(sentence.split())))
     depth = len(known[corpus[0]])
     return [

@@ -9,6 +9,7 @@ from itertools import groupby
 from regard.measure.labels import Confusion
 from regard.measure.translation import Quality
 from regard.report import charts, heatmap_svg, numbers, sentences, tree
+from regard.report.beam import drawing
 from regard.report.buckets import bucket_parts
 from regard.report.charts import Axis, Point, Series
 from regard.report.heatmap import HeatMap, reaching
@@ -388,18 +389,9 @@ def _beam(report: RunReport) -> list[Html]:
     one = report.tree
     if one is None:
         return []
-    pruned = sum(twig.fate == "pruned" for twig in one.twigs)
-    words = (
-        f"Every step is a column; of {len(one.twigs) - 1:,} candidates {pruned:,} were pruned, of which the best "
-        f"{tree.PRUNED} of each step are drawn. In a box: the piece (with · before it, glued to the last one), "
-        "its log-probability with all before it · the same "
-        f"divided by length^{one.length_penalty:g}, and why it left. A thick frame is finished, a dashed one pruned; "
-        "the thick line leads to the output."
-    )
     return [
         paragraph("", sentence(one.source), " → ", sentence(one.output), f", beam {one.beam}"),
-        _drawing(tree.tree_svg(one), words),
-        more("Every candidate", tree.candidates_table(one), kind="screen"),
+        drawing(one),
     ]
 
 

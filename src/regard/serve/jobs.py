@@ -47,6 +47,7 @@ class Job:
     started: str
     began: float  # seconds since 1970
     stopped: bool = False  # somebody asked it to end
+    test: str = ""  # what a comparison was made on, where its files do not say
 
     @property
     def process(self) -> Process:
@@ -171,7 +172,7 @@ class Jobs:
 
     # Comparisons
 
-    def compare(self, arguments: Sequence[str], files: Sequence[tuple[str, Sequence[str]]] = ()) -> Job:
+    def compare(self, arguments: Sequence[str], files: Sequence[tuple[str, Sequence[str]]] = (), test: str = "") -> Job:
         """``regard compare`` with these arguments. ``files`` are options, each with the lines of the file it names."""
         with self._starting:
             busy = [job for job in self._comparisons() if job.process.alive]
@@ -185,7 +186,10 @@ class Jobs:
                 path = folder / option
                 path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
                 named += [f"--{option}", str(path)]
-            return self._start("compare", "", ["compare", *arguments, *named, "--json", "--every", "0.5"], folder.name)
+            command = ["compare", *arguments, *named, "--json", "--every", "0.5"]
+            job = replace(self._start("compare", "", command, folder.name), test=test)
+            self._keep(job)
+            return job
 
     def _comparisons(self) -> list[Job]:
         found = [self._read(path.name) for path in self.folder.glob("compare-*")] if self.folder.is_dir() else []
@@ -200,6 +204,8 @@ class Jobs:
             return Standing("stopped" if job.stopped else "running", _progress(lines), line)
         result = self._result(name)
         if result is not None:
+            if job.test:
+                result["conditions"]["data"] = job.test
             return Standing("done", 1.0, "done", result)
         complaint = next((each for each in reversed(lines) if not each.startswith(" ")), "the process ended at once")
         return Standing("stopped" if job.stopped else "failed", _progress(lines), complaint)

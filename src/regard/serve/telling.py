@@ -53,13 +53,13 @@ PLACES: dict[SideName, tuple[str, str, str]] = {  # side: where in a trace, and 
 POOL = "pool.weights"  # a classifier's attention: one row, the label, over the source
 
 
-def tell_trace(looked: Looked, run: str, text: str) -> TraceAnswer:
+def tell_trace(looked: Looked, run: str) -> TraceAnswer:
     """All of a trace that a page shows."""
     trace, shown = looked.trace, looked.explanation
     return TraceAnswer(
         run=run,
         task=looked.task,
-        text=" ".join(trace.source.words) if looked.edits else text,
+        text=looked.text,
         output=shown.output,
         log_probability=trace.score,
         source=_side(trace.source),
@@ -129,14 +129,15 @@ def _links(aligner: Aligner, trace: Trace) -> list[LinkAnswer]:
 
 
 def _difference(outcome: Outcome) -> DifferenceAnswer:
-    old, new = outcome.texts
+    (old, new), (before, same, after) = outcome.texts, outcome.scores
+    pieces, counted = outcome.before.target.pieces, outcome.places[0]
     return DifferenceAnswer(
-        before=OutputAnswer(text=old, log_probability=outcome.before.score),
-        after=OutputAnswer(text=new, log_probability=outcome.after.score),
+        before=OutputAnswer(text=old, log_probability=before),
+        after=OutputAnswer(text=new, log_probability=after),
         change_in_log_probability=outcome.difference,
-        same=OutputAnswer(text=old, log_probability=outcome.same.score),
+        same=OutputAnswer(text=old, log_probability=same),
         fall=outcome.fall.tolist(),
-        pieces=list(outcome.before.target.pieces),
+        pieces=[pieces[place] for place in (range(len(pieces)) if counted is None else counted)],
         changes=[ChangeAnswer(before=list(was), after=list(now)) for was, now in outcome.changes()],
     )
 

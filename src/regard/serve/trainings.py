@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from regard.settings import Settings, load_settings, preset_names
 
 DEMO = "demo"  # the preset of the first button
 FILES = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
+State = Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
 Stage = Literal["", "starting", "preparing", "training", "validating", "stopping"]
 TICK = 0.3  # seconds between two looks at a log
 HEARTBEAT = 15.0  # seconds of silence before something is said, so that nobody takes the connection for dead
@@ -52,7 +53,7 @@ class Training:
     """How a training stands."""
 
     run: str
-    state: Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
+    state: State
     stage: Stage
     note: str  # why it failed, where it did
     task: str = ""
@@ -68,6 +69,7 @@ class Training:
     parameters: int | None = None
     changed: float = 0.0
     ours: bool = False  # started here: it can be stopped here
+    is_run: bool = False  # there is a folder to go on with
 
 
 class Trainings:
@@ -88,10 +90,26 @@ class Trainings:
                 self.jobs.library.path(run)  # complains
             assert job is not None
             alive = job.process.alive
-            note = "" if alive else self.jobs.last_words(run)
-            state: Literal["running", "failed"] = "running" if alive else "failed"
-            return Training(run, state, "starting" if alive else "", note, changed=job.began, ours=alive)
+            state: State = "running" if alive else "interrupted" if job.stopped else "failed"
+            words, stage = self.jobs.last_words(run), self.stage(run) if alive else ""
+            return self._about_to_be(Training(run, state, stage, words, changed=job.began, ours=alive))
         return self._of_run(run, path, shelf.summarise(path, run))
+
+    def _about_to_be(self, known: Training) -> Training:
+        """What the settings say of a training that is not a run yet."""
+        try:
+            settings = load_settings(self.jobs.folder / f"train-{known.run}" / "settings.toml")
+        except RegardError:
+            return known
+        train = settings.train
+        return replace(
+            known,
+            task=settings.task,
+            of_steps=train.steps,
+            time=train.time,
+            validate_every=train.validate_every,
+            watch=train.watch,
+        )
 
     def _of_run(self, run: str, path: Path, summary: Summary) -> Training:
         job = self.jobs.training(run)
@@ -118,6 +136,7 @@ class Trainings:
             summary.parameters,
             summary.changed,
             ours,
+            is_run=True,
         )
 
     def stage(self, run: str) -> Stage:

@@ -57,9 +57,12 @@ class Fable:
     split: Split
     count: int
     words: int
+    riddles: float = 0.0
 
     def rows(self, names: Sequence[str]) -> Iterator[Row]:
-        sentences = generate(self.language, count=self.count, split=self.split, maximum_words=self.words)
+        sentences = generate(
+            self.language, count=self.count, split=self.split, maximum_words=self.words, riddles=self.riddles
+        )
         for number, sentence in enumerate(sentences, start=1):
             yield number, tuple(_column(sentence, name) for name in names)
 
@@ -92,7 +95,7 @@ def materials(settings: Settings) -> tuple[Material, Material]:
 def _fable(data: DataSettings, split: Split, count: int) -> Fable:
     _, _, language = data.corpus.partition(":")
     check_language(language)
-    return Fable(language, split, count, data.words)  # type: ignore[arg-type]
+    return Fable(language, split, count, data.words, data.riddles)  # type: ignore[arg-type]
 
 
 def _files(settings: Settings, prefix: str, purpose: str) -> Files:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from regard.explain.side import Side
 from regard.explain.walkthrough.board import Board, Value
 from regard.explain.walkthrough.step import Axis
 from regard.models.transformer import Positions
 from regard.nn.embeddings import Embedding, OneHotEmbedding
 from regard.nn.positions import Learned, Sinusoidal
-from regard.nn.words import WordEmbedding
+from regard.nn.words import Spelling, WordEmbedding
+from regard.text.special import END, PAD, SPECIAL_TOKENS, START
+from regard.text.spelling import spell
 
+OFFSET = len(SPECIAL_TOKENS)  # the number of the letter that is byte 0
 CODE = 100  # columns that a line of a snippet may take
 
 
@@ -33,23 +37,63 @@ def embedding_steps(
 
 
 def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *, axis: Axis, row: int) -> Value:
-    """A learned vector and, beside it, one that is frozen."""
+    """A learned vector and, beside it, one that is frozen, what the letters say, or both."""
     learned, recorded = embedding.learned, board.seen(f"{side}.embedded")
-    inputs = {"ids": pieces, "learned": board.weight(learned.weight), "frozen": board.weight(embedding.vectors)}
+    inputs = {"ids": pieces, "learned": board.weight(learned.weight)}
+    parts = [f"learned[known]{_times(learned)}"]
+    if embedding.vectors.shape[1]:
+        inputs["frozen"] = board.weight(embedding.vectors)
+        parts.append("frozen[ids]")
+    if embedding.spelling is not None:
+        inputs["spelled"] = _spelling(board, side, embedding.spelling, axis=axis, row=row)
+        parts.append("spelled")
+    kind = {"frozen": "beside", "spelled": "beside_spelling"}[list(inputs)[2]] if len(inputs) == 3 else "beside_both"
     snippet = [
         f"known = ids.masked_fill(ids >= len(learned), {embedding.unknown})",
-        f"result = torch.cat((learned[known]{_times(learned)}, frozen[ids]), -1)",
+        f"result = torch.cat(({', '.join(parts)}), -1)",
     ]
     if embedding.project is None:
-        return board.write(
-            "beside", f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row
-        )
-    x = board.write("beside", f"{side}.beside", side, inputs, snippet, axes=(axis,), row=row)
+        return board.write(kind, f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row)
+    x = board.write(kind, f"{side}.beside", side, inputs, snippet, axes=(axis,), row=row)
     inputs = {"x": x, "w": board.weight(embedding.project.weight), "b": board.weight(embedding.project.bias)}
     map_rows = "result = x @ w.T + b"
     return board.write(
         "projected", f"{side}.embedded", side, inputs, map_rows, axes=(axis,), recorded=recorded, row=row
     )
+
+
+def _spelling(board: Board, side: str, spelling: Spelling, *, axis: Axis, row: int) -> Value:
+    """What the letters say, (T, features): written out, since the model shows it only as part of the embedding."""
+    read = board.write("letters", f"{side}.letters", side, {}, _letters(board.trace.source), axes=(axis,), row=row)
+    filters = spelling.filters
+    assert filters.bias is not None
+    inputs = {
+        "letters": read,
+        "table": board.weight(spelling.letters.weight),
+        "w": board.weight(filters.weight),
+        "b": board.weight(filters.bias),
+    }
+    snippet = [
+        f"x = table[letters]{_times(spelling.letters)} * (letters != {PAD})[..., None]",
+        f"found = torch.nn.functional.conv1d(x.transpose(1, 2), w, b, padding={filters.kernel_size[0] // 2}).relu()",
+        "result = found.amax(2)",
+    ]
+    return board.write("spelling", f"{side}.spelling", side, inputs, snippet, axes=(axis,), row=row)
+
+
+def _letters(source: Side) -> list[str]:
+    """Code for the letters (T, L) of all pieces: made of the pieces or, where nobody knows those, as numbers."""
+    places = len(source.letters[0])
+    if any(spell(piece, places) != letters for piece, letters in zip(source.pieces, source.letters, strict=True)):
+        numbers = [list(each) for each in source.letters]
+        return textwrap.wrap(f"result = torch.tensor({numbers})", CODE, subsequent_indent="    ")
+    first = places // 2
+    return [
+        *textwrap.wrap(f"pieces = {list(source.pieces)}", CODE, subsequent_indent="    "),
+        f"rows = [[{START}, *(byte + {OFFSET} for byte in piece.encode()), {END}] for piece in pieces]",
+        f"rows = [row if len(row) <= {places} else row[:{first}] + row[-{places - first}:] for row in rows]",
+        f"result = torch.tensor([row + [{PAD}] * ({places} - len(row)) for row in rows])",
+    ]
 
 
 def _times(embedding: Embedding) -> str:

@@ -40,6 +40,33 @@ PROSE: Mapping[str, Prose] = {
         "x = [scale · E[id]; V[id]]",
         r"x_t = [\,s \cdot E_{i_t};\; V_{i_t}\,]",
     ),
+    "letters": Prose(
+        "Letters",
+        "Beside its number, every piece brings the letters it is written in, begin and end marked, 0 where it has no "
+        "more. A word that training never saw has these too.",
+        "piece → (l₁ … l_n)",
+        r"\text{piece}_t \mapsto (l_{t1}, \dots, l_{tn})",
+    ),
+    "spelling": Prose(
+        "Three letters at a time",
+        "Filters slide over the letters, three at a time, and of every filter the strongest answer anywhere in the "
+        "word is kept: endings, capitals, digits, hyphens.",
+        "s = max_i relu(W [l_i; l_i+1; l_i+2] + b)",
+        r"s_t = \max_i \mathrm{relu}(W [\,l_{t,i};\, l_{t,i+1};\, l_{t,i+2}\,] + b)",
+    ),
+    "beside_spelling": Prose(
+        "Embedding beside letters",
+        "A learned vector of the word stands beside what its letters say.",
+        "x = [scale · E[id]; s]",
+        r"x_t = [\,s \cdot E_{i_t};\; s_t\,]",
+    ),
+    "beside_both": Prose(
+        "Embedding beside word vectors and letters",
+        "A learned vector stands beside one that was learned elsewhere and never changes, and beside what the letters "
+        "say. Words that training never saw share one learned vector.",
+        "x = [scale · E[id]; V[id]; s]",
+        r"x_t = [\,s \cdot E_{i_t};\; V_{i_t};\; s_t\,]",
+    ),
     "projected": Prose(
         "To the model's width",
         "A learned map brings the vectors to the width that the layers work with.",

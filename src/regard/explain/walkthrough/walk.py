@@ -17,6 +17,7 @@ from typing import Literal, get_args
 
 from regard.errors import DataError, ModelError, did_you_mean
 from regard.explain.replay import PLAIN, Model, Spelling, replay
+from regard.explain.side import Rows
 from regard.explain.trace import Trace
 from regard.explain.walkthrough import recurrent, transformer
 from regard.explain.walkthrough.board import Board
@@ -27,7 +28,6 @@ from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.models.recurrent import BahdanauDecoder, ContextDecoder, LuongDecoder, RecurrentEncoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
-from regard.nn.words import WordEmbedding
 
 SideName = Literal["all", "encoder", "decoder", "cross"]
 SIDES: tuple[str, ...] = get_args(SideName)
@@ -60,7 +60,7 @@ class NoSuchPlaceError(DataError):
 
 def walkthrough(
     model: Model,
-    source_ids: Sequence[int] = (),
+    source_ids: Rows = (),
     target_ids: Sequence[int] | None = None,
     spelling: Spelling = PLAIN,
     *,
@@ -78,7 +78,6 @@ def walkthrough(
     default the piece that the chosen head looks at most or, without attention, the last one read.
     """
     _check_side(model, side)
-    _check_letters(model)
     trace = replay(model, source_ids, target_ids, spelling=spelling, detail="all")
     board = Board(model, trace, spelling)
     on_source = side == "encoder" or isinstance(model, Labeller)
@@ -104,13 +103,6 @@ def _check_side(model: Model, side: str) -> None:
         has = {"all", "encoder", "decoder"}
     if side not in has:
         raise ModelError(f"side = {side}: this model has no such side; {' or '.join(sorted(has))} would be right")
-
-
-def _check_letters(model: Model) -> None:
-    encoder = model.encoder if isinstance(model, Labeller) else None
-    embedding = encoder.embedding if isinstance(encoder, TransformerEncoder | RecurrentEncoder) else None
-    if isinstance(embedding, WordEmbedding) and embedding.spelling is not None:
-        raise ModelError("model.letters: this model reads the letters of its words, which a walkthrough does not show")
 
 
 def _within(name: str, value: int, count: int, owner: str) -> None:

@@ -28,12 +28,13 @@ def compare(request: Request, wish: CompareRequest) -> JobStarted:
     tasks = {Run.open(folder).settings.task for folder in folders}
     arguments = [*map(str, folders), "--limit", str(wish.limit), "--beam", str(wish.beam)]
     files: list[tuple[str, list[str]]] = []
+    test = ""
     if wish.corpus and tasks == {"translate"}:
         sources, references = request.app.state.corpora.pairs(wish.corpus, wish.limit)
-        files = [("source", sources), ("target", references)]
+        files, test = [("source", sources), ("target", references)], f"{wish.corpus}, held-out part"
     elif wish.corpus:
         arguments += _labelled(request.app.state.corpora, wish.corpus)
-    return JobStarted(job=jobs.compare(arguments, files).name)
+    return JobStarted(job=jobs.compare(arguments, files, test).name)
 
 
 def _labelled(corpora: Corpora, corpus: str) -> list[str]:

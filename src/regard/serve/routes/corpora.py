@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
+from starlette.requests import ClientDisconnect
 
 from regard.errors import DataError, SettingsError
 from regard.run import Run, is_occupied
 from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, PARTS, Corpora
-from regard.serve.limits import TooLargeError
 from regard.serve.schema.trainings import CheckAnswer, CheckRequest, CorporaAnswer, CorpusAnswer, SplitRequest
 
 router = APIRouter(prefix="/api/v1/corpora", tags=["corpora"])
@@ -34,26 +34,17 @@ def every_corpus(request: Request) -> CorporaAnswer:
 )
 async def send(request: Request, name: str, file: str) -> CorpusAnswer:
     """One file, as it is: ``train.source``, ``train.target``, ``valid.tsv.gz``. It goes to the disk as it comes in."""
-    most = request.app.state.service.library.limits.upload
-    if int(request.headers.get("content-length") or 0) > most:
-        raise _too_large(file, most)
     corpora, size = _corpora(request), 0
     with corpora.receive(name, file) as place:
-        async for block in request.stream():
-            size += len(block)
-            if size > most:
-                raise _too_large(file, most)
-            await asyncio.to_thread(place.write, block)
+        try:
+            async for block in request.stream():  # `serve.bodies` has an eye on how much it is
+                size += len(block)
+                await asyncio.to_thread(place.write, block)
+        except ClientDisconnect:
+            raise DataError(f"file = {file}: its sender left before the end; send it again") from None
         if not size:
             raise DataError(f"file = {file}: is empty; send one with a sentence a line")
     return CorpusAnswer(**asdict(corpora.summary(name)))
-
-
-def _too_large(file: str, most: int) -> TooLargeError:
-    return TooLargeError(
-        f"file = {file[:100]}: is larger than {most / 2**20:,.0f} MiB, the most that is taken; pack it with gzip, or "
-        "train on the command line"
-    )
 
 
 @router.post("/{name}/check", responses=PROBLEMS)

@@ -61,7 +61,7 @@ async def trace(request: Request, body: TraceBody) -> TraceAnswer:
 
     def work(model: Model) -> TraceAnswer:
         chosen = model if name is None else at_checkpoint(folder, name, like=model)
-        return tell_trace(look(chosen, question, body.run), body.run, body.text)
+        return tell_trace(look(chosen, question, body.run), body.run)
 
     return await ask(request, body.run, work)
 

@@ -135,6 +135,7 @@ class TrainingAnswer(BaseModel):
     parameters: int | None
     changed: float = Field(description="Seconds since 1970.")
     ours: bool = Field(description="Whether it was started here, and so can be stopped here.")
+    is_run: bool = Field(description="Whether there is a run to go on with; not before it has begun.")
 
 
 class TrainingsAnswer(BaseModel):

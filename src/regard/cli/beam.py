@@ -1,0 +1,61 @@
+"""``regard beam``"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from regard.report.beam import BeamReport
+
+
+def beam(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    text: Annotated[str, typer.Argument(help="The sentence to search a translation for.")],
+    width: Annotated[int, typer.Option("--beam", help="Hypotheses kept at each step.")] = 5,
+    length_penalty: Annotated[float, typer.Option(help="Scores are log p / length^penalty.")] = 1.0,
+    html: Annotated[Path | None, typer.Option(help="Write the tree as one page.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="The whole tree as one JSON object.")] = False,
+) -> None:
+    """The search for one translation as a tree: what was kept, what was pruned, and why."""
+    from regard.decode.rules import Beam
+    from regard.loading import load
+    from regard.report.beam import beam_page
+    from regard.searching import beam_report
+    from regard.training import pick_device
+
+    rule = Beam(width, length_penalty)
+    found = beam_report(load(run, device=str(pick_device(device))), text, rule)
+    if html is not None:
+        from regard.cli.streams import write_whole
+
+        write_whole(html, beam_page(found))
+    if as_json:
+        print(json.dumps(found.numbers(), ensure_ascii=False))
+    elif html is None:
+        _print(found)
+
+
+def _print(found: BeamReport) -> None:
+    from regard.cli.streams import terminal_width
+    from regard.draw.beam import tree_lines
+    from regard.report.tree import PRUNED, number
+
+    tree = found.tree
+    print("\n".join([tree.output, "", *tree_lines(tree, terminal_width())]))
+    pruned = sum(twig.fate == "pruned" for twig in tree.twigs)
+    print(
+        f"● went on  ✓ on the way to the output  ■ finished  ○ left  × pruned ({pruned:,} of {len(tree.twigs) - 1:,}; "
+        f"the best {PRUNED} of each step are shown, --json has all)",
+        file=sys.stderr,
+    )
+    print("\nother beams")
+    for other in found.others:
+        here = " (this one)" if other.beam == tree.beam else ""
+        scores = f"{number(other.log_probability):>9}{number(other.score):>9}"
+        print(f"{other.beam:>4}{scores}  {' '.join(other.output.splitlines())}{here}")

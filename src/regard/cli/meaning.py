@@ -1,0 +1,77 @@
+"""``regard meaning``"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from regard.report.meaning import MeaningReport
+
+
+def meaning(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    word: Annotated[str, typer.Argument(help="The word to follow.")],
+    sentences: Annotated[list[str], typer.Argument(help="Sentences that have it.")],
+    control: Annotated[str, typer.Option(help="A word of the same sentences to compare with, such as 'the'.")] = "",
+    html: Annotated[Path | None, typer.Option(help="Write everything as one page.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write the way through the layers as SVG.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="The numbers as one JSON object.")] = False,
+) -> None:
+    """One word in several sentences: how alike its vectors are, layer by layer, and how each is translated."""
+    from regard.cli.streams import write_whole
+    from regard.report.meaning import meaning_page, meaning_svg
+    from regard.training import pick_device
+    from regard.understanding import meaning_report
+
+    found = meaning_report(run, word, sentences, control=control, device=str(pick_device(device)))
+    if html is not None:
+        write_whole(html, meaning_page(found))
+    if svg is not None:
+        write_whole(svg, meaning_svg(found))
+    if as_json:
+        print(json.dumps(found.numbers(), ensure_ascii=False))
+    elif html is None and svg is None:
+        _print(found)
+
+
+def _print(found: MeaningReport) -> None:
+    for number, place in enumerate(found.places, start=1):
+        print(f"{number:>3}  {place.sentence}")
+        told = [part for part in (place.translation, f"({place.whole})" if place.whole else "") if part]
+        if told:
+            print(f"     → {' '.join(told)}")
+    if len(found.places) > 1:
+        print("\n" + "\n".join(_table(found)))
+    if found.searched:
+        print("\nnearest at the last layer")
+        for number, place in enumerate(found.places, start=1):
+            print(f"{number:>3}  " + ", ".join(f"{one.word} {_number(one.cosine)}" for one in place.neighbours))
+        print(f"neighbours: among {found.searched}", file=sys.stderr)
+    print("cosines: of the word's vectors in each two of the sentences; 1 is the same direction", file=sys.stderr)
+
+
+def _table(found: MeaningReport) -> list[str]:
+    """A line for each layer, a column for each two sentences."""
+    names = [f"{one + 1}–{other + 1}" for one, other in found.pairs]
+    columns = [found.of_pair(pair) for pair in found.pairs]
+    if control := found.of_control():
+        names, columns = [*names, found.control], [*columns, control]
+    widths = [max(6, len(name) + 2) for name in names]
+    left = max(map(len, found.layers))
+    head = f"{'cosine':{left}}" + "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
+    rows = [
+        f"{layer:{left}}"
+        + "".join(f"{_number(column[place]):>{width}}" for column, width in zip(columns, widths, strict=True))
+        for place, layer in enumerate(found.layers)
+    ]
+    return [head, *rows]
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")

@@ -1,0 +1,97 @@
+"""The search for one sentence as a page: its tree, every candidate in words, and what other beams would write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from regard.report import tree
+from regard.report.markup import Html, element
+from regard.report.page import items, more, page, paragraph, section, sentence, table
+from regard.report.run_report import BeamTree
+
+
+@dataclass(frozen=True)
+class OtherBeam:
+    """What a beam of another size writes."""
+
+    beam: int
+    output: str
+    log_probability: float
+    score: float  # normalised for its length
+
+
+@dataclass(frozen=True)
+class BeamReport:
+    """One search and its neighbours; ``others`` are from narrow to wide, the searched beam among them."""
+
+    tree: BeamTree
+    others: tuple[OtherBeam, ...]
+    name: str = ""  # of the run
+
+    def numbers(self) -> dict[str, Any]:
+        """As plain values, ready for JSON."""
+        return {
+            "source": self.tree.source,
+            "output": self.tree.output,
+            "beam": self.tree.beam,
+            "length_penalty": self.tree.length_penalty,
+            "nodes": [asdict(twig) for twig in self.tree.twigs],
+            "outputs": list(self.tree.outputs),
+            "others": [asdict(other) for other in self.others],
+        }
+
+
+def beam_page(report: BeamReport) -> str:
+    """The whole page."""
+    one = report.tree
+    name = [element("code", {}, report.name), "; "] if report.name else []
+    body = [
+        element("h1", {}, sentence(one.output)),
+        paragraph("lead", sentence(one.source)),
+        paragraph("note", *name, f"beam {one.beam}, length penalty {one.length_penalty:g}"),
+        section("The search", drawing(one)),
+        section("What other beams would write", other_beams(report.others, one.beam)),
+        section("How to read this", _notes()),
+    ]
+    return page(f"{one.source} → {one.output}: beam {one.beam}", body, report.numbers(), style=tree.STYLE)
+
+
+def drawing(one: BeamTree) -> Html:
+    """The tree, with how to read it and every candidate below."""
+    scroll = element("div", {"class": "scroll", "tabindex": 0}, tree.tree_svg(one))
+    drawn = element("figure", {}, scroll, element("figcaption", {"class": "note"}, caption(one)))
+    return element("div", {}, drawn, more("Every candidate", tree.candidates_table(one), kind="screen"))
+
+
+def caption(one: BeamTree) -> str:
+    pruned = sum(twig.fate == "pruned" for twig in one.twigs)
+    return (
+        f"Every step is a column; of {len(one.twigs) - 1:,} candidates {pruned:,} were pruned, of which the best "
+        f"{tree.PRUNED} of each step are drawn. In a box: the piece (with · before it, glued to the last one), "
+        "its log-probability with all before it · the same "
+        f"divided by length^{one.length_penalty:g}, and why it left. A thick frame is finished, a dashed one pruned; "
+        "the thick line leads to the output."
+    )
+
+
+def other_beams(others: Sequence[OtherBeam], beam: int) -> Html:
+    rows = [
+        [
+            f"{other.beam} (this one)" if other.beam == beam else f"{other.beam}",
+            sentence(other.output),
+            tree.number(other.log_probability),
+            tree.number(other.score),
+        ]
+        for other in others
+    ]
+    return table(["beam", "writes", "log-probability", "normalised"], rows, left=(1,))
+
+
+def _notes() -> Html:
+    return items(
+        "A wider beam finds what the model holds more probable, which need not be a better translation.",
+        "Outputs are compared by the normalised score; a higher log-probability may lose to a longer output.",
+        "All numbers are in this file as JSON, in the element with the id “data”.",
+    )

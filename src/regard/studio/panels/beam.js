@@ -1,0 +1,232 @@
+// Beam: the search as a tree. What was kept, what was pruned and why; and what comes of forcing another way.
+
+import {write} from "../address.js";
+import {latest, post} from "../api.js";
+import {element, sheet} from "../element.js";
+import {field, pageHead} from "../pieces/forms.js";
+import {chosen, noRun, runPicker, usable} from "../pieces/runs.js";
+import {number} from "../pieces/scales.js";
+import {skeleton} from "../pieces/skeleton.js";
+import {tree, wayTo} from "../pieces/tree.js";
+import {trouble} from "../pieces/trouble.js";
+import {candidatesTable, othersTable, portrait, shapesKey} from "./beam/candidates.js";
+
+const PAUSE = 350; // milliseconds after the last key
+const EXAMPLE = "the black cat ate the mouse";
+const BEAMS = [1, 2, 3, 5, 8, 12, 20];
+const PRUNED = [0, 1, 3, 6, 20];
+const PENALTIES = [0, 0.5, 1, 1.5, 2];
+const LEAD =
+  "Word by word, the search keeps the few best ways to go on and drops the rest. Click any of them to force it, " +
+  "and see what would have followed.";
+const CAPTION =
+  "Each column is a step. In a shape: the piece, its log-probability so far · the same, normalised for length, and " +
+  "why it left the beam, if it did. Best first.";
+
+export async function mount(root, {values, runs}) {
+  await sheet("panels/beam.css");
+  const known = usable(runs, "translate", "language");
+  root.append(pageHead("Beam", LEAD));
+  if (!known.length) {
+    root.append(noRun("There is no search to watch yet."));
+    return {};
+  }
+  const page = new Beam(root, known);
+  page.update(values);
+  return {update: (next) => page.update(next), leave: () => page.leave()};
+}
+
+class Beam {
+  constructor(root, runs) {
+    this.runs = runs;
+    this.ask = latest();
+    this.picture = tree(
+      {label: "The search, step by step", onpoint: (node) => this.pointed(node), onpick: (node) => this.force(node)},
+    );
+    this.forced = element("div", {class: "row forced-row"});
+    this.result = element("div", {class: "result"});
+    this.about = element("div", {class: "portrait card"});
+    this.others = element("div");
+    this.all = element("div");
+    this.problems = element("div");
+    this.waitingFor = element("div", {hidden: true}, skeleton("lines", 4));
+    this.stage = element(
+      "div",
+      {hidden: true, class: "search"},
+      this.result,
+      this.about,
+      element(
+        "figure",
+        {class: "card"},
+        shapesKey(),
+        this.picture.node,
+        element("figcaption", {}, CAPTION),
+      ),
+      this.all,
+      element("h2", {}, "Other beams"),
+      element(
+        "p",
+        {class: "note"},
+        "What the same model writes with fewer or more hypotheses; words that differ are marked.",
+      ),
+      this.others,
+    );
+    root.append(this.controls(), this.forced, this.problems, this.waitingFor, this.stage);
+  }
+
+  controls() {
+    this.run = runPicker(
+      {runs: this.runs, value: this.runs[0].name, label: "Model", onchange: (run) => this.change({run, prefix: ""})},
+    );
+    this.text = element("input", {type: "text", dir: "auto", spellcheck: "false"});
+    this.text.addEventListener("input", () => this.wrote());
+    const choice = (options, name, word = String) => {
+      const select = element("select", {}, options.map((value) => element("option", {value}, word(value))));
+      select.addEventListener("change", () => this.change({[name]: select.value}));
+      return select;
+    };
+    this.beam = choice(BEAMS, "beam", (beam) => (beam === 1 ? "1, greedy" : String(beam)));
+    this.penalty = choice(PENALTIES, "penalty");
+    this.pruned = choice(PRUNED, "pruned");
+    return element(
+      "div",
+      {class: "controls knobs"},
+      this.run,
+      field("Sentence", this.text),
+      field("Beam", this.beam, "hypotheses kept"),
+      field("Length penalty", this.penalty, "log p ÷ lengthᵃ"),
+      field("Pruned", this.pruned, "shown in a step"),
+    );
+  }
+
+  /** Show what the address says. */
+  update(values) {
+    clearTimeout(this.waiting);
+    this.values = values;
+    const among = (options, value, usual) => (options.includes(Number(value)) && value !== "" ? Number(value) : usual);
+    this.model = chosen(this.runs, values.run);
+    this.asked = {
+      run: this.model.name,
+      text: values.text ?? EXAMPLE,
+      beam: among(BEAMS, values.beam, 5),
+      length_penalty: among(PENALTIES, values.penalty, 1),
+      prefix: values.prefix ?? "",
+    };
+    this.shownPruned = among(PRUNED, values.pruned, 3);
+    this.run.value = this.model.name;
+    if (this.text.value !== this.asked.text) this.text.value = this.asked.text;
+    [this.beam.value, this.penalty.value, this.pruned.value] = [
+      this.asked.beam,
+      this.asked.length_penalty,
+      this.shownPruned,
+    ];
+    this.showForced();
+    this.search();
+  }
+
+  /** A step that back undoes. */
+  change(values) {
+    const next = {...this.values, run: this.asked.run, text: this.asked.text, ...values};
+    write("beam", next);
+    this.update(next);
+  }
+
+  wrote() {
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => {
+      const next = {...this.values, run: this.asked.run, text: this.text.value, prefix: ""};
+      write("beam", next, {replace: true});
+      this.update(next);
+    }, PAUSE);
+  }
+
+  force(node) {
+    this.change({prefix: node.text});
+  }
+
+  showForced() {
+    const {prefix} = this.asked;
+    this.forced.hidden = !prefix;
+    if (!prefix) return;
+    this.forced.replaceChildren(
+      element("span", {}, "Begins with ", element("b", {dir: "auto"}, prefix), ", because you said so."),
+      element(
+        "button",
+        {type: "button", class: "small", onclick: () => this.change({prefix: ""})},
+        "Let it choose again",
+      ),
+    );
+  }
+
+  async search() {
+    if (!this.asked.text.trim()) return this.empty(
+      "Write a sentence, and the search for its translation is drawn here.",
+    );
+    const key = JSON.stringify(this.asked);
+    if (key === this.drawn) return this.draw(this.found); // only how it is shown has changed
+    this.stage.setAttribute("aria-busy", "true");
+    this.waitingFor.hidden = Boolean(this.found);
+    try {
+      const found = await this.ask((signal) => post("/api/v1/beam", this.asked, {signal}));
+      if (!found) return undefined;
+      [this.found, this.drawn] = [found, key];
+      this.problems.replaceChildren();
+      this.draw(found);
+    } catch (problem) {
+      this.empty(trouble(problem, () => this.search()));
+    }
+    return undefined;
+  }
+
+  empty(words) {
+    this.ask.stop();
+    [this.found, this.drawn, this.stage.hidden, this.waitingFor.hidden] = [undefined, "", true, true];
+    this.problems.replaceChildren(typeof words === "string" ? element("p", {class: "note"}, words) : words);
+  }
+
+  draw({nodes, outputs, others, text}) {
+    const {beam, prefix} = this.asked;
+    [this.stage.hidden, this.waitingFor.hidden] = [false, true];
+    this.stage.setAttribute("aria-busy", "false");
+    const held = document.activeElement?.closest?.(".tree") ? this.kept : undefined;
+    const forced = prefix ? forcedNodes(nodes, outputs, prefix) : new Set();
+    this.picture.show({nodes, outputs}, {pruned: this.shownPruned, forced});
+    this.picture.reveal(forced.size);
+    if (held !== undefined) this.picture.hold(Math.max(0, ...forced));
+    const best = nodes[outputs[0]];
+    const scores = `log-probability ${number(best.log_probability, 3)} · normalised ${number(best.score, 3)}`;
+    this.result.replaceChildren(
+      element("p", {class: "best", dir: "auto"}, text || "(nothing)"),
+      element("p", {class: "note number"}, scores, ` · a beam of ${beam} considered ${nodes.length - 1} candidates`),
+    );
+    this.pointed(null);
+    this.all.replaceChildren(candidatesTable(nodes));
+    this.others.replaceChildren(
+      othersTable(
+        others,
+        {beam, text, score: best.score, log_probability: best.log_probability},
+        (width) => this.change({beam: width}),
+      ),
+    );
+  }
+
+  pointed(node) {
+    if (node) this.kept = node.number;
+    if (this.found) this.about.replaceChildren(...portrait(node, this.found.nodes, this.asked.length_penalty));
+  }
+
+  leave() {
+    clearTimeout(this.waiting);
+    this.ask.stop();
+  }
+}
+
+/** Those that were not chosen but forced: on the way to the output, and no longer than the prefix. */
+function forcedNodes(nodes, outputs, prefix) {
+  const way = [...wayTo(nodes, outputs[0])].map((number) => nodes[number]);
+  return new Set(
+    way.filter(
+      (node) => node.parent != null && node.piece !== "<end>" && prefix.startsWith(node.text),
+    ).map((node) => node.number),
+  );
+}

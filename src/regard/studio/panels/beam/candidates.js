@@ -1,0 +1,120 @@
+// Words about a search: one candidate, all of them as a table, what other beams would have found.
+
+import {element, svg} from "../../element.js";
+import {number} from "../../pieces/scales.js";
+import {folded, table} from "../../pieces/table.js";
+import {WHY} from "../../pieces/tree.js";
+
+const SHAPES = {
+  kept: ["M7 1h26a6 6 0 0 1 6 6v6a6 6 0 0 1 -6 6h-26a6 6 0 0 1 -6 -6v-6a6 6 0 0 1 6 -6Z", "kept"],
+  finished: ["M10.5 1h19a9.5 9.5 0 0 1 0 18h-19a9.5 9.5 0 0 1 0 -18Z", "finished"],
+  pruned: ["M7 1h26l6 6v6l-6 6h-26l-6 -6v-6Z", "pruned"],
+};
+
+/** What the shapes mean. */
+export function shapesKey() {
+  const items = Object.entries(SHAPES).map(([fate, [d, word]]) =>
+    element(
+      "span",
+      {},
+      svg(
+        "svg",
+        {viewBox: "0 0 40 20", width: 36, height: 18, "aria-hidden": "true", class: `node ${fate}`},
+        svg("path", {class: "shape", d}),
+      ),
+      word,
+    ),
+  );
+  const way = svg(
+    "svg",
+    {viewBox: "0 0 40 20", width: 36, height: 18, "aria-hidden": "true"},
+    svg("path", {class: "edge way", d: "M1 10h38"}),
+  );
+  return element("p", {class: "shapes note"}, items, element("span", {}, way, "the way to the output"));
+}
+
+/** A candidate in a few lines. */
+export function portrait(node, nodes, penalty) {
+  if (!node || node.parent == null) return [
+    element(
+      "p",
+      {class: "note"},
+      "Point at a candidate, or walk with the arrow keys, to see what became of it and why. ",
+      "Click it, or press Enter, to force what stands written there.",
+    ),
+  ];
+  const step = node.log_probability - nodes[node.parent].log_probability;
+  const facts = [
+    ["probability of this piece", probability(Math.exp(step))],
+    ["log-probability so far", number(node.log_probability, 3)],
+    [`normalised: ÷ ${node.step}${penalty === 1 ? "" : ` to the power of ${penalty}`}`, number(node.score, 3)],
+    ["what became of it", WHY[node.reason] ?? node.reason],
+  ];
+  return [
+    element(
+      "p",
+      {class: "so-far", dir: "auto"},
+      node.text || "(nothing)",
+      node.piece === "<end>" ? element("span", {class: "note"}, " <end>") : null,
+    ),
+    element(
+      "dl",
+      {class: "facts"},
+      facts.map(
+        ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {class: "number"}, value)),
+      ),
+    ),
+  ];
+}
+
+const probability = (value) => (value < 0.001 ? value.toExponential(1).replace("-", "−") : number(value, 3));
+
+/** Every candidate in words, best of each step first. */
+export function candidatesTable(nodes) {
+  const rows = () =>
+    nodes
+      .filter((node) => node.parent != null)
+      .sort((one, other) => one.step - other.step || other.score - one.score)
+      .map((node) => [
+        node.step,
+        element("bdi", {}, `${node.text}${node.piece === "<end>" ? " <end>" : ""}`),
+        number(node.log_probability, 3),
+        number(node.score, 3),
+        WHY[node.reason] ?? node.reason,
+      ]);
+  const head = ["step", "written", "log-probability", "normalised", "what became of it"];
+  const about = {caption: "Every candidate of the search", left: [1, 4]};
+  return folded(`All ${nodes.length - 1} candidates as a table`, () => table(head, rows(), about));
+}
+
+/**
+ * The best output of each beam; what differs from this one's is marked.
+ * @param {{beam: number, text: string, score: number, log_probability: number}[]} others
+ * @param {{beam: number, text: string}} now  @param {(beam: number) => void} onpick
+ */
+export function othersTable(others, now, onpick) {
+  const verdict = (each) => (each.text === now.text ? "the same" : each.score > now.score ? "better" : "worse");
+  const button = ({beam}) => {
+    const about = {type: "button", class: "small", "aria-label": `Search with a beam of ${beam}`};
+    return element("button", {...about, onclick: () => onpick(beam)}, beam);
+  };
+  const rows = [...others, {...now, own: true}]
+    .sort((one, other) => one.beam - other.beam)
+    .map((each) => [
+      each.own ? String(each.beam) : button(each),
+      marked(each.text, now.text),
+      number(each.log_probability, 3),
+      number(each.score, 3),
+      each.own ? "this search" : verdict(each),
+    ]);
+  const head = ["beam", "output", "log-probability", "normalised", ""];
+  return table(head, rows, {caption: "The best output of other beams", left: [1, 4]});
+}
+
+/** The words of a text that another has not. */
+function marked(text, other) {
+  const known = new Set(other.split(/\s+/));
+  const words = text.split(/\s+/).filter(Boolean);
+  const parts = words.flatMap((word) => [known.has(word) ? word : element("mark", {}, word), " "]);
+  return element("bdi", {}, parts.length ? parts : "(nothing)");
+}

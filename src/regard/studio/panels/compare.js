@@ -1,0 +1,140 @@
+// Compare: the same test through several runs. It is worked out by a process of its own; the address keeps its number,
+// so that a page that is opened again finds it.
+
+import {get, post, remove} from "../api.js";
+import {read, write} from "../address.js";
+import {element, sheet} from "../element.js";
+import {announce} from "../pieces/announce.js";
+import {field, pageHead} from "../pieces/forms.js";
+import {describe, noRun} from "../pieces/runs.js";
+import {trouble} from "../pieces/trouble.js";
+import {comparisonResult} from "./compare/result.js";
+
+const LOOK = 500; // milliseconds between two looks at a job
+
+export async function mount(root, {values, runs}) {
+  await sheet("panels/compare.css");
+  const able = runs.filter((run) => run.parameters != null);
+  if (!able.length) {
+    root.replaceChildren(pageHead("Compare", LEAD), noRun("There is nothing to compare before models have learned."));
+    return {};
+  }
+  const {corpora} = await get("/api/v1/corpora");
+  const page = new ComparePage(root, able, corpora);
+  page.show(values);
+  return {update: (next) => page.show(next), leave: () => page.leave()};
+}
+
+const LEAD = "The same sentences through several models: who is better, by how much, whether that is more than luck, and on which sentences.";
+
+class ComparePage {
+  constructor(root, runs, corpora) {
+    this.runs = runs;
+    this.build(root, corpora);
+  }
+
+  build(root, corpora) {
+    this.boxes = this.runs.map((run) => {
+      const input = element("input", {type: "checkbox", name: "run", value: run.name});
+      input.addEventListener("change", () => this.allow());
+      return element("label", {class: "pick", title: describe(run)}, input, element("b", {}, run.name), element("span", {class: "note"}, describe(run)));
+    });
+    const tests = [element("option", {value: ""}, "a test that the runs share"), ...corpora.filter((corpus) => corpus.built_in || corpus.parts.test || corpus.parts.valid).map(({name, built_in: builtIn}) => element("option", {value: name}, builtIn ? `${name}, its test part` : name))];
+    this.corpus = element("select", {}, tests);
+    this.limit = element("input", {type: "number", min: 2, max: 10000, value: 200});
+    this.beam = element("input", {type: "number", min: 1, max: 20, value: 5});
+    this.button = element("button", {class: "primary"}, "Compare");
+    this.why = element("p", {class: "note"});
+    this.form = element(
+      "form",
+      {class: "card compare-form"},
+      element("fieldset", {}, element("legend", {}, "Runs"), element("div", {class: "picks"}, this.boxes)),
+      element("div", {class: "knobs"}, field("Test", this.corpus, "What every run translates."), field("Sentences at most", this.limit), field("Beam", this.beam)),
+      element("div", {class: "row"}, this.button, this.why),
+    );
+    this.result = element("div", {class: "compare-result", "aria-live": "off"});
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.start();
+    });
+    root.replaceChildren(pageHead("Compare", LEAD), this.form, this.result);
+  }
+
+  /** What the address says. Without runs: the two newest of the most common task. */
+  show({runs = "", run = "", corpus = "", limit = "200", beam = "5", job = ""}) {
+    const newest = [...this.runs].filter(({task}) => task === "translate").sort((one, other) => other.changed - one.changed).map(({name}) => name);
+    const wanted = runs ? runs.split(",") : [...new Set([...(run ? [run] : []), ...newest])].slice(0, 2);
+    for (const box of this.boxes) box.firstChild.checked = wanted.includes(box.firstChild.value);
+    this.corpus.value = corpus;
+    this.limit.value = limit;
+    this.beam.value = beam;
+    this.allow();
+    if (job === this.job) return;
+    this.leave();
+    this.job = job;
+    this.result.replaceChildren();
+    if (job) this.watch(job);
+  }
+
+  picked() {
+    return this.boxes.map((box) => box.firstChild).filter((input) => input.checked).map((input) => input.value);
+  }
+
+  allow() {
+    const picked = this.runs.filter(({name}) => this.picked().includes(name));
+    const tasks = new Set(picked.map(({task}) => task));
+    const alone = picked.length === 1 && tasks.has("classify"); // a classifier is compared with counting words
+    this.why.textContent = tasks.size > 1 ? "These runs are for different tasks." : picked.length < 2 && !alone ? "Choose at least two." : "";
+    this.button.disabled = Boolean(this.why.textContent);
+  }
+
+  async start() {
+    const wish = {runs: this.picked(), corpus: this.corpus.value, limit: Number(this.limit.value), beam: Number(this.beam.value)};
+    try {
+      const {job} = await post("/api/v1/compare", wish);
+      write("compare", {...wish, run: read().values.run, runs: wish.runs.join(","), job});
+      this.show(read().values);
+    } catch (problem) {
+      this.result.replaceChildren(trouble(problem));
+    }
+  }
+
+  watch(job) {
+    const bar = element("progress", {max: 1, value: 0, "aria-label": "Progress of the comparison"});
+    const line = element("p", {class: "note", role: "status"}, "Starting…");
+    const stop = element("button", {type: "button", class: "small", onclick: () => remove(`/api/v1/jobs/${encodeURIComponent(job)}`).catch(() => {})}, "Stop");
+    this.result.replaceChildren(element("section", {class: "card compare-progress", "aria-label": "Progress"}, bar, line, stop));
+    const look = async () => {
+      let found;
+      try {
+        found = await get(`/api/v1/jobs/${encodeURIComponent(job)}`);
+      } catch (problem) {
+        if (this.job === job) this.result.replaceChildren(trouble(problem));
+        return;
+      }
+      if (this.job !== job) return;
+      if (found.state === "running") {
+        bar.value = found.progress;
+        line.textContent = `${found.line}…`;
+        this.timer = setTimeout(look, LOOK);
+      } else this.ended(found);
+    };
+    look();
+  }
+
+  ended({state, line, result}) {
+    if (state === "done") {
+      announce("The comparison is done");
+      this.shown = comparisonResult(result, this.runs);
+      this.result.replaceChildren(this.shown.node);
+    } else if (state === "stopped") this.result.replaceChildren(element("p", {class: "note"}, "Stopped."));
+    else this.result.replaceChildren(trouble({message: line}, () => this.start()));
+  }
+
+  leave() {
+    clearTimeout(this.timer);
+    this.job = undefined;
+    this.shown?.leave();
+    this.shown = undefined;
+  }
+}

@@ -1,0 +1,178 @@
+// Look inside: where the model looked while it wrote each word, what each word did, and what would change it.
+//
+// The address holds everything: run, text, what is looked into (target, rank, checkpoint), edits, and the view (side,
+// layer, head, words, special, beside, cells, gate). What needs the model again asks for it; the rest is drawn anew.
+
+import {write} from "../address.js";
+import {latest, post} from "../api.js";
+import {element, sheet} from "../element.js";
+import {announce} from "../pieces/announce.js";
+import {pageHead} from "../pieces/forms.js";
+import {chosen, noRun, usable} from "../pieces/runs.js";
+import {skeleton} from "../pieces/skeleton.js";
+import {trouble} from "../pieces/trouble.js";
+import {questionForm} from "./look/ask.js";
+import {besideCard} from "./look/beside.js";
+import {cellsCard} from "./look/cells.js";
+import {added, editsOf, lasting, removed, wordsAfter, written} from "./look/edits.js";
+import {headsCard} from "./look/heads.js";
+import {meddleCard} from "./look/meddle.js";
+import {pictureCard} from "./look/picture.js";
+import {rowEditor} from "./look/row.js";
+import {sentenceCard} from "./look/sentence.js";
+import {hasAttention, opened, viewOf} from "./look/view.js";
+
+const LEAD = "Which words the model looked at while it wrote each word, in every layer and head; what each word really did; and what happens if you meddle.";
+const WIDE = 24; // columns from which a picture needs the whole page
+const REMEMBERED = 12; // answers, so that back is at once
+
+export async function mount(root, {values, runs}) {
+  await sheet("panels/look.css");
+  const known = usable(runs, "");
+  root.append(pageHead("Look inside", LEAD));
+  if (!known.length) {
+    root.append(noRun("There is nothing to look into yet."));
+    return {};
+  }
+  const page = new Look(root, known);
+  page.update(values);
+  return {update: (next) => page.update(next), leave: () => page.leave()};
+}
+
+class Look {
+  constructor(root, runs) {
+    this.runs = runs;
+    this.ask = latest();
+    this.answers = new Map();
+    const onedit = (...edits) => this.change({edits: written(added(editsOf(this.values), ...edits))});
+    const onview = (values) => this.change(values);
+    this.form = questionForm({runs, onask: (values) => this.asked(values)});
+    this.sentence = sentenceCard({onedit, onremove: (some) => this.change({edits: written(removed(editsOf(this.values), some))})});
+    this.picture = pictureCard({onview, onpoint: (place) => this.pointed(place), onrow: (row) => this.row.open(this.trace, this.view, row)});
+    this.row = rowEditor({onedit});
+    this.heads = headsCard({onpick: (layer, head) => this.change({layer, head})});
+    this.beside = besideCard({onview});
+    this.meddle = meddleCard({onedit});
+    this.cells = cellsCard({onview});
+    this.pictures = element("div", {class: "pictures"}, this.picture.node, this.picture.step, this.beside.node);
+    this.found = element("div", {class: "stack"}, this.pictures, this.row.node, this.heads.node, this.cells.node, this.meddle.node);
+    this.news = element("div", {class: "news"});
+    this.body = element("div", {class: "stack results", "aria-live": "off"}, this.sentence.node, this.news, this.found);
+    root.append(this.form.node, this.body);
+  }
+
+  /** Show what the address says. */
+  update(values) {
+    this.values = values;
+    this.run = chosen(this.runs, values.run);
+    this.form.show(this.run, values);
+    const text = (values.text ?? "").trim();
+    this.body.hidden = !text;
+    if (!text) {
+      this.ask.stop();
+      return undefined;
+    }
+    const {run: _, ...rest} = this.question();
+    const key = JSON.stringify([this.run.name, rest]);
+    if (key === this.key && this.trace) return this.draw();
+    this.key = key;
+    return this.load();
+  }
+
+  /** A step that back undoes. */
+  change(values) {
+    const next = {...this.values, run: this.run.name, ...values};
+    write("look", next);
+    this.update(next);
+  }
+
+  /** Another sentence or another run: what counted the old words goes, and with another run all edits do. */
+  asked(values) {
+    const edits = values.run === this.run.name ? lasting(editsOf(this.values)) : [];
+    const same = values.run === this.run.name && values.text === (this.values.text ?? "");
+    const model = values.run === this.run.name ? {} : {side: "", layer: "", head: "", gate: "", cells: ""};
+    this.change({...values, ...model, edits: same ? this.values.edits : written(edits)});
+  }
+
+  question() {
+    const {text, target, rank, checkpoint} = this.values;
+    return {run: this.run.name, text: text.trim(), target: target || null, rank: Number(rank) || 0, checkpoint: checkpoint || null, edits: editsOf(this.values)};
+  }
+
+  async load() {
+    const [key, question] = [this.key, this.question()];
+    this.row.close();
+    this.body.setAttribute("aria-busy", "true");
+    if (!this.trace) this.news.replaceChildren(skeleton("page"));
+    this.found.hidden = this.sentence.node.hidden = !this.trace;
+    try {
+      const trace = this.answers.get(key) ?? (await this.ask(async (signal) => opened(await post("/api/v1/trace", {...question, beam: Math.max(5, question.rank + 1)}, {signal}))));
+      if (!trace || key !== this.key) return;
+      this.remember(key, trace);
+      this.trace = trace;
+      this.news.replaceChildren();
+      this.draw();
+      this.more(question);
+      announce(trace.difference ? `After the edits: ${trace.difference.after.text}` : trace.output);
+    } catch (problem) {
+      if (key === this.key) this.fail(problem, question);
+    } finally {
+      if (key === this.key) this.body.removeAttribute("aria-busy");
+    }
+  }
+
+  /** What stands beside the trace, from routes of its own. */
+  more({rank: _rank, checkpoint: _checkpoint, ...question}) {
+    const asked = this.values.checkpoint ? null : {...question, target: question.target ?? (question.edits.length ? null : this.trace.task === "translate" ? this.trace.output : null)};
+    this.beside.node.hidden = !asked;
+    this.cells.node.hidden = !asked || this.trace.attentions.some(({name}) => name.endsWith("self"));
+    if (asked) this.beside.load(asked);
+    if (!this.cells.node.hidden) this.cells.load(asked);
+  }
+
+  remember(key, trace) {
+    this.answers.delete(key);
+    this.answers.set(key, trace);
+    if (this.answers.size > REMEMBERED) this.answers.delete(this.answers.keys().next().value);
+  }
+
+  draw() {
+    const {trace, values} = this;
+    const attends = hasAttention(trace);
+    this.found.hidden = false;
+    this.sentence.node.hidden = false;
+    this.sentence.show(trace, {text: values.text.trim(), edits: editsOf(values)});
+    this.picture.node.hidden = this.picture.step.hidden = this.heads.node.hidden = !attends;
+    if (attends) {
+      this.view = viewOf(values, trace);
+      this.pictures.classList.toggle("wide", Math.max(trace.source.words.length, this.view.words ? 0 : trace.source.pieces.length) > WIDE);
+      this.picture.show(trace, this.view);
+      this.heads.show(trace, this.view);
+    }
+    this.beside.view(values.beside ?? "masking");
+    this.cells.view(trace, values);
+    this.meddle.show(trace, wordsAfter(values.text, editsOf(values)));
+  }
+
+  /** A cell of the picture lights the words it is about. */
+  pointed(place) {
+    const {side} = this.view;
+    this.sentence.light("source", null);
+    this.sentence.light("target", null);
+    if (!place) return;
+    if (place.column >= 0) this.sentence.light(side === "decoder" ? "target" : "source", place.column, place.value);
+    if (place.row >= 0 && side !== "encoder") this.sentence.light("target", place.row, 0.15);
+  }
+
+  fail(problem, {edits}) {
+    this.trace = null;
+    this.found.hidden = true;
+    this.sentence.showChips(this.values.text.trim(), edits);
+    this.news.replaceChildren(trouble(problem, () => this.load()));
+  }
+
+  leave() {
+    this.ask.stop();
+    for (const card of [this.picture, this.beside, this.cells]) card.leave();
+  }
+}

@@ -1,0 +1,58 @@
+// What to look into: a run, a sentence and, if wanted, another output than the run's best, or another moment of it.
+
+import {get, latest} from "../../api.js";
+import {element} from "../../element.js";
+import {field} from "../../pieces/forms.js";
+import {runPicker} from "../../pieces/runs.js";
+
+const EXAMPLES = ["the black cat ate the mouse", "the old banker counted the coins in the bank", "the fisherman that slept on the bank did not see the big fish"];
+const RANKS = ["the best", "the second best", "the third", "the fourth", "the fifth"];
+
+/** @param {{runs: object[], onask: (values: object) => void}} about */
+export function questionForm({runs, onask}) {
+  const fetched = latest();
+  const run = runPicker({runs, value: runs[0].name, onchange: () => ask()});
+  const text = element("input", {type: "text", autocapitalize: "off", spellcheck: "false", autocomplete: "off", maxlength: 5000, placeholder: "a sentence…", dir: "auto"});
+  const target = element("input", {type: "text", autocapitalize: "off", spellcheck: "false", autocomplete: "off", maxlength: 5000, placeholder: "the run’s own", dir: "auto"});
+  const rank = element("select", {onchange: () => ask()}, RANKS.map((words, value) => element("option", {value}, words)));
+  const checkpoint = element("select", {onchange: () => ask()});
+  const ask = () => onask({run: run.value, text: text.value.trim(), target: target.value.trim(), rank: rank.value === "0" ? "" : rank.value, checkpoint: checkpoint.value});
+  const examples = element("p", {class: "examples"}, element("span", {class: "note"}, "Try "), EXAMPLES.map((each) => element("button", {type: "button", class: "small", onclick: () => ((text.value = each), ask())}, each)));
+  const more = element("details", {}, element("summary", {}, "Another output, another moment"), element("div", {class: "many"}, field("A translation by somebody else", target), field("Which output", rank), field("Which checkpoint", checkpoint)));
+  const submit = (event) => {
+    event.preventDefault();
+    ask();
+  };
+  const node = element("form", {class: "question controls", onsubmit: submit}, element("div", {class: "ask"}, run, field("Sentence", text), element("button", {class: "primary"}, "Look")), examples, more);
+
+  const fill = async (name, wanted) => {
+    checkpoint.replaceChildren(element("option", {value: ""}, "the best"), ...(wanted ? [element("option", {value: wanted}, wanted)] : []));
+    checkpoint.value = wanted;
+    try {
+      const found = await fetched((signal) => get(`/api/v1/runs/${encodeURIComponent(name)}`, {signal}));
+      if (!found) return;
+      const names = found.checkpoints.map((one) => element("option", {value: one.name}, one.best ? `${one.name}, the best` : one.name));
+      checkpoint.replaceChildren(element("option", {value: ""}, "the best"), ...names);
+      checkpoint.value = wanted;
+    } catch {
+      // the list is a convenience: what the address names is asked for all the same
+    }
+  };
+  let filled = "";
+  return {
+    node,
+    show(chosen, values) {
+      run.value = chosen.name;
+      if (document.activeElement !== text) text.value = values.text ?? "";
+      target.value = values.target ?? "";
+      rank.value = RANKS[values.rank] ? values.rank : "0";
+      checkpoint.value = values.checkpoint ?? "";
+      const translates = chosen.task === "translate";
+      for (const each of [target, rank]) each.closest(".field").hidden = !translates;
+      if (values.target || values.rank || values.checkpoint) more.open = true;
+      examples.hidden = Boolean(values.text);
+      if (filled !== chosen.name || checkpoint.value !== (values.checkpoint ?? "")) fill(chosen.name, values.checkpoint ?? "");
+      filled = chosen.name;
+    },
+  };
+}

@@ -1,0 +1,47 @@
+// One row of the picture: what the step it belongs to found probable, and how its weights sum.
+
+import {element} from "../../element.js";
+import {number} from "../../pieces/scales.js";
+import {legible} from "./view.js";
+
+/** @param {{onrow: (row: number) => void}} actions  gets the place of the row's first piece */
+export function stepPanel({onrow}) {
+  const node = element("section", {class: "card step", "aria-label": "The step of a row"});
+  let [trace, view, picture, shown] = [null, null, null, null];
+  const point = (row) => {
+    if (row === shown) return;
+    shown = row;
+    node.replaceChildren(...content(trace, view, picture, row, onrow));
+  };
+  return {
+    node,
+    point,
+    /** By a click or Enter: the row may also be set by hand. */
+    pick(row) {
+      point(row);
+      onrow(picture.rows[row].places[0]);
+    },
+    show(nextTrace, nextView, nextPicture) {
+      const kept = nextTrace === trace && nextView.side === view.side && nextPicture.rows.length === picture.rows.length ? shown : null;
+      [trace, view, picture, shown] = [nextTrace, nextView, nextPicture, null];
+      point(kept ?? 0);
+    },
+  };
+}
+
+function content(trace, view, picture, row, onrow) {
+  const {label, places} = picture.rows[row];
+  const name = element("strong", {dir: "auto"}, label);
+  const sum = element("span", {class: "note number"}, `Σ of the row as shown: ${number(picture.sums[row])}`);
+  const set = element("button", {type: "button", class: "small quiet", onclick: () => onrow(places[0])}, "Set this row…");
+  if (view.side === "encoder" && trace.task !== "tag") return [element("p", {class: "row"}, element("span", {}, "The row of ", name), sum, set)];
+  const when = view.side === "encoder" ? "It labelled " : "When it predicted ";
+  const title = element("p", {class: "row"}, element("span", {}, when, name, ", these were the most probable"), sum, set);
+  return [title, element("ol", {class: "candidates"}, trace.top[places[0]].map((one) => candidate(one, trace.target.pieces[places[0]])))];
+}
+
+function candidate({piece, probability}, taken) {
+  const bar = element("i", {"aria-hidden": "true"});
+  bar.style.width = `${100 * probability}%`;
+  return element("li", {class: piece === taken ? "taken" : ""}, element("bdi", {}, legible(piece)), element("span", {class: "bar"}, bar), element("span", {class: "number"}, number(probability, 3)));
+}

@@ -1,0 +1,189 @@
+// A new training: corpus, architecture and size, time, what it would take; and the one button that trains the demo.
+
+import {get, latest, post} from "../../api.js";
+import {element} from "../../element.js";
+import {field, segmented} from "../../pieces/forms.js";
+import {count} from "../../pieces/runs.js";
+import {skeleton} from "../../pieces/skeleton.js";
+import {trouble} from "../../pieces/trouble.js";
+import {corpusPicker} from "./corpus.js";
+import {bytes, duration} from "./log.js";
+
+const SENTENCE = "the black cat ate the mouse";
+const TIMES = [["1m", "1 min"], ["5m", "5 min"], ["30m", "30 min"], ["2h", "2 hours"], ["", "no limit"]];
+const PIECES = [["word", "whole words"], ["bpe 8000", "8,000 subwords"], ["bpe 4000", "4,000 subwords"], ["bpe 1000", "1,000 subwords"], ["character", "characters"]];
+const TASKS = [["translate", "translate"], ["tag", "tag words"], ["classify", "classify texts"], ["language", "continue texts"]];
+
+/** The card of the first start: no choice to make, and something to see within seconds. */
+export function demoButton({first, onstart, taken}) {
+  const problem = element("div");
+  const demo = taken.find(({run}) => run === "demo");
+  const begin = async (event) => {
+    event.target.disabled = true;
+    try {
+      onstart((await post("/api/v1/trainings", {name: "demo", preset: "demo", corpus: "fable:fr", watch: SENTENCE})).run);
+    } catch (trouble_) {
+      event.target.disabled = false;
+      problem.replaceChildren(trouble(trouble_));
+    }
+  };
+  return element(
+    "section",
+    {class: "card first", "aria-labelledby": "first-title"},
+    element("h2", {id: "first-title"}, first ? "Begin here" : "The demo"),
+    element("p", {}, "A small Transformer learns English to French, here, from a corpus that is made on the spot. It takes about a minute or two on an ordinary computer, and you can watch it from the first step."),
+    demo
+      ? element("button", {class: "primary", type: "button", onclick: () => onstart("demo")}, "See the demo")
+      : element("button", {class: "primary", type: "button", onclick: begin}, "Train the demo"),
+    problem,
+  );
+}
+
+/** @param {{taken: string[], onstart: (run: string) => void}} about */
+export function trainingForm(values, about) {
+  return new TrainingForm(values, about);
+}
+
+class TrainingForm {
+  constructor(values, {taken, onstart}) {
+    this.names = taken;
+    this.onstart = onstart;
+    this.ask = latest();
+    this.size = 1;
+    this.time = "5m";
+    this.build(values);
+    this.load(values);
+  }
+
+  build(values) {
+    const options = (list) => list.map(([value, words]) => element("option", {value}, words));
+    this.task = element("select", {}, options(TASKS));
+    this.corpus = corpusPicker({value: values.corpus, task: () => this.task.value, onchange: (corpus) => this.chosen(corpus)});
+    this.preset = element("select");
+    this.about = element("p", {class: "note"});
+    this.pieces = element("select", {}, options(PIECES));
+    this.pairs = element("input", {type: "number", min: 100, max: 1000000, step: 100, value: 20000});
+    this.pairsField = field("Sentences", this.pairs, "of the built-in corpus");
+    this.watch = element("input", {type: "text", maxlength: 1000, placeholder: "a sentence in the source language"});
+    this.name = element("input", {type: "text", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", required: true, maxlength: 100});
+    this.own = element("textarea", {rows: 3, spellcheck: "false", placeholder: "train.rate=5e-4\nmodel.dropout=0.2"});
+    this.result = element("div", {class: "estimate", "aria-live": "polite"});
+    this.buttons = [element("button", {class: "primary", disabled: true}, "Start training"), element("button", {type: "button", disabled: true, onclick: () => this.estimate()}, "What will it take?")];
+    const sizes = segmented({label: "Size", value: "1", onchange: (size) => (this.size = Number(size), this.describe()), options: [{value: "0.5", text: "half as wide"}, {value: "1", text: "as it is"}, {value: "2", text: "twice as wide"}]});
+    const times = segmented({label: "Train for at most", value: this.time, onchange: (time) => (this.time = time), options: TIMES.map(([value, text]) => ({value, text}))});
+    this.node = element(
+      "form",
+      {class: "new-training", "aria-labelledby": "new-title"},
+      element("h2", {id: "new-title"}, "Train a new one"),
+      element("section", {class: "card"}, element("h3", {}, "1. What it learns from"), this.corpus.node),
+      element("section", {class: "card"}, element("h3", {}, "2. What learns"), element("div", {class: "grid-form"}, field("Task", this.task), field("Architecture", this.preset), field("Pieces", this.pieces), this.pairsField), this.about, sizes),
+      element("section", {class: "card"}, element("h3", {}, "3. How long, and what to watch"), times, element("div", {class: "grid-form"}, field("Name of the run", this.name), field("Watch one sentence learn", this.watch)),
+        element("details", {}, element("summary", {}, "Any other setting"), field("Settings, one a line", this.own, "As on the command line; regard settings explain lists them all."))),
+      element("div", {class: "row"}, this.buttons),
+      this.result,
+    );
+    this.name.addEventListener("input", () => (this.named = true));
+    this.preset.addEventListener("change", () => this.describe());
+    this.task.addEventListener("change", () => this.describe());
+    this.node.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.start();
+    });
+  }
+
+  async load(values) {
+    try {
+      await this.corpus.load();
+      const {presets} = await get("/api/v1/presets");
+      this.presets = presets.filter(({name}) => name !== "demo");
+      this.preset.replaceChildren(...this.presets.map(({name}) => element("option", {value: name}, name)));
+      this.preset.value = this.presets.some(({name}) => name === values.preset) ? values.preset : "transformer-tiny";
+      this.describe();
+      this.buttons.forEach((button) => (button.disabled = false));
+    } catch (problem) {
+      this.result.replaceChildren(trouble(problem, () => this.load(values)));
+    }
+  }
+
+  /** Another corpus: what suits it is chosen along with it. */
+  chosen(corpus) {
+    this.pairsField.hidden = !corpus.built_in;
+    this.pieces.value = corpus.built_in ? "word" : (corpus.pairs ?? 0) > 20000 ? "bpe 8000" : (corpus.pairs ?? 0) > 4000 ? "bpe 4000" : "bpe 1000";
+    if (corpus.built_in && !this.watch.value) this.watch.value = SENTENCE;
+    if (!corpus.built_in && this.watch.value === SENTENCE) this.watch.value = "";
+  }
+
+  describe() {
+    const preset = this.presets?.find(({name}) => name === this.preset.value);
+    if (!preset) return;
+    const sized = Object.entries(preset.sizes).map(([name, value]) => `${name.replace("model.", "")} ${this.sized(name, value)}`);
+    const whole = this.size === 1 ? ` About ${count(preset.parameters)} parameters with 8,000 pieces.` : "";
+    this.about.textContent = `${preset.about} ${sized.join(", ")}.${whole}`;
+    if (!this.named) this.name.value = this.free(this.task.value === "translate" ? preset.name : `${preset.name}-${this.task.value}`);
+  }
+
+  sized = (name, value) => (["model.width", "model.hidden"].includes(name) ? Math.max(8, Math.round(value * this.size)) : value);
+
+  taken(names) {
+    this.names = names;
+    if (!this.named) this.describe();
+  }
+
+  /** A name that no run has yet. */
+  free(name) {
+    for (let number = 1; ; number++) {
+      const candidate = number === 1 ? name : `${name}-${number}`;
+      if (!this.names.includes(candidate)) return candidate;
+    }
+  }
+
+  wish() {
+    const {sizes} = this.presets.find(({name}) => name === this.preset.value);
+    const [tokenizer, size] = this.pieces.value.split(" ");
+    const corpus = this.corpus.corpus;
+    const overrides = [
+      ...(this.task.value === "translate" ? [] : [`task=${this.task.value}`]),
+      ...(this.size === 1 ? [] : Object.entries(sizes).filter(([name]) => /width|hidden/.test(name)).map(([name, value]) => `${name}=${this.sized(name, value)}`)),
+      `text.tokenizer=${tokenizer}`,
+      ...(size ? [`text.size=${size}`] : []),
+      ...(corpus.built_in ? [`data.pairs=${Number(this.pairs.value)}`] : []),
+      ...this.own.value.split("\n").map((line) => line.trim()).filter(Boolean),
+    ];
+    return {preset: this.preset.value, corpus: corpus.name, time: this.time, overrides};
+  }
+
+  async estimate() {
+    this.result.replaceChildren(element("p", {class: "note", role: "status"}, "Preparing the corpus and measuring this machine…"), skeleton("lines", 2));
+    try {
+      const found = await this.ask((signal) => post("/api/v1/estimate", this.wish(), {signal}));
+      if (found) this.result.replaceChildren(estimated(found, this.time));
+    } catch (problem) {
+      this.result.replaceChildren(trouble(problem));
+    }
+  }
+
+  async start() {
+    this.ask.stop();
+    try {
+      const {run} = await post("/api/v1/trainings", {...this.wish(), name: this.name.value.trim(), watch: this.watch.value.trim()});
+      this.onstart(run);
+    } catch (problem) {
+      this.result.replaceChildren(trouble(problem));
+    }
+  }
+
+  leave() {
+    this.ask.stop();
+  }
+}
+
+function estimated({parameters, examples, too_long: long, batches_per_epoch: batches, memory, seconds, steps, unknown, longest}, time) {
+  const facts = [
+    ["Time", `about ${duration(seconds)} for at most ${steps.toLocaleString("en")} steps${time ? `, and no more than ${time}` : ""}; right within a factor of two or so`],
+    ["Memory", `about ${bytes(memory)}`],
+    ["Parameters", count(parameters)],
+    ["Examples", `${examples.toLocaleString("en")}, ${batches.toLocaleString("en")} batches an epoch; the longest has ${longest} pieces${long ? `; ${long.toLocaleString("en")} are left out as too long` : ""}`],
+    ["Unknown pieces", `${(100 * unknown).toFixed(2)} %`],
+  ];
+  return element("dl", {class: "card facts-list"}, facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+}

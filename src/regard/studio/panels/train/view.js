@@ -1,0 +1,216 @@
+// One training: what it does now, its curves, what it writes, the watched sentence, and how to stop it or go on.
+
+import {get, post} from "../../api.js";
+import {link} from "../../address.js";
+import {element} from "../../element.js";
+import {announce} from "../../pieces/announce.js";
+import {lineChart} from "../../pieces/chart.js";
+import {count} from "../../pieces/runs.js";
+import {trouble} from "../../pieces/trouble.js";
+import {TrainingLog, bytes, duration, follow} from "./log.js";
+import {stateChip, tryLink} from "./runs.js";
+import {WatchedSentence} from "./watch.js";
+
+const STAGES = [["starting", "Starting"], ["preparing", "Preparing the corpus"], ["training", "Training"], ["validating", "Validating"]];
+const FRAME = 200; // milliseconds between two drawings while events pour in
+
+export function trainingView(training, {open}) {
+  return new TrainingView(training, open);
+}
+
+class TrainingView {
+  constructor(training, open) {
+    this.training = training;
+    this.open = open;
+    this.log = new TrainingLog();
+    this.build();
+    this.begin();
+  }
+
+  build() {
+    const {run, watch} = this.training;
+    this.head = element("div", {class: "row"});
+    this.stages = element("ol", {class: "stages", "aria-label": "Stages"}, STAGES.map(([stage, words]) => element("li", {"data-stage": stage}, words)));
+    this.bar = element("progress", {max: 1, value: 0, "aria-label": "Progress of the training"});
+    this.facts = element("p", {class: "facts number"});
+    this.actions = element("div", {class: "row"});
+    this.problem = element("div");
+    this.charts = {
+      loss: lineChart({title: "Loss", x: {label: "step"}, y: {label: "loss per piece, in nats"}, height: 220}),
+      score: lineChart({title: "Score", x: {label: "step"}, y: {label: "on validation", zero: true}, height: 220, digits: 1}),
+      speed: lineChart({title: "Speed", x: {label: "step"}, y: {label: "tokens a second", zero: true}, height: 220, digits: 0}),
+    };
+    this.scoreTitle = element("h2", {}, "Score");
+    this.notYet = element("p", {class: "later"}, "Comes with the first validation.");
+    this.charts.score.node.hidden = true;
+    this.samples = element("section", {class: "card", hidden: true, "aria-labelledby": "samples-title"});
+    this.watched = new WatchedSentence(watch);
+    this.notes = element("details", {hidden: true}, element("summary", {}, "Notes"), element("ul", {class: "notes"}));
+    this.node = element(
+      "div",
+      {class: "training"},
+      element("p", {class: "crumb"}, element("a", {href: link("train", {})}, "All runs, or a new one")),
+      element("div", {class: "head row"}, element("h1", {}, run), this.head),
+      element("section", {class: "card status", "aria-label": "State"}, this.stages, this.bar, this.facts, this.problem, this.actions),
+      this.watched.node,
+      element("div", {class: "curves"},
+        element("section", {class: "card"}, element("h2", {}, "Loss"), element("p", {class: "note"}, "How surprised the model is by the right answer: lower is better. Validation is text it does not learn from."), this.charts.loss.node),
+        element("section", {class: "card"}, this.scoreTitle, element("p", {class: "note"}, "How good its own output is, on text it does not learn from."), this.notYet, this.charts.score.node),
+        element("section", {class: "card"}, element("h2", {}, "Speed"), element("p", {class: "note"}, "Predictions a second while training; validation is not counted."), this.charts.speed.node),
+      ),
+      this.samples,
+      this.notes,
+    );
+  }
+
+  begin() {
+    this.stop?.();
+    this.log = new TrainingLog();
+    this.state();
+    this.stop = follow(this.training.run, {
+      onevent: (event) => (this.log.add(event), this.later()),
+      onstate: (state) => this.changed(state),
+      onend: (state) => this.ended(state),
+      onlost: (lost) => this.node.classList.toggle("lost", (this.lost = lost) && this.training.state === "running"),
+    });
+  }
+
+  later() {
+    this.waiting ??= setTimeout(() => {
+      this.waiting = undefined;
+      this.draw();
+    }, FRAME);
+  }
+
+  changed(state) {
+    if (state.stage !== this.training.stage) announce(`${this.training.run}: ${state.stage || state.state}`);
+    Object.assign(this.training, state);
+    this.state();
+  }
+
+  async ended(state) {
+    this.changed(state);
+    this.draw();
+    try {
+      this.training = await get(`/api/v1/trainings/${encodeURIComponent(this.training.run)}`);
+      this.state();
+    } catch {
+      // a training that failed before it was a run and was put away: what is shown says so
+    }
+  }
+
+  state() {
+    const {training} = this;
+    this.head.replaceChildren(stateChip(training), element("span", {class: "note"}, about(training)));
+    const here = training.state === "running" ? training.stage : "";
+    for (const item of this.stages.children) {
+      if (item.dataset.stage === here) item.setAttribute("aria-current", "step");
+      else item.removeAttribute("aria-current");
+    }
+    this.stages.hidden = this.bar.hidden = training.state !== "running";
+    this.problem.replaceChildren(...(training.note ? [trouble({message: training.note})] : []));
+    this.actions.replaceChildren(...this.buttons());
+    this.status();
+  }
+
+  buttons() {
+    const {run, state, stage, ours} = this.training;
+    const button = (words, kind, action) => element("button", {type: "button", class: kind, onclick: action}, words);
+    const tried = this.log.validations.length || state !== "running" ? tryLink(this.training) : null;
+    const ended = ["interrupted", "prepared", "failed"].includes(state) && this.training.is_run;
+    return [
+      state === "running" && ours && stage !== "stopping" ? button("Stop and keep", "", () => this.ask("stop")) : null,
+      stage === "stopping" ? element("p", {class: "note"}, "Stopping after this step; a checkpoint is written.") : null,
+      state === "running" && !ours ? element("p", {class: "note"}, "Started in a terminal: stop it there, with Ctrl-C.") : null,
+      ended ? button("Go on", "primary", () => this.ask("resume")) : null,
+      tried ? element("a", {class: state === "finished" ? "button primary" : "button", href: tried}, "Translate with it") : null,
+      tried ? element("a", {class: "button quiet", href: link("look", {run, text: this.training.watch})}, "Look inside") : null,
+    ].filter(Boolean);
+  }
+
+  async ask(what) {
+    try {
+      this.training = await post(`/api/v1/trainings/${encodeURIComponent(this.training.run)}/${what}`, {});
+      if (what === "resume") this.begin();
+      else this.state();
+    } catch (problem) {
+      this.problem.replaceChildren(trouble(problem));
+    }
+  }
+
+  draw() {
+    const {log} = this;
+    this.status();
+    this.charts.loss.show([
+      {name: "training", points: log.curve(log.moments, "loss")},
+      {name: "validation", points: log.curve(log.validations, "loss")},
+    ].filter(({points}) => points.length));
+    const measure = log.validations.at(-1)?.name;
+    if (measure) this.scoreTitle.textContent = measure;
+    this.notYet.hidden = Boolean(measure);
+    this.charts.score.node.hidden = !measure;
+    this.charts.score.show(measure ? [{name: measure, points: log.curve(log.validations, "score")}] : []);
+    this.charts.speed.show(log.moments.length ? [{name: "tokens a second", points: log.curve(log.moments, "tokens_per_second")}] : []);
+    this.watched.show(log.watched);
+    this.showSamples(log.validations.at(-1));
+    this.notes.hidden = log.notes.length === 0;
+    this.notes.lastChild.replaceChildren(...log.notes.map(({text}) => element("li", {}, text)));
+    if (log.validations.length && !this.tried) {
+      this.tried = true; // there is a checkpoint to translate with
+      this.training.steps ||= log.last?.step ?? 0;
+      this.state();
+    }
+  }
+
+  status() {
+    const last = this.log.last;
+    const {of_steps: all, state, time, stage} = this.training;
+    this.bar.value = last?.progress ?? 0;
+    if (!last) {
+      this.facts.textContent = state === "running" ? `${stage === "preparing" ? "Reading the corpus and learning its pieces" : "Starting"}…` : "";
+      return;
+    }
+    const left = state === "running" && last.progress > 0.01 ? (last.seconds * (1 - last.progress)) / last.progress : null;
+    const best = this.log.validations.filter((each) => each.best).at(-1);
+    this.facts.textContent = [
+      `step ${last.step.toLocaleString("en")}${all ? ` of ${all.toLocaleString("en")}` : ""}`,
+      `${duration(last.seconds)} of training${time ? ` (limit ${time})` : ""}`,
+      left === null ? "" : `about ${duration(left)} left`,
+      `${Math.round(last.tokens_per_second).toLocaleString("en")} tokens a second`,
+      bytes(last.memory),
+      best ? `best ${best.name} ${best.score.toFixed(1)}, loss ${best.loss.toFixed(3)}, at step ${best.step.toLocaleString("en")}` : "",
+    ].filter(Boolean).join(" · ");
+  }
+
+  showSamples(validation) {
+    const samples = validation?.samples ?? [];
+    this.samples.hidden = samples.length === 0;
+    if (!samples.length || this.sampled === validation) return;
+    this.sampled = validation;
+    const row = ({source, reference, output}) => element("li", {},
+      element("p", {class: "source", dir: "auto"}, source),
+      element("p", {class: output === reference ? "output right" : "output", dir: "auto"}, output || "(nothing)"),
+      output === reference ? element("p", {class: "note"}, "exactly as the reference") : element("p", {class: "note", dir: "auto"}, `reference: ${reference}`),
+    );
+    this.samples.replaceChildren(
+      element("h2", {id: "samples-title"}, "Samples"),
+      element("p", {class: "note"}, `The first sentences of the validation text, as the model has them at step ${validation.step.toLocaleString("en")}.`),
+      element("ol", {class: "samples"}, samples.map(row)),
+    );
+  }
+
+  update() {
+    this.watched.show(this.log.watched);
+  }
+
+  leave() {
+    this.stop();
+    clearTimeout(this.waiting);
+    this.watched.leave();
+    Object.values(this.charts).forEach((chart) => chart.leave());
+  }
+}
+
+function about({preset, task, parameters}) {
+  return [preset, task === "translate" ? "" : task, parameters == null ? "" : `${count(parameters)} parameters`].filter(Boolean).join(" · ");
+}

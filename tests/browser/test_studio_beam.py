@@ -1,0 +1,114 @@
+"""The page Beam in a real browser: the tree is the service's, a click forces a prefix, and back undoes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
+Check = Callable[[Any], None]
+Ask = Callable[[str, dict[str, Any]], Any]
+TEXT = "the black cat ate the mouse"
+ADDRESS = "/#beam?run=transformer-tiny&text=the+black+cat+ate+the+mouse&beam=3"
+
+
+def searched(ask: Ask, prefix: str = "") -> Any:
+    """What the service says of the same search."""
+    return ask("/api/v1/beam", {"run": "transformer-tiny", "text": TEXT, "beam": 3, "prefix": prefix})
+
+
+def wait_for_output(page: Any, text: str) -> None:
+    page.wait_for_function("(text) => document.querySelector('.best')?.textContent === text", arg=text or "(nothing)")
+
+
+def test_the_tree_shows_what_the_service_found(page: Any, ask: Ask) -> None:
+    found = searched(ask)
+    page.goto(ADDRESS)
+    wait_for_output(page, found["text"])
+    shown = page.evaluate("document.querySelector('.tree').shown")
+    assert set(shown) >= {node["number"] for node in found["nodes"] if node["fate"] != "pruned"}
+    first = found["nodes"][1]
+    group = page.locator(".tree g[data-number='1']")
+    assert group.locator(".piece").text_content() == first["piece"]
+    scores = f"{first['log_probability']:.2f} · {first['score']:.2f}".replace("-", "−")
+    assert group.locator(".soft").first.text_content() == scores
+
+
+def test_every_candidate_is_in_the_table_with_why_it_left(page: Any, ask: Ask) -> None:
+    found = searched(ask)
+    page.goto(ADDRESS)
+    page.get_by_text("candidates as a table").click()
+    rows = page.locator("details[open] tbody tr")
+    assert rows.count() == len(found["nodes"]) - 1
+    reasons = page.locator("details[open] tbody td:last-child").all_inner_texts()
+    assert reasons.count("pruned: others were better") == sum(node["reason"] == "beam" for node in found["nodes"])
+
+
+def test_more_or_less_of_what_was_pruned_is_drawn(page: Any) -> None:
+    page.goto(ADDRESS)
+    page.locator(".tree g.pruned").first.wait_for()
+    page.get_by_label("Pruned", exact=True).select_option("0")
+    assert page.locator(".tree g.pruned").count() == 0
+    assert "pruned=0" in page.url
+
+
+def test_a_click_on_a_node_forces_its_prefix_and_back_takes_it_away(page: Any, ask: Ask) -> None:
+    found = searched(ask)
+    page.goto(ADDRESS)
+    wait_for_output(page, found["text"])
+    way = {0, *found["outputs"][:1]}
+    node = found["nodes"][found["outputs"][0]]
+    while node["parent"] is not None:
+        way.add(node["number"])
+        node = found["nodes"][node["parent"]]
+    first = [node for node in found["nodes"] if node["step"] == 1 and node["text"]]
+    other = next(node for node in first if node["number"] not in way)
+    page.locator(f".tree g[data-number='{other['number']}']").click()
+    page.locator(".forced-row").wait_for()
+    forced = searched(ask, prefix=other["text"])
+    wait_for_output(page, forced["text"])
+    assert "prefix=" in page.url
+    assert page.locator(".best").inner_text().startswith(other["text"])
+    assert page.locator(".tree g.forced").count() >= 1
+    page.go_back()
+    wait_for_output(page, found["text"])
+    assert not page.locator(".forced-row").is_visible()
+
+
+def test_the_keyboard_forces_a_prefix_too_and_goes_on_from_there(page: Any) -> None:
+    page.goto(ADDRESS)
+    page.locator(".tree [tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.locator(".forced-row").wait_for()
+    page.wait_for_function("() => document.activeElement.classList.contains('forced')")
+
+
+def test_another_beam_is_one_click_away(page: Any) -> None:
+    page.goto(ADDRESS)
+    page.get_by_role("button", name="Search with a beam of 1", exact=True).click()
+    page.wait_for_function("() => location.hash.includes('beam=1')")
+    assert page.get_by_label("Beam", exact=True).input_value() == "1"
+
+
+def test_a_problem_stands_where_it_happened(page: Any, heard: list[str]) -> None:
+    page.goto(ADDRESS.replace("the+black", "%09"))
+    page.locator(".tree svg").wait_for()
+    page.get_by_label("Sentence").fill("cat " * 2000)
+    page.get_by_role("alert").wait_for()
+    assert "text" in page.get_by_role("alert").inner_text()
+    heard.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 380])
+def test_the_page_fits_and_is_accessible(page: Any, accessible: Check, fits: Check, scheme: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    page.goto("/#beam?run=transformer-tiny&text=cat&beam=2&pruned=1&prefix=le")
+    page.locator(".tree svg").wait_for()
+    fits(page)
+    accessible(page)

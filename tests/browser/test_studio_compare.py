@@ -1,0 +1,64 @@
+"""Compare in a real browser: two runs on one test, its progress, its numbers, and the sentences inside both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+def test_two_runs_are_compared_and_opened_side_by_side(
+    page: Any, accessible: Callable[[Any], None], fits: Callable[[Any], None]
+) -> None:
+    page.goto("/#compare?runs=transformer-tiny,bahdanau")
+    assert page.get_by_role("button", name="Compare").is_enabled()
+    page.get_by_label("Sentences at most").fill("40")
+    page.get_by_label("Beam").fill("1")
+    accessible(page)
+    page.get_by_role("button", name="Compare").click()
+    page.locator(".compare-progress progress").wait_for()
+    page.get_by_role("heading", name="Is it luck?").wait_for(timeout=180_000)
+    job = page.url.split("job=")[1]
+    found = page.request.get(f"/api/v1/jobs/{job}").json()["result"]
+    cells = page.locator("table.scores tbody tr").first.locator("td").first.inner_text()
+    assert cells.startswith(f"{found['rows'][0]['scores'][0]['score']:.1f}")
+    shown = page.evaluate("document.querySelector('.chart').shown")
+    assert [series["name"] for series in shown] == ["bahdanau", "transformer-tiny"]  # in the order of the list
+    assert [point["note"] for point in shown[0]["points"]] == [
+        f"{bucket['count']} sentences" for bucket in found["rows"][0]["lengths"]
+    ]
+    first = found["differing"][0]
+    page.get_by_text(first["source"], exact=True).wait_for()
+    page.get_by_text("Look inside, side by side").first.click()
+    page.locator(".inside figure:nth-child(2) figcaption").wait_for(timeout=60_000)
+    maps = page.evaluate("[...document.querySelectorAll('.inside .heatmap')].map(map => map.shown.columns.join(' '))")
+    assert maps == [first["source"]] * 2
+    accessible(page)
+    page.set_viewport_size({"width": 380, "height": 800})
+    fits(page)
+    page.reload()  # the address knows the job
+    page.get_by_role("heading", name="Is it luck?").wait_for(timeout=60_000)
+    page.get_by_role("link", name="Look inside bahdanau at this sentence").first.click()
+    assert "#look?run=bahdanau&text=" in page.url
+
+
+def test_what_cannot_be_compared_is_said_before_it_is_tried(page: Any) -> None:
+    page.goto("/#compare?runs=lstm")
+    page.get_by_text("Choose at least two.").wait_for()
+    assert page.get_by_role("button", name="Compare").is_disabled()
+
+
+def test_a_job_that_is_not_there_is_complained_of_in_place(page: Any, heard: list[str]) -> None:
+    page.goto("/#compare?job=compare-0011223344556677")
+    page.get_by_text("no such job").wait_for()
+    assert any("404" in line for line in heard)
+    heard.clear()
+
+
+@pytest.mark.parametrize("width", [1440, 380])
+def test_without_runs_the_page_says_what_to_do(empty_page: Any, fits: Callable[[Any], None], width: int) -> None:
+    empty_page.set_viewport_size({"width": width, "height": 800})
+    empty_page.goto("/#compare")
+    empty_page.get_by_role("link", name="Train the demo").wait_for()
+    fits(empty_page)

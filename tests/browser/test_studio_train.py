@@ -1,0 +1,171 @@
+"""Train in a real browser: start, watch, stop, come back; the demo's button; a corpus that is dropped."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import corpora_for_tests as small
+from regard.serve.jobs import Jobs
+from regard.serve.library import Library
+
+TINY = "\n".join([*small.SIZES["transformer"], *small.SMALL[1:3], "train.batch=128", "train.warmup=4"])
+PATIENCE = 90_000  # milliseconds: children import torch, and others may want the machine as well
+SOURCE, TARGET = "the cat sleeps\nthe dog eats\na bird sings\n", "le chat dort\nle chien mange\nun oiseau chante\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Runs of these tests alone. No training outlives them."""
+    found = tmp_path_factory.mktemp("studio") / "runs"
+    yield found
+    for job in Jobs(Library(found)).trainings().values():
+        job.process.send(signal.SIGKILL)
+
+
+@pytest.fixture
+def page(page_of: Callable[[Path], Any], folder: Path) -> Any:
+    found = page_of(folder)
+    found.set_default_timeout(PATIENCE)
+    return found
+
+
+def until(page: Any, script: str, seconds: float = 240) -> None:
+    """Wait for something that a training does. The page's policy lets no function wait there by itself."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(script):
+        assert time.monotonic() < end, script
+        page.wait_for_timeout(100)
+
+
+def test_a_training_is_started_watched_stopped_found_again_and_goes_on(
+    page: Any, accessible: Callable[[Any], None], fits: Callable[[Any], None]
+) -> None:
+    page.goto("/#train")
+    page.get_by_text("Any other setting").click()
+    page.get_by_label("Settings, one a line").fill(f"{TINY}\ntrain.steps=100000\ntrain.validate_every=40")
+    page.get_by_label("Name of the run").fill("small")
+    page.get_by_label("Watch one sentence learn").fill("the cat sees the bird")
+    accessible(page)
+    page.get_by_role("button", name="Start training").click()
+    page.get_by_role("heading", level=1, name="small").wait_for()
+    assert page.url.endswith("#train?run=small")
+    until(page, "document.querySelectorAll('.samples li').length === 5")
+    until(page, "document.querySelector('.watched .heatmap')?.shown?.columns.length === 6")
+    values = page.evaluate("document.querySelector('.watched .heatmap').shown")
+    rows = [sum(values["values"][6 * row : 6 * row + 6]) for row in range(len(values["rows"]))]
+    assert all(total == pytest.approx(1, abs=1e-3) for total in rows)
+    assert page.evaluate("document.querySelector('.curves .chart').shown.length") == 2
+    accessible(page)
+    page.set_viewport_size({"width": 380, "height": 800})
+    fits(page)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.reload()  # the page is another, the training the same
+    until(page, "document.querySelectorAll('.samples li').length === 5")
+    page.get_by_role("button", name="Stop and keep").click()
+    page.get_by_role("button", name="Go on").wait_for()
+    assert page.locator(".head .chip").inner_text() == "stopped"
+    reached = steps(page)
+    page.get_by_role("button", name="Go on").click()
+    step = "document.querySelector('.facts')?.textContent.match(/step ([\\d,]+)/)?.[1].replaceAll(',', '')"
+    until(page, f"Number({step}) > {reached}")
+    page.get_by_role("link", name="All runs, or a new one").click()
+    row = page.locator("tr[data-run=small]")
+    assert row.locator(".chip").inner_text() in {"preparing", "training", "validating"}
+    row.get_by_role("link", name="small", exact=True).click()
+    page.get_by_role("button", name="Stop and keep").click()
+    page.get_by_role("link", name="Translate with it").wait_for()
+    page.get_by_role("button", name="Go on").wait_for()
+
+
+def steps(page: Any) -> int:
+    found = re.search(r"step ([\d,]+)", page.locator(".facts").inner_text())
+    assert found is not None
+    return int(found[1].replace(",", ""))
+
+
+def test_the_slider_goes_through_the_moments_and_the_address_remembers_one(page: Any) -> None:
+    """On the run that the test before has made."""
+    page.goto("/#train?run=small")
+    until(page, "document.querySelector('.watched input')?.max > 3")
+    page.locator(".watched input[type=range]").focus()
+    page.keyboard.press("Home")
+    assert page.locator(".watched .when, .watched .note.number").inner_text().startswith("step 1 ·")
+    assert page.url.endswith("at=1")
+    page.reload()
+    until(page, "document.querySelector('.watched .note.number')?.textContent.startsWith('step 1 ·')")
+
+
+def test_a_training_that_cannot_be_says_why_in_place(page: Any, heard: list[str]) -> None:
+    page.goto("/#train")
+    page.get_by_text("Any other setting").click()
+    page.get_by_label("Settings, one a line").fill("model.head=8")
+    page.get_by_role("button", name="Start training").click()
+    page.get_by_text("model.head = 8: no such setting; did you mean").wait_for()
+    assert any("400" in line for line in heard)  # the browser's own word on the answer
+    heard.clear()
+
+
+def test_a_corpus_is_dropped_checked_and_mended(page: Any, tmp_path: Path, accessible: Callable[[Any], None]) -> None:
+    (tmp_path / "train.en").write_text(SOURCE)
+    (tmp_path / "train.fr").write_text(TARGET[:25])
+    (tmp_path / "mended.fr").write_text(TARGET)
+    page.goto("/#train")
+    page.get_by_text("English to French", exact=True).wait_for()
+    page.locator("#corpus-files").set_input_files([tmp_path / "train.en", tmp_path / "train.fr"])
+    assert page.get_by_label("train.fr").input_value() == "train.target"
+    page.get_by_label("Name of the corpus").fill("mine")
+    page.get_by_role("button", name="Take and check").click()
+    page.get_by_text("train.target: 2 lines but train.source has 3").wait_for()
+    page.get_by_text("There is no validation part").wait_for()
+    accessible(page)
+    page.locator("#corpus-files").set_input_files([tmp_path / "mended.fr"])
+    page.get_by_label("mended.fr").select_option("train.target")
+    page.get_by_label("Name of the corpus").fill("mine")
+    page.get_by_role("button", name="Take and check").click()
+    page.get_by_text("train: 3 rows. Nothing is wrong.").wait_for()
+    page.get_by_role("button", name="Delete it").click()
+    page.get_by_text("English to French", exact=True).wait_for()
+    assert page.locator(".choice").count() == 2
+
+
+def test_markup_in_names_and_texts_is_text(page: Any, tmp_path: Path) -> None:
+    (tmp_path / "<img src=x onerror=alert(1)>.tsv").write_text("<script>document.title='caught'</script>\tle\n" * 2)
+    page.goto("/#train")
+    page.get_by_text("English to French", exact=True).wait_for()
+    page.locator("#corpus-files").set_input_files([next(tmp_path.iterdir())])
+    page.get_by_label("Name of the corpus").fill("nasty")
+    page.get_by_role("button", name="Take and check").click()
+    page.get_by_text("train: repeated, 1").click()
+    page.get_by_text("<script>document.title='caught'</script> | le").wait_for()
+    assert page.title() == "Train · Regard"
+
+
+def test_at_the_first_start_one_button_trains_the_demo(
+    page_of: Callable[[Path], Any],
+    tmp_path: Path,
+    accessible: Callable[[Any], None],
+    fits: Callable[[Any], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With fewer and smaller steps than a user gets."""
+    quick = (*small.SMALL, *small.SIZES["transformer"], "about='regard demo'")
+    monkeypatch.setattr("regard.demonstration.OVERRIDES", quick)
+    page = page_of(tmp_path / "runs")
+    page.set_default_timeout(PATIENCE)
+    page.goto("/#train")
+    page.get_by_role("button", name="Train the demo").wait_for()
+    accessible(page)
+    fits(page)
+    page.get_by_role("button", name="Train the demo").click()
+    until(page, "document.querySelector('.head .chip')?.textContent === 'finished'")
+    assert page.url.endswith("#train?run=demo")
+    assert "step 12 of 12" in page.locator(".facts").inner_text()
+    page.get_by_role("link", name="Translate with it").wait_for()
+    accessible(page)

@@ -1,0 +1,353 @@
+"""Corpora that are sent to the studio: streamed, limited, checked, and never anywhere else."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from starlette.requests import ClientDisconnect, Request
+
+import studios
+from regard.errors import DataError, ModelError, ResourceError, SettingsError
+from regard.run import occupied
+from regard.serve.commands import Commands, Outcome
+from regard.serve.corpora import Corpora
+from regard.serve.limits import BusyError, LateError, Limits
+
+SOURCE = "the cat sleeps\nthe dog eats\na bird sings\nthe old man sees a house\nshe reads\n"
+TARGET = "le chat dort\nle chien mange\nun oiseau chante\nle vieil homme voit une maison\nelle lit\n"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[TestClient]:
+    (tmp_path / "runs").mkdir()
+    with studios.client(tmp_path / "runs", limits=Limits(upload=1000)) as client:
+        yield client
+
+
+def send(service: TestClient, **files: str | bytes) -> None:
+    for name, text in files.items():
+        assert service.put(f"/api/v1/corpora/mine/{name.replace('_', '.')}", content=text).status_code == 200
+
+
+def listed(service: TestClient, name: str = "mine") -> dict[str, Any]:
+    found = service.get("/api/v1/corpora").json()["corpora"]
+    return next(each for each in found if each["name"] == name)
+
+
+def test_the_built_in_corpora_come_first(service: TestClient) -> None:
+    found = service.get("/api/v1/corpora").json()["corpora"]
+    assert [(each["name"], each["built_in"], each["state"]) for each in found] == [
+        ("fable:fr", True, "built in"),
+        ("fable:hi", True, "built in"),
+    ]
+
+
+def test_files_are_kept_beside_the_runs_as_they_are(service: TestClient, tmp_path: Path) -> None:
+    send(service, train_source=SOURCE, train_target=TARGET)
+    assert (tmp_path / "corpora" / "mine" / "train.source").read_text() == SOURCE
+    assert sorted(path.name for path in (tmp_path / "corpora" / "mine").iterdir()) == ["train.source", "train.target"]
+    assert listed(service)["parts"] == {"train": ["train.source", "train.target"]}
+    assert listed(service)["state"] == "incomplete"
+    send(service, valid_source_gz=gzip.compress(b"the cat\n"), valid_target_gz=gzip.compress(b"le chat\n"))
+    assert listed(service)["state"] == "unchecked"
+
+
+def test_a_corpus_is_one_thing_at_a_time(service: TestClient, tmp_path: Path) -> None:
+    """A table takes the place of two files, a packed file of a plain one; what another part has stays."""
+    send(service, train_source=SOURCE, train_target=TARGET, valid_tsv="a\tb\n")
+    send(service, train_source_gz=gzip.compress(SOURCE.encode()))
+    assert listed(service)["parts"]["train"] == ["train.source.gz", "train.target"]
+    send(service, train_tsv="a\tb\n")
+    assert listed(service)["parts"] == {"train": ["train.tsv"], "valid": ["valid.tsv"]}
+    found = Corpora(tmp_path / "corpora").settings("mine")
+    assert {name: Path(path).name for name, path in found.items()} == {
+        "corpus": "train.tsv",
+        "valid_corpus": "valid.tsv",
+    }
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../x/train.source",
+        "%2e%2e/train.source",
+        "..%2fx/train.source",
+        ".hidden/train.source",
+        "a%00b/train.source",
+        "a%20b/train.source",
+        "mine/..%2ftrain.source",
+        "mine/%2e%2e",
+        "mine/train.exe",
+        "mine/settings.toml",
+        "mine/check.json",
+        "mine/train.source.zip",
+        "mine/TRAIN.source",
+        "mine/train.safetensors",
+    ],
+)
+def test_no_name_leads_out_of_the_folder_or_to_another_kind_of_file(
+    service: TestClient, tmp_path: Path, path: str
+) -> None:
+    answer = service.put(f"/api/v1/corpora/{path}", content=b"x\n")
+    assert 400 <= answer.status_code < 500
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+
+
+def test_another_kind_of_file_is_named_with_what_would_be_right(service: TestClient) -> None:
+    answer = service.put("/api/v1/corpora/mine/train.safetensors", content=b"x")
+    assert (answer.status_code, "one of source, target" in answer.json()["error"]) == (415, True)
+
+
+def test_what_is_too_large_is_refused_by_its_word_and_by_its_weight(service: TestClient, tmp_path: Path) -> None:
+    assert service.put("/api/v1/corpora/mine/train.source", content=b"x" * 1001).status_code == 413
+    pieces = iter([b"x" * 400] * 3)  # sent in pieces, without a word on how many
+    answer = service.put("/api/v1/corpora/mine/train.source", content=pieces)
+    assert answer.status_code == 413
+    assert "too large; send at most 1,000" in answer.json()["error"]
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+
+
+def test_a_sender_that_leaves_leaves_nothing(
+    service: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stream(_: Request) -> AsyncIterator[bytes]:
+        yield b"half a li"
+        raise ClientDisconnect
+
+    monkeypatch.setattr(Request, "stream", stream)
+    answer = service.put("/api/v1/corpora/mine/train.source", content=b"half a line\n")
+    assert (answer.status_code, "left before the end" in answer.json()["error"]) == (400, True)
+    assert not (tmp_path / "corpora" / "mine").exists()
+
+
+def test_an_empty_file_is_refused_and_leaves_nothing(service: TestClient, tmp_path: Path) -> None:
+    answer = service.put("/api/v1/corpora/mine/train.source", content=b"")
+    assert (answer.status_code, "is empty" in answer.json()["error"]) == (400, True)
+    assert not (tmp_path / "corpora" / "mine").exists()
+
+
+def test_a_link_among_the_corpora_is_not_followed(service: TestClient, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "corpora").mkdir()
+    (tmp_path / "corpora" / "mine").symlink_to(tmp_path / "elsewhere")
+    assert service.put("/api/v1/corpora/mine/train.source", content=b"x\n").status_code == 400
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert service.delete("/api/v1/corpora/mine").status_code == 404
+
+
+def test_a_check_finds_what_the_command_finds_with_its_line(service: TestClient) -> None:
+    send(
+        service,
+        train_source=SOURCE,
+        train_target=TARGET,
+        valid_source="the cat sleeps\n",
+        valid_target="le chat dort\n",
+    )
+    found = service.post("/api/v1/corpora/mine/check").json()
+    (leak,) = found["parts"]["train"]["findings"]
+    assert not found["clean"]
+    assert (leak["kind"], leak["count"], leak["examples"][0]["line"]) == ("leak", 1, 1)
+    assert found["parts"]["train"]["files"] == ["train.source", "train.target"]
+    assert (listed(service)["state"], listed(service)["pairs"]) == ("findings", 5)
+    send(service, valid_source="the horse runs\n")
+    assert listed(service)["state"] == "unchecked"
+
+
+def test_sides_that_do_not_pair_are_told_in_the_line_of_the_command(service: TestClient) -> None:
+    send(service, train_source=SOURCE, train_target=TARGET[:40])
+    (finding,) = service.post("/api/v1/corpora/mine/check", json={"task": "translate"}).json()["parts"]["train"][
+        "findings"
+    ]
+    assert finding["kind"] == "mismatch"
+    assert finding["examples"][0]["note"].startswith("train.target: 3 lines but train.source has 5")
+
+
+def test_what_cannot_be_read_is_told_as_the_command_tells_it(service: TestClient) -> None:
+    send(service, train_source=SOURCE)
+    answer = service.post("/api/v1/corpora/mine/check")
+    assert (answer.status_code, "plain text has one column" in answer.json()["error"]) == (400, True)
+    assert service.post("/api/v1/corpora/fable:fr/check").json() == {"clean": True, "parts": {}}
+    assert service.post("/api/v1/corpora/none/check").status_code == 404
+
+
+def test_pairs_are_held_out_so_that_no_source_is_in_two_parts(service: TestClient, tmp_path: Path) -> None:
+    send(service, train_source=SOURCE, train_target=TARGET)
+    found = service.post("/api/v1/corpora/mine/split", json={"valid": 2}).json()
+    assert found["parts"] == {"train": ["train.source", "train.target"], "valid": ["valid.source", "valid.target"]}
+    lines = [(tmp_path / "corpora/mine" / f"{part}.source").read_text().splitlines() for part in ("train", "valid")]
+    assert (len(lines[0]), len(lines[1])) == (3, 2)
+    assert sorted(lines[0] + lines[1]) == sorted(SOURCE.splitlines())
+    assert service.post("/api/v1/corpora/mine/split", json={"valid": 1}).status_code == 400
+    assert not [path for path in (tmp_path / "corpora").iterdir() if path.name.startswith(".")]
+
+
+def test_more_than_there_is_cannot_be_held_out(service: TestClient) -> None:
+    send(service, train_source=SOURCE, train_target=TARGET)
+    answer = service.post("/api/v1/corpora/mine/split", json={"valid": 7})
+    assert (answer.status_code, "leave no training pair" in answer.json()["error"]) == (400, True)
+
+
+def test_a_corpus_is_deleted_unless_a_training_reads_it(service: TestClient, tmp_path: Path) -> None:
+    send(service, train_source=SOURCE, train_target=TARGET)
+    place = (tmp_path / "corpora" / "mine" / "train.source").resolve()
+    run = studios.run_folder(tmp_path / "runs", "one", f"{studios.SETTINGS}[data]\nsource = '{place}'\n")
+    with occupied(run):
+        answer = service.delete("/api/v1/corpora/mine")
+        assert (answer.status_code, "one is being trained on it" in answer.json()["error"]) == (400, True)
+    assert service.delete("/api/v1/corpora/mine").status_code == 204
+    assert not place.parent.exists()
+    assert service.delete("/api/v1/corpora/fable:fr").status_code == 400
+
+
+# Without routes
+
+
+def test_what_a_training_needs_of_a_corpus_is_complained_of_when_missing(tmp_path: Path) -> None:
+    corpora = Corpora(tmp_path)
+    with corpora.receive("mine", "train.source") as file:
+        file.write(SOURCE.encode())
+    with pytest.raises(DataError, match=r"train\.source has no train\.target beside it"):
+        corpora.settings("mine")
+    with corpora.receive("mine", "train.text") as file:
+        file.write(SOURCE.encode())
+    with pytest.raises(DataError, match="has no valid part to be judged by"):
+        corpora.settings("mine")
+    with pytest.raises(DataError, match="neither a test nor a validation part"):
+        corpora.pairs("mine", 7)
+    with corpora.receive("mine", "valid.text") as file:
+        file.write(SOURCE.encode())
+    assert {name: Path(path).name for name, path in corpora.settings("mine").items()} == {
+        "source": "train.text",
+        "valid_source": "valid.text",
+    }
+    with pytest.raises(ModelError, match="no such corpus here; did you mean 'mine'"):
+        corpora.settings("mime")
+
+
+def test_a_test_is_taken_from_its_own_part_first(tmp_path: Path) -> None:
+    corpora = Corpora(tmp_path)
+    for file, text in (("valid.tsv", "a\tb\n"), ("test.source", SOURCE), ("test.target", TARGET)):
+        with corpora.receive("mine", file) as opened:
+            opened.write(text.encode())
+    assert corpora.pairs("mine", 2) == (["the cat sleeps", "the dog eats"], ["le chat dort", "le chien mange"])
+    assert len(corpora.pairs("fable:hi", 3)[0]) == 3
+
+
+def test_a_disk_that_cannot_be_written_is_a_complaint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpora = Corpora(tmp_path)
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ResourceError, match="cannot be written; No space left"), corpora.receive("mine", "train.tsv"):
+        full()
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr("regard.serve.corpora.MOST", 0)
+    with pytest.raises(ResourceError, match="which is the most"), corpora.receive("mine", "train.tsv"):
+        pass
+
+
+def test_a_server_without_a_folder_takes_no_corpus() -> None:
+    with pytest.raises(SettingsError, match="no folder for corpora"), Corpora(None).receive("mine", "train.tsv"):
+        pass
+    assert [each.built_in for each in Corpora(None).all()] == [True, True]
+
+
+# Commands and estimates
+
+
+class Asking:
+    """Whoever asks, and may leave."""
+
+    def __init__(self, *, left: bool = False) -> None:
+        self.left = left
+
+    async def is_disconnected(self) -> bool:
+        return self.left
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_command_ends_when_its_time_is_up_or_nobody_waits(tmp_path: Path, anyio_backend: str) -> None:
+    assert anyio_backend == "asyncio"
+    stay: Any = Asking()
+    gone: Any = Asking(left=True)
+    with pytest.raises(LateError, match="time = 0 s: was not enough"):
+        await Commands(0.0)(stay, ["--version"], tmp_path)
+    with pytest.raises(LateError, match="has left"):
+        await Commands()(gone, ["settings", "schema"], tmp_path)
+    full = Commands()
+    full._waiting = 4
+    with pytest.raises(BusyError, match="too many wait"):
+        await full(stay, ["--version"], tmp_path)
+    outcome = await Commands()(stay, ["settings", "show", "lstn"], tmp_path)
+    assert (outcome.code, outcome.answer) == (2, None)
+    assert str(outcome.error()) == "preset = lstn: no such preset; did you mean 'lstm'?"
+
+
+ESTIMATE = {
+    "parameters": 7,
+    "examples": 11,
+    "too_long": 0,
+    "batches_per_epoch": 3,
+    "padding": [0.1, 0.2],
+    "unknown": 0.0,
+    "longest": 13,
+    "memory": 1013,
+    "seconds": 5.5,
+    "steps": 17,
+}
+
+
+def test_an_estimate_is_made_by_the_command_and_remembered(service: TestClient) -> None:
+    asked: list[list[str]] = []
+
+    async def command(_: object, arguments: list[str], folder: Path) -> Outcome:
+        asked.append(arguments)
+        assert "steps = 17" in (folder / "settings.toml").read_text()
+        return Outcome(0, ESTIMATE, "")
+
+    service.app.state.commands = command  # type: ignore[attr-defined]
+    body = {"preset": "lstm", "corpus": "fable:fr", "overrides": ["train.steps=17"]}
+    for _ in range(2):
+        assert service.post("/api/v1/estimate", json=body).json() == ESTIMATE
+    assert asked == [["train", "settings.toml", "--out", "run", "--dry-run", "--json"]]
+
+
+def test_an_estimate_complains_as_the_command_does(service: TestClient, tmp_path: Path) -> None:
+    async def command(*_: object) -> Outcome:
+        return Outcome(3, None, f"{tmp_path.resolve()}/corpora/x: size = 8,000: too large for this corpus", "a hint")
+
+    service.app.state.commands = command  # type: ignore[attr-defined]
+    answer = service.post("/api/v1/estimate", json={"preset": "lstm", "corpus": "fable:fr"})
+    assert answer.status_code == 400
+    assert answer.json() == {"error": "corpora/x: size = 8,000: too large for this corpus", "hint": "a hint"}
+
+
+def test_no_more_estimates_are_remembered_than_there_is_room_for(
+    service: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def command(*_: object) -> Outcome:
+        return Outcome(0, ESTIMATE, "")
+
+    monkeypatch.setattr("regard.serve.routes.presets.REMEMBERED", 2)
+    service.app.state.commands = command  # type: ignore[attr-defined]
+    for steps in (7, 11, 13):
+        body = {"preset": "lstm", "corpus": "fable:fr", "overrides": [f"train.steps={steps}"]}
+        assert service.post("/api/v1/estimate", json=body).status_code == 200
+    assert len(service.app.state.estimates) == 2  # type: ignore[attr-defined]
+
+
+def test_presets_say_how_large_they_are(service: TestClient) -> None:
+    found = {each["name"]: each for each in service.get("/api/v1/presets").json()["presets"]}
+    assert list(found)[:2] == ["demo", "rnn"]
+    assert found["transformer-tiny"]["parameters"] > 1e6
+    assert found["transformer-tiny"]["sizes"]["model.heads"] == 4
+    assert found["lstm"]["sizes"] == {"model.width": 256, "model.hidden": 256, "model.depth": 1}
+    assert SimpleNamespace(**found["demo"]).train["steps"] == 2000

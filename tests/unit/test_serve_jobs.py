@@ -1,0 +1,395 @@
+"""Children that outlive the server: told apart, found again, stopped, and never too many."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+import studios
+from regard.errors import ModelError, SettingsError
+from regard.run import occupied
+from regard.serve import processes
+from regard.serve.jobs import Jobs
+from regard.serve.library import Library
+from regard.serve.limits import BusyError
+from regard.serve.processes import Process, spawn, started
+from regard.serve.trainings import Trainings
+from regard.settings import load_settings
+
+SETTINGS = load_settings("lstm", "data.corpus='fable:fr'")
+
+
+@pytest.fixture
+def children(monkeypatch: pytest.MonkeyPatch) -> Iterator[studios.Children]:
+    found = studios.Children()
+    monkeypatch.setattr("regard.serve.jobs.spawn", found.spawn)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Jobs:
+    (tmp_path / "runs").mkdir()
+    return Jobs(Library(tmp_path / "runs"))
+
+
+def again(jobs: Jobs) -> Jobs:
+    """Another server over the same folder."""
+    return Jobs(Library(jobs.library.folder))
+
+
+def ended(jobs: Jobs, run: str, *lines: str) -> None:
+    """Its process has died, with these last words."""
+    job = jobs.training(run)
+    assert job is not None
+    os.kill(job.pid, signal.SIGKILL)
+    while job.process.alive:
+        pass
+    (jobs.folder / job.name / "output.txt").write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_a_process_is_known_by_its_number_and_its_start() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process = Process(child.pid, started(child.pid))
+    assert process.alive
+    assert not Process(child.pid, "another time").alive
+    assert not Process(child.pid, "").alive
+    assert not Process(child.pid, "another time").send(signal.SIGKILL)
+    assert child.poll() is None
+    assert process.send(signal.SIGKILL)
+    child.communicate()
+    assert not process.alive
+    assert not process.send(signal.SIGKILL)
+
+
+def test_a_child_that_nobody_has_waited_for_is_not_alive() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    process = Process(child.pid, started(child.pid))
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not process.alive
+    child.wait()
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="ps is not installed")
+def test_where_processes_are_no_files_the_system_is_asked() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert processes._asked(child.pid) == processes._asked(child.pid) != ""
+    child.kill()
+    child.communicate()
+    assert processes._asked(child.pid) == ""
+
+
+def test_without_handles_a_signal_is_sent_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert Process(child.pid, started(child.pid)).send(signal.SIGKILL)
+    child.communicate()
+
+
+def test_a_child_is_regard_in_a_session_of_its_own(tmp_path: Path) -> None:
+    process = spawn(["--version"], tmp_path / "out", tmp_path / "err")
+    assert os.getsid(process.pid) == process.pid
+    while process.alive:
+        pass
+    assert (tmp_path / "out").read_text().strip()
+
+
+def test_a_training_is_started_from_settings_in_a_file_and_found_by_the_next_server(
+    jobs: Jobs, children: studios.Children
+) -> None:
+    jobs.train("one", SETTINGS)
+    (verb, settings, option, place), *_ = children.asked
+    assert (verb, option, Path(place).name) == ("train", "--out", "one")
+    assert load_settings(Path(settings)) == SETTINGS
+    found = Trainings(again(jobs)).one("one")
+    assert (found.state, found.stage, found.ours, found.is_run) == ("running", "starting", True, False)
+    assert (found.of_steps, found.task) == (SETTINGS.train.steps, "translate")
+    assert again(jobs).is_training("one")
+
+
+def test_stopping_sends_one_signal_to_the_right_process_and_a_second_only_when_asked(
+    jobs: Jobs, children: studios.Children, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs.train("one", SETTINGS)
+    sent: list[tuple[int, signal.Signals]] = []
+    monkeypatch.setattr(Process, "send", lambda self, number: sent.append((self.pid, number)))
+    other = again(jobs)
+    other.stop("one")
+    other.stop("one")
+    assert sent == [(children.children[0].pid, signal.SIGINT)]
+    assert Trainings(other).one("one").stage == "stopping"
+    other.stop("one", now=True)
+    assert sent[1:] == [(children.children[0].pid, signal.SIGTERM)]
+
+
+def test_what_is_not_trained_here_cannot_be_stopped_here(jobs: Jobs, children: studios.Children) -> None:
+    folder = studios.run_folder(jobs.library.folder or Path(), "elsewhere")
+    with pytest.raises(SettingsError, match="elsewhere: is not being trained"):
+        jobs.stop("elsewhere")
+    with occupied(folder):
+        assert Trainings(jobs).one("elsewhere").state == "running"
+        with pytest.raises(SettingsError, match="was not started here; stop it where it was"):
+            jobs.stop("elsewhere")
+        with pytest.raises(SettingsError, match="is being trained already"):
+            jobs.resume("elsewhere")
+    jobs.resume("elsewhere")
+    assert children.asked == [["train", "--resume", str(folder.resolve())]]
+
+
+def test_only_so_many_at_once(jobs: Jobs, children: studios.Children) -> None:
+    jobs.train("one", SETTINGS)
+    jobs.train("two", SETTINGS)
+    with pytest.raises(BusyError, match="one, two: are going on, and 2 at once is the most"):
+        jobs.train("three", SETTINGS)
+    assert len(children.asked) == 2
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "x" * 101, "ä", "a b"])
+def test_a_name_is_no_path(jobs: Jobs, name: str) -> None:
+    with pytest.raises(SettingsError, match="not a name for a run"):
+        jobs.train(name, SETTINGS)
+    assert jobs.training(name) is None
+
+
+def test_a_name_that_is_taken_is_refused(jobs: Jobs, children: studios.Children) -> None:
+    studios.run_folder(jobs.library.folder or Path(), "one")
+    with pytest.raises(SettingsError, match="there is a run of this name"):
+        jobs.train("one", SETTINGS)
+    assert not children.asked
+
+
+def test_without_a_folder_nothing_new_is_trained() -> None:
+    with pytest.raises(SettingsError, match="no folder for new runs"):
+        Jobs(Library()).train("one", SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("lines", "note"),
+    [
+        (["PLACE/x.txt: no such file; look", "  a hint"], "x.txt: no such file; look"),
+        (["step 40  loss 3.1  100 tokens/s"], "the process ended without a word: it was killed, or"),
+        ([], "the process ended without a word"),
+    ],
+)
+def test_a_training_that_died_says_why(jobs: Jobs, children: studios.Children, lines: list[str], note: str) -> None:
+    assert not children.asked
+    jobs.train("one", SETTINGS)
+    place = str((jobs.library.folder or Path()).resolve())
+    ended(jobs, "one", *(line.replace("PLACE", place) for line in lines))
+    found = Trainings(again(jobs)).one("one")
+    assert found.state == "failed"
+    assert found.note.startswith(note)
+
+
+def test_one_that_was_asked_to_end_has_not_failed(jobs: Jobs, children: studios.Children) -> None:
+    jobs.train("one", SETTINGS)
+    run_folder = studios.run_folder(jobs.library.folder or Path(), "one")
+    ended(jobs, "one", "interrupted at step 7, checkpoint written; go on with: …")
+    assert Trainings(jobs).one("one").state == "prepared"
+    assert run_folder.exists()
+    assert len(children.asked) == 1
+
+
+def test_what_has_ended_can_be_forgotten_and_what_runs_cannot(jobs: Jobs, children: studios.Children) -> None:
+    jobs.train("one", SETTINGS)
+    with pytest.raises(SettingsError, match="is being trained; stop it first"):
+        jobs.forget("one")
+    ended(jobs, "one")
+    jobs.forget("one")
+    assert Trainings(jobs).all() == []
+    with pytest.raises(ModelError, match="no training of this name"):
+        jobs.forget("one")
+    with pytest.raises(ModelError, match="no such run"):
+        Trainings(jobs).one("one")
+    assert len(children.asked) == 1
+
+
+def test_a_record_that_cannot_be_read_is_no_job(jobs: Jobs, children: studios.Children) -> None:
+    jobs.train("one", SETTINGS)
+    (jobs.folder / "train-one" / "job.json").write_text("{")
+    assert jobs.trainings() == {}
+    assert len(children.asked) == 1
+
+
+def test_a_comparison_tells_how_far_it_is_and_what_it_found(jobs: Jobs, children: studios.Children) -> None:
+    job = jobs.compare(["a", "b"], [("source", ["the cat"]), ("target", ["le chat"])], "a test by hand")
+    arguments = children.asked[0]
+    assert arguments[:3] == ["compare", "a", "b"]
+    assert Path(arguments[arguments.index("--target") + 1]).read_text(encoding="utf-8") == "le chat\n"
+    assert (jobs.standing(job.name).state, jobs.standing(job.name).progress) == ("running", 0.0)
+    output = jobs.folder / job.name / "output.txt"
+    output.write_text("97 sentences: a test\n")
+    assert jobs.standing(job.name).progress == 0.05
+    output.write_text("97 sentences: a test\n1,000 of 2,000 lines translated\n")
+    assert jobs.standing(job.name).progress == pytest.approx(0.45)
+    output.write_text("97 sentences: a test\ntesting every pair: 10 resamples\n")
+    assert jobs.standing(job.name).line.startswith("testing every pair")
+    with pytest.raises(BusyError, match="one is going on"):
+        jobs.compare(["a", "b"])
+    found = {"rows": [], "conditions": {"data": f"{jobs.folder}/source"}}
+    (jobs.folder / job.name / "result.json").write_text(json.dumps(found))
+    children.end()
+    while job.process.alive:
+        pass
+    expected = {"rows": [], "conditions": {"data": "a test by hand"}}
+    assert (jobs.standing(job.name).state, jobs.standing(job.name).result) == ("done", expected)
+
+
+def test_a_comparison_that_went_wrong_says_why_and_one_that_was_stopped_does_not_fail(
+    jobs: Jobs, children: studios.Children
+) -> None:
+    job = jobs.compare(["a", "b"])
+    (jobs.folder / job.name / "output.txt").write_text("a: no such folder; known: b\n  regard runs ls\n")
+    children.end()
+    while job.process.alive:
+        pass
+    assert (jobs.standing(job.name).state, jobs.standing(job.name).line) == ("failed", "a: no such folder; known: b")
+    other = jobs.compare(["a", "b"])
+    jobs.cancel(other.name)
+    while other.process.alive:
+        pass
+    assert jobs.standing(other.name).state == "stopped"
+
+
+@pytest.mark.parametrize("name", ["../runs", "compare-xyz", "compare-0011223344556677", "train-one"])
+def test_a_job_is_known_by_its_number_alone(jobs: Jobs, name: str) -> None:
+    with pytest.raises(ModelError, match="no such job"):
+        jobs.standing(name)
+
+
+def test_old_comparisons_are_put_away(jobs: Jobs, children: studios.Children) -> None:
+    for _ in range(11):
+        jobs.compare(["a", "b"])
+        children.end()
+        children.children.clear()
+    assert len(list(jobs.folder.glob("compare-*"))) <= 9
+
+
+# Through the routes
+
+
+@pytest.fixture
+def service(tmp_path: Path, children: studios.Children) -> Iterator[TestClient]:
+    assert not children.asked
+    (tmp_path / "runs").mkdir()
+    with studios.client(tmp_path / "runs") as client:
+        yield client
+
+
+WISH = {"name": "one", "preset": "lstm", "corpus": "fable:fr", "overrides": ["train.steps=7"], "watch": "the cat"}
+
+
+def test_a_training_is_started_listed_stopped_and_forgotten(service: TestClient, children: studios.Children) -> None:
+    assert service.post("/api/v1/trainings", json=WISH).json() == {"run": "one"}
+    settings = load_settings(Path(children.asked[0][1]))
+    assert (settings.train.steps, settings.train.watch, settings.data.corpus) == (7, "the cat", "fable:fr")
+    (listed,) = service.get("/api/v1/trainings").json()["trainings"]
+    assert (listed["run"], listed["state"], listed["stage"]) == ("one", "running", "starting")
+    assert service.post("/api/v1/trainings/one/stop").status_code == 202
+    children.end()
+    while service.get("/api/v1/trainings/one").json()["state"] == "running":
+        pass
+    assert service.delete("/api/v1/trainings/one").status_code == 204
+    assert service.get("/api/v1/trainings/one").status_code == 404
+    assert service.post("/api/v1/trainings/one/stop").status_code == 404
+
+
+def test_too_many_trainings_are_answered_with_a_time_to_come_back(service: TestClient) -> None:
+    for name in ("one", "two"):
+        assert service.post("/api/v1/trainings", json={**WISH, "name": name}).status_code == 201
+    answer = service.post("/api/v1/trainings", json={**WISH, "name": "three"})
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) > 0
+
+
+def test_a_finished_run_is_not_resumed(service: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    studios.run_folder(tmp_path / "runs", "done")
+    monkeypatch.setattr("regard.runs._state", lambda *_: "finished")
+    answer = service.post("/api/v1/trainings/done/resume")
+    assert (answer.status_code, "has finished" in answer.json()["error"]) == (400, True)
+
+
+def test_an_interrupted_run_is_resumed(service: TestClient, children: studios.Children, tmp_path: Path) -> None:
+    studios.run_folder(tmp_path / "runs", "half")
+    assert service.post("/api/v1/trainings/half/resume").json()["state"] == "running"
+    assert children.asked[0][:2] == ["train", "--resume"]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"preset": "/etc/x.toml"}, "no such preset"),
+        ({"preset": "lstn"}, "did you mean 'lstm'?"),
+        ({"corpus": "../../etc"}, "no such corpus"),
+        ({"name": "../x"}, "not a name"),
+        ({"overrides": ["data.source=/etc/passwd"]}, "data.source = /etc/passwd: comes from the corpus"),
+        ({"overrides": ["data.corpus=hf://some/thing"]}, "comes from the corpus"),
+        ({"overrides": ["model.vectors.file=/etc/passwd"]}, "on the command line alone"),
+        ({"overrides": ["model.head=8"]}, "no such setting"),
+        ({"overrides": ["nothing"]}, "not an override"),
+        ({"time": "soon"}, "not a time"),
+        ({"unknown": 1}, "unknown"),
+    ],
+)
+def test_nothing_that_a_client_sends_leaves_the_folders(
+    service: TestClient, children: studios.Children, change: dict[str, object], complaint: str
+) -> None:
+    answer = service.post("/api/v1/trainings", json={**WISH, **change})
+    assert answer.status_code in {400, 404}
+    assert complaint in answer.json()["error"]
+    assert not children.asked
+
+
+def test_the_demo_is_the_one_of_the_command_line(service: TestClient, children: studios.Children) -> None:
+    from regard.demonstration import demo_settings  # noqa: PLC0415
+
+    body = {"name": "demo", "preset": "demo", "corpus": "fable:fr"}
+    assert service.post("/api/v1/trainings", json=body).status_code == 201
+    assert load_settings(Path(children.asked[0][1])) == demo_settings()
+
+
+def test_runs_are_compared_by_name_on_a_part_of_a_corpus(
+    service: TestClient, children: studios.Children, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        studios.run_folder(tmp_path / "runs", name)
+    body = {"runs": ["one", "two"], "corpus": "fable:fr", "limit": 7}
+    job = service.post("/api/v1/compare", json=body).json()["job"]
+    command = children.asked[0]
+    assert [Path(word).name for word in command[1:3]] == ["one", "two"]
+    source, target = (Path(command[command.index(option) + 1]) for option in ("--source", "--target"))
+    assert len(source.read_text().splitlines()) == len(target.read_text().splitlines()) == 7
+    assert service.get(f"/api/v1/jobs/{job}").json()["state"] == "running"
+    assert service.delete(f"/api/v1/jobs/{job}").status_code == 204
+    children.end()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "complaint"),
+    [
+        ({"runs": ["one", "one"]}, 400, "one is there twice"),
+        ({"runs": ["one", "three"]}, 404, "no such run"),
+        ({"runs": ["../one"]}, 404, "no such run"),
+        ({"runs": []}, 400, "runs"),
+        ({"runs": ["one"], "limit": 1}, 400, "limit"),
+        ({"runs": ["tags"], "corpus": "fable:fr"}, 400, "on the validation text that they share"),
+        ({"runs": ["one"], "corpus": "nothing"}, 404, "no such corpus"),
+    ],
+)
+def test_a_comparison_that_cannot_be_is_refused(
+    service: TestClient, tmp_path: Path, body: dict[str, object], status: int, complaint: str
+) -> None:
+    studios.run_folder(tmp_path / "runs", "one")
+    studios.run_folder(tmp_path / "runs", "tags", f"task = 'tag'\n{studios.SETTINGS}")
+    answer = service.post("/api/v1/compare", json=body)
+    assert answer.status_code == status
+    assert complaint in answer.json()["error"]
