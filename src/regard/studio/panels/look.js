@@ -28,7 +28,7 @@ const REMEMBERED = 12; // answers, so that back is at once
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/look.css");
-  const known = usable(runs, "");
+  const known = usable(runs);
   root.append(pageHead("Look inside", LEAD));
   if (!known.length) {
     root.append(noRun("There is nothing to look into yet."));
