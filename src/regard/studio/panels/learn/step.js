@@ -1,5 +1,6 @@
 // One step of a walkthrough, told four times: idea, formula, numbers, code.
 
+import {link} from "../../address.js";
 import {element} from "../../element.js";
 import {copyButton} from "../../pieces/forms.js";
 import {PARTS} from "./chapters.js";
@@ -10,7 +11,7 @@ import {formula} from "./tex.js";
 
 /**
  * @param {{step: object, number: number, chapter: object}} shown
- * @param {{walk: object, byName: Map<string, object>, places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} world
+ * @param {{run: string, text: string, walk: object, byName: Map<string, object>, places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} world
  *   `go` is the address of another step; `top`: whether the layer is the encoder's last
  */
 export function card({step, number, chapter}, world) {
@@ -23,13 +24,21 @@ export function card({step, number, chapter}, world) {
     opens && chapter.about ? element("p", {class: "opening"}, chapter.about) : null,
     element("p", {class: "idea"}, step.idea),
     section("Formula", "formula", written(step), made(step, world)),
-    section("Numbers", "figures", numbers(step, world.byName)),
+    section("Numbers", "figures", numbers(step, world.byName), asMap(step, world)),
     section("PyTorch", "code", code(step, world)),
   );
 }
 
 function section(title, kind, ...children) {
   return element("section", {class: kind}, element("h3", {}, title), ...children);
+}
+
+/** Weights are also a heat map: the same head on the page that is about it. */
+function asMap({name}, {run, text, walk}) {
+  const [, side, layer, kind] = /^(encoder|decoder)\.(?:(\d+)\.)?(self|cross)\.weights$/.exec(name) ?? [];
+  if (!side) return null;
+  const place = {side: kind === "cross" ? "cross" : side, layer: Number(layer ?? 0) + 1, head: walk.head + 1};
+  return element("p", {class: "note"}, element("a", {href: link("look", {run, text, ...place})}, "This head in Look inside"), ", as a heat map, with what masking a word would change.");
 }
 
 function written(step) {
