@@ -38,7 +38,8 @@ function asMap({name}, {run, text, walk}) {
   const [, side, layer, kind] = /^(encoder|decoder)\.(?:(\d+)\.)?(self|cross)\.weights$/.exec(name) ?? [];
   if (!side) return null;
   const place = {side: kind === "cross" ? "cross" : side, layer: Number(layer ?? 0) + 1, head: walk.head + 1};
-  return element("p", {class: "note"}, element("a", {href: link("look", {run, text, ...place})}, "This head in Look inside"), ", as a heat map, with what masking a word would change.");
+  const there = element("a", {href: link("look", {run, text, ...place})}, "This head in Look inside");
+  return element("p", {class: "note"}, there, ", as a heat map, with what masking a word would change.");
 }
 
 function written(step) {
@@ -72,10 +73,14 @@ function code(step, {setup}) {
   const recorded = step.recorded
     ? ["The model itself recorded this while it worked, as ", element("code", {}, step.recorded), ". The code gives the same numbers again."]
     : ["The model does not show this value by itself. It is computed from recorded ones, and what comes later is made of it."];
-  return [
-    element("div", {class: "listing"}, element("pre", {tabindex: 0, "aria-label": "Code"}, element("code", {class: "setup"}, `${before}\n\n`), element("code", {class: "snippet"}, step.snippet), element("code", {class: "setup"}, `\n\n${after}`)), copyButton(() => whole)),
-    element("p", {class: "note"}, ...recorded),
-  ];
+  const listing = element(
+    "pre",
+    {tabindex: 0, "aria-label": "Code"},
+    element("code", {class: "setup"}, `${before}\n\n`),
+    element("code", {class: "snippet"}, step.snippet),
+    element("code", {class: "setup"}, `\n\n${after}`),
+  );
+  return [element("div", {class: "listing"}, listing, copyButton(() => whole)), element("p", {class: "note"}, ...recorded)];
 }
 
 const python = (names) => `(${names.map((name) => JSON.stringify(name)).join(", ")})`;
@@ -83,6 +88,13 @@ const python = (names) => `(${names.map((name) => JSON.stringify(name)).join(", 
 /** The lines that a snippet needs before it: they make the same walkthrough in Python. */
 export function setup({run, task, text, layer, head, word, side}) {
   const places = [`layer=${layer}`, `head=${head}`, `word=${word}`, ...(side === "all" ? [] : [`side="${side}"`])];
-  const loading = task === "translate" ? ["import regard", `regard.load("runs/${run}")`] : ["from regard.prediction import load_predictor", `load_predictor("runs/${run}")`];
-  return ["import torch", loading[0], "from regard.walking import walk_text", "", `walk = walk_text(${loading[1]}, ${JSON.stringify(text)}, ${places.join(", ")})`];
+  const translates = task === "translate";
+  const load = translates ? "regard.load" : "load_predictor";
+  return [
+    "import torch",
+    translates ? "import regard" : "from regard.prediction import load_predictor",
+    "from regard.walking import walk_text",
+    "",
+    `walk = walk_text(${load}("runs/${run}"), ${JSON.stringify(text)}, ${places.join(", ")})`,
+  ];
 }
