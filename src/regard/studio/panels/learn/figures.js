@@ -12,10 +12,10 @@ export function figure(value, decimals = 4) {
   return signed(value.toFixed(decimals));
 }
 
-/** As short as a cell is: what rounds to nothing is a dot that says so. */
+/** For a cell, where all numbers have as many decimals. Only what is exactly nothing is a bare 0. */
 export function short(value, decimals) {
   if (value === null) return "−∞";
-  if (Number.isInteger(value)) return signed(String(value));
+  if (value === 0) return "0";
   if (Math.abs(value) >= 10_000) return signed(value.toExponential(1));
   return signed(value.toFixed(decimals));
 }

@@ -64,7 +64,7 @@ function table(step, tell) {
   const lying = step.axes.length === 1; // a single row
   const across = step.axes.at(-1);
   const rows = lying ? [step.shown] : step.shown;
-  const decimals = across.labels.length > NARROW ? 2 : 3;
+  const decimals = rows.flat().every(Number.isInteger) ? 0 : across.labels.length > NARROW ? 2 : 3;
   const level = step.kind === "pieces" || step.kind === "monotonic" ? () => 0 : strength(step);
   const cell = (value, place) => {
     const node = element("td", {class: kindOf(value), "data-value": value, "data-place": place, tabindex: -1}, short(value, decimals));

@@ -202,7 +202,7 @@ const REASONS = {
   odds(inputs, [place]) {
     const score = inputs.at("logits", place);
     const size = inputs.step.shape[0].toLocaleString("en");
-    return say(score == null ? "" : `exp(${figure(score)}) / Σ exp of all ${size} scores`);
+    return say(score == null ? "" : `= exp(${figure(score)}) / Σ exp of all ${size} scores`);
   },
   probability: (inputs) => {
     const index = inputs.made("odds")?.step.axes[0].shown.indexOf(Number(/\[(\d+)\]/.exec(inputs.step.snippet)?.[1]));
