@@ -181,10 +181,9 @@ def test_without_a_run_the_page_says_what_to_do(empty_page: Any) -> None:
     empty_page.get_by_role("link", name="Train the demo").wait_for()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 380])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (380, "dark")])
 def test_meaning_fits_and_is_accessible(
-    page: Any, accessible: Callable[[Any], None], fits: Callable[[Any], None], scheme: str, width: int
+    page: Any, accessible: Callable[[Any], None], fits: Callable[[Any], None], width: int, scheme: str
 ) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 800})
