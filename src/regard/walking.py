@@ -66,9 +66,14 @@ def _place(side: Side, word: int, owner: str) -> int:
 def _labelled(predictor: Tagger | Classifier, text: str, word: int) -> tuple[Rows, int]:
     """What a labeller reads, and where in it the word is."""
     if isinstance(predictor, Classifier):
-        read = predictor.reader.text(text)
+        read = _bare(predictor.reader.text(text))
         return read, _place(spell(read, predictor.reader.tokenizer, text), word, "the text")
     rows, first = predictor.reader.words(text.split())
     if not 0 <= word < len(first):
         raise NoSuchPlaceError("word", word, len(first), "the text")
-    return rows, first[word]
+    return _bare(rows), first[word]
+
+
+def _bare(rows: list[list[int]]) -> Rows:
+    """Ids alone, where no letters follow them."""
+    return rows if any(len(row) > 1 for row in rows) else [row[0] for row in rows]

@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import uvicorn
 
@@ -26,8 +27,7 @@ from regard.training import start
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-RUNS = ("transformer-tiny", "bahdanau", "lstm")  # with heads, with one attention, with none
-
+RUNS = ("transformer-tiny", "bahdanau", "luong-general", "lstm")  # heads, one attention of two kinds, none
 BRIEF = ("data.pairs=97", "train.steps=4", "train.validate_every=2")
 
 
@@ -64,6 +64,18 @@ def served(folder: Path) -> Iterator[str]:
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture(scope="session")
+def ask(studio: str) -> Callable[[str, dict[str, Any]], Any]:
+    """The service itself, to compare a page with: ``ask("/api/v1/beam", {"run": …})``."""
+
+    def post(path: str, body: dict[str, Any]) -> Any:
+        answer = httpx.post(f"{studio}{path}", json=body, headers={"X-Regard": "studio"}, timeout=60)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    return post
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +122,7 @@ def page_of(browser: Any, heard: list[str]) -> Iterator[Callable[[Path], Any]]:
 def opened(browser: Any, address: str, heard: list[str]) -> Iterator[Any]:
     context = browser.new_context(base_url=address, viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(30_000)
     ours = (f"{address}/", "data:", "blob:")
     page.on("request", lambda request: request.url.startswith(ours) or heard.append(f"asked for {request.url}"))
     page.on("console", lambda said: said.type in {"error", "warning"} and heard.append(said.text))

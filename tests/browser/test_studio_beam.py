@@ -5,29 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import httpx
 import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
 Check = Callable[[Any], None]
+Ask = Callable[[str, dict[str, Any]], Any]
 TEXT = "the black cat ate the mouse"
 ADDRESS = "/#beam?run=transformer-tiny&text=the+black+cat+ate+the+mouse&beam=3"
 
 
-def searched(studio: str, **about: Any) -> dict[str, Any]:
+def searched(ask: Ask, prefix: str = "") -> Any:
     """What the service says of the same search."""
-    body = {"run": "transformer-tiny", "text": TEXT, "beam": 3, **about}
-    answer = httpx.post(f"{studio}/api/v1/beam", json=body, headers={"X-Regard": "studio"})
-    assert answer.status_code == 200
-    return answer.json()
+    return ask("/api/v1/beam", {"run": "transformer-tiny", "text": TEXT, "beam": 3, "prefix": prefix})
 
 
 def wait_for_output(page: Any, text: str) -> None:
     page.wait_for_function("(text) => document.querySelector('.best')?.textContent === text", arg=text or "(nothing)")
 
 
-def test_the_tree_shows_what_the_service_found(page: Any, studio: str) -> None:
-    found = searched(studio)
+def test_the_tree_shows_what_the_service_found(page: Any, ask: Ask) -> None:
+    found = searched(ask)
     page.goto(ADDRESS)
     wait_for_output(page, found["text"])
     shown = page.evaluate("document.querySelector('.tree').shown")
@@ -39,8 +36,8 @@ def test_the_tree_shows_what_the_service_found(page: Any, studio: str) -> None:
     assert group.locator(".soft").first.text_content() == scores
 
 
-def test_every_candidate_is_in_the_table_with_why_it_left(page: Any, studio: str) -> None:
-    found = searched(studio)
+def test_every_candidate_is_in_the_table_with_why_it_left(page: Any, ask: Ask) -> None:
+    found = searched(ask)
     page.goto(ADDRESS)
     page.get_by_text("candidates as a table").click()
     rows = page.locator("details[open] tbody tr")
@@ -57,8 +54,8 @@ def test_more_or_less_of_what_was_pruned_is_drawn(page: Any) -> None:
     assert "pruned=0" in page.url
 
 
-def test_a_click_on_a_node_forces_its_prefix_and_back_takes_it_away(page: Any, studio: str) -> None:
-    found = searched(studio)
+def test_a_click_on_a_node_forces_its_prefix_and_back_takes_it_away(page: Any, ask: Ask) -> None:
+    found = searched(ask)
     page.goto(ADDRESS)
     wait_for_output(page, found["text"])
     way = {0, *found["outputs"][:1]}
@@ -70,7 +67,7 @@ def test_a_click_on_a_node_forces_its_prefix_and_back_takes_it_away(page: Any, s
     other = next(node for node in first if node["number"] not in way)
     page.locator(f".tree g[data-number='{other['number']}']").click()
     page.locator(".forced-row").wait_for()
-    forced = searched(studio, prefix=other["text"])
+    forced = searched(ask, prefix=other["text"])
     wait_for_output(page, forced["text"])
     assert "prefix=" in page.url
     assert page.locator(".best").inner_text().startswith(other["text"])
@@ -87,13 +84,13 @@ def test_the_keyboard_forces_a_prefix_too_and_goes_on_from_there(page: Any) -> N
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.locator(".forced-row").wait_for()
-    page.wait_for_function("document.activeElement.classList.contains('forced')")
+    page.wait_for_function("() => document.activeElement.classList.contains('forced')")
 
 
 def test_another_beam_is_one_click_away(page: Any) -> None:
     page.goto(ADDRESS)
     page.get_by_role("button", name="Search with a beam of 1", exact=True).click()
-    page.wait_for_function("location.hash.includes('beam=1')")
+    page.wait_for_function("() => location.hash.includes('beam=1')")
     assert page.get_by_label("Beam", exact=True).input_value() == "1"
 
 

@@ -123,7 +123,7 @@ def test_edits_say_what_they_did(folder: Path, capsys: Capture) -> None:
     assert [each["kind"] for each in found["edits"]] == ["replace-word", "mask-word"]
 
 
-@pytest.mark.parametrize("name", ["plain", "tag", "classify", "language"])
+@pytest.mark.parametrize("name", ["plain", "tag", "letters", "classify", "language"])
 def test_every_task_can_be_looked_into(name: str, folder: Path, capsys: Capture, tmp_path: Path) -> None:
     place = trained(folder, name)
     assert run(["explain", str(place), CAT, "--html", str(tmp_path / "x.html")]) == 0
@@ -181,5 +181,32 @@ def test_attention_that_is_not_there_is_said_so(folder: Path, capsys: Capture) -
 def test_what_only_translations_have_is_refused_elsewhere(folder: Path) -> None:
     with pytest.raises(ModelError, match=r"--target: .*tag does not translate"):
         explain(trained(folder, "tag"), CAT, target="x")
-    with pytest.raises(ModelError, match="reads the letters of words too"):
-        explain(trained(folder, "letters"), CAT)
+
+
+MUTED = '{"kind": "mute-head", "attention": "%s.0.self", "head": 0}'
+
+
+@pytest.mark.parametrize("name", ["tag", "letters", "classify", "language"])
+def test_every_task_can_be_asked_what_if(name: str, folder: Path, capsys: Capture, tmp_path: Path) -> None:
+    place, page = str(trained(folder, name)), tmp_path / "x.html"
+    side = "decoder" if name == "language" else "encoder"
+    edits = ["--edit", '{"kind": "replace-word", "word": 1, "by": "dog"}', "--edit", MUTED % side]
+    assert run(["explain", place, CAT, *edits, "--html", str(page)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["before", "same,", "anew,", "difference"]
+    assert "What if" in page.read_text(encoding="utf-8")
+    assert run(["explain", place, CAT, *edits, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["what_if"]
+    before, same, _ = found["log_probability"]
+    assert sum(found["fall"]) == pytest.approx(before - same, abs=1e-5)
+    assert len(found["texts"][0].split()) >= {"classify": 1}.get(name, 5)
+
+
+def test_pages_of_labels_show_what_each_word_was_worth(folder: Path, capsys: Capture, tmp_path: Path) -> None:
+    for name, told in (("letters", "bird "), ("classify", "effect of masking")):
+        page = tmp_path / f"{name}.html"
+        assert run(["explain", str(trained(folder, name)), CAT, "--html", str(page)]) == 0
+        written = page.read_text(encoding="utf-8")
+        assert "how much less probable each label gets when a word is blanked out." in written
+        assert told in written
+    capsys.readouterr()

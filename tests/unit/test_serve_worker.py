@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import corpora_for_tests as small
+import serving
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
@@ -20,7 +20,6 @@ from regard.loading import load
 from regard.serve.library import Library
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.worker import Worker
-from regard.training import start
 from regard.translator import Translator
 
 SENTENCES = [
@@ -37,18 +36,13 @@ GREEDY = Options(Beam(1))
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs") / "attentive"
-    learned = ("train.steps=60", "train.validate_every=60", "train.rate=1e-2", "model.dropout=0.0", "model.depth=1")
-    start(folder, small.settings("luong-dot", *learned), small.Notes(), device="cpu")
-    return folder
+    return serving.runs(tmp_path_factory) / "attentive"
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run without attention."""
-    folder = tmp_path_factory.mktemp("runs") / "plain"
-    start(folder, small.settings("lstm", "train.steps=5"), small.Notes(), device="cpu")
-    return folder
+    return serving.runs(tmp_path_factory) / "plain"
 
 
 @pytest.fixture(scope="module")
@@ -416,7 +410,7 @@ def test_a_run_that_went_on_is_loaded_anew(folder: Path) -> None:
     async def change() -> None:
         first = await library.worker("attentive")
         assert await library.worker("attentive") is first
-        (folder / "attentive" / "best").write_text("step-60\n ")
+        (folder / "attentive" / "best").write_text("step-23\n ")
         second = await library.worker("attentive")
         assert second is not first
         assert await first.call(lambda _: 1) == 1

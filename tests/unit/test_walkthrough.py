@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import regard
 import tiny
+from regard.decode.labels import Reader
 from regard.errors import DataError, ModelError
 from regard.explain.replay import Model, Spelling, replay
 from regard.explain.trace import Trace
@@ -25,6 +26,7 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.nn.norms import BatchNorm
 from regard.text.special import END
+from regard.text.words import WordTokenizer
 
 SOURCE, TARGET = [5, 9, 7, 11, 13, END], [8, 21, 5, 17, END]
 ATTENTIONS = ("encoder_attention", "decoder_attention", "cross_attention")
@@ -263,6 +265,34 @@ def test_words_with_vectors_from_elsewhere_are_walked_through(preset: str) -> No
     verify(walkthrough(model, source, position=2), model, replay(model, source, detail="all"), 1e-9)
 
 
+LETTERS = WordTokenizer.learn([f"{'abcdefg'[: 1 + number % 7]}{number}" for number in range(19)])
+WRITTEN = "a0 abcdef5 é"
+
+
+def reading_letters(preset: str, *overrides: str) -> tuple[Labeller, Spelling, list[list[int]]]:
+    """A tagger that reads five letters of each word, and what it reads of three."""
+    torch.manual_seed(0)
+    settings = tiny.settings(preset, "model.letters=5", *overrides)
+    model = regard.labeller(settings.model, LETTERS.size, 5, seen=7).double().eval()
+    rows = Reader(LETTERS, 5, torch.device("cpu")).text(WRITTEN)
+    return model, Spelling(LETTERS, source_text=WRITTEN), rows
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("preset", ["lstm", "transformer-tiny"])
+def test_words_with_letters_are_walked_through(preset: str, frozen: bool) -> None:
+    vectors = ("model.vectors.frozen=true", "model.vectors.width=3") if frozen else ()
+    model, spelling, rows = reading_letters(preset, *vectors)
+    for told in (spelling, Spelling()):
+        trace = replay(model, rows, spelling=told, detail="all")
+        walk = walkthrough(model, rows, spelling=told, position=1)
+        verify(walk, model, trace, 1e-9)
+        assert walk["encoder.letters"].output.tolist() == [row[1:] for row in rows]
+        seen = model.encoder.embedding.spelling(torch.tensor([rows])[..., 1:])[0]  # type: ignore[attr-defined]
+        same(walk["encoder.spelling"].output, seen.detach(), 1e-9, "spelling")
+    assert "pieces = ['a0', 'abcdef5', 'é']" in walkthrough(model, rows, spelling=spelling)["encoder.letters"].snippet
+
+
 @pytest.mark.parametrize("preset", ["transformer-tiny", "bahdanau", "luong-general"])
 @pytest.mark.parametrize("side", ["encoder", "decoder", "cross"])
 def test_one_side_alone_has_the_same_steps(preset: str, side: Any) -> None:
@@ -358,7 +388,10 @@ def test_what_is_not_there_is_said_in_one_line() -> None:
     with pytest.raises(DataError, match=r"did you mean 'encoder\.embedded'"):
         walk["encoder.embeded"]
     letters = regard.labeller(tiny.settings("lstm", "model.letters=5").model, 23, 5)
-    assert wrong(letters, SOURCE).startswith("model.letters: this model reads the letters")
+    assert wrong(letters, SOURCE).startswith("source = 6 pieces, 0 with letters: this model reads them")
+    assert wrong(tiny.tagger("lstm"), [[5, 1, 9]]).startswith(
+        "source = 1 pieces, 1 with letters: this model reads none"
+    )
 
 
 class Script:
@@ -441,4 +474,7 @@ def test_every_text_is_used() -> None:
         tiny.settings("transformer-tiny", "model.vectors.frozen=true", "model.vectors.width=3").model, 23, 5, seen=7
     )
     titles -= {step.idea for step in walkthrough(model.eval(), SOURCE)}
+    for vectors in ((), ("model.vectors.frozen=true", "model.vectors.width=3")):
+        model, spelling, rows = reading_letters("lstm", *vectors)
+        titles -= {step.idea for step in walkthrough(model, rows, spelling=spelling)}
     assert titles == set()

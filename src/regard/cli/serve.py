@@ -149,7 +149,7 @@ def _run(
 ) -> None:
     """Listen, say where, and serve until stopped."""
     from regard.serve.app import create_app
-    from regard.serve.server import address, run
+    from regard.serve.server import address, make, run
 
     listening = place.open()
     where = address(listening)
@@ -166,7 +166,7 @@ def _run(
         if browser:
             webbrowser.open(f"{where}?token={key}" if key else where)
 
-    run(create_app(service), listening, reading=service.library.limits.reading, started=ready)
+    run(make(create_app(service), reading=service.library.limits.reading, started=ready), listening)
 
 
 def _log(line: str) -> None:

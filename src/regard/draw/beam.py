@@ -11,9 +11,10 @@ from rich.cells import cell_len
 
 from regard.draw.terminal import cut, padded
 from regard.report.run_report import BeamTree, Twig
-from regard.report.tree import WHY, drawn_twigs, number, way_to
+from regard.report.tree import SHORT, WHY, drawn_twigs, number, way_to
 
-DEEP = 16  # steps from which on a level is one cell wide, not two
+WIDE = 110  # cells of a terminal in which reasons stand in full
+WORD = 14  # cells that a piece should have; where it has fewer, a level is one cell wide, not two
 NARROWEST = 24  # cells for the tree, whatever the terminal
 SCORE = 9  # cells of a number
 
@@ -26,11 +27,12 @@ def tree_lines(tree: BeamTree, width: int = 100) -> list[str]:
         if twig.parent is not None:
             children.setdefault(twig.parent, []).append(twig)
     way = way_to(tree, tree.outputs[0]) if tree.outputs else set()
-    reasons = max(map(len, WHY.values()))
-    room = max(NARROWEST, width - 2 * SCORE - 3 - reasons)
-    deep = max((twig.step for twig in drawn.values()), default=0) > DEEP
+    reasons = WHY if width >= WIDE else SHORT
+    room = max(NARROWEST, width - 2 * SCORE - 3 - max(map(len, reasons.values())))
+    deep = 2 * max((twig.step for twig in drawn.values()), default=0) > room - WORD
     lines = [f"{'log p':>{SCORE}}{'normed':>{SCORE}}  {padded('<start>', room, 'start')}"]
-    lines += [_line(twig, f"{stem}{_mark(twig, way)} ", room) for stem, twig in _walk(children, 0, "", deep=deep)]
+    for stem, twig in _walk(children, 0, "", deep=deep):
+        lines.append(_line(twig, f"{stem}{_mark(twig, way)} ", room, reasons.get(twig.reason, twig.reason)))
     return [line.rstrip() for line in lines]
 
 
@@ -53,8 +55,8 @@ def _mark(twig: Twig, way: set[int]) -> str:
     return {"finished": "■", "pruned": "×"}[twig.fate]
 
 
-def _line(twig: Twig, stem: str, room: int) -> str:
+def _line(twig: Twig, stem: str, room: int, reason: str) -> str:
     scores = f"{number(twig.log_probability):>{SCORE}}{number(twig.score):>{SCORE}}"
     token = cut(twig.token, max(4, room - cell_len(stem)))
     told = padded(f"{stem}{token}", max(room, cell_len(stem) + 4), "start")
-    return f"{scores}  {told} {WHY.get(twig.reason, twig.reason) if twig.reason else ''}"
+    return f"{scores}  {told} {reason if twig.reason else ''}"

@@ -89,7 +89,7 @@ def install(app: FastAPI) -> None:
     def misshapen(_: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-        return problem(400, f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}")
+        return problem(400, f"{where}: {first['msg'].removeprefix('Value error, ').replace('Input', 'input', 1)}")
 
     @app.exception_handler(HTTPException)
     def astray(request: Request, error: HTTPException) -> JSONResponse:

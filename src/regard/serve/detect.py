@@ -103,13 +103,15 @@ def _letters(text: str) -> str:
 def _entries(tokenizer: Tokenizer) -> Iterator[tuple[str, float]]:
     """What a vocabulary holds, with spaces where a word begins and ends, and how much each entry weighs.
 
-    A subword says where a word begins, never where it ends. Bytes are no letters.
+    A subword says where a word begins, never where it ends. A character says neither; bytes are no letters.
     """
     counts: tuple[int, ...] = getattr(getattr(tokenizer, "vocabulary", None), "counts", ())
     for number in range(len(SPECIAL_TOKENS), tokenizer.size):
         piece = tokenizer.token(number)
         if (letters := _letters(piece)) and not _BYTE.fullmatch(piece):
-            if counts:
+            if tokenizer.kind == "character":
+                yield letters, 1.0
+            elif counts:
                 yield f" {letters} ", float(counts[number])
             else:
                 yield f" {letters}" if piece.startswith(SPACE) else letters, 1000 / number

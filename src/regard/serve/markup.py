@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from itertools import pairwise
 from typing import Literal
 
 Attributes = list[tuple[str, str | None]]
@@ -68,8 +69,8 @@ class _Reader(HTMLParser):
         self.close()
 
     def events(self) -> Iterator[_Event]:
-        ends = [start for start, *_ in self._found[1:]] + [len(self._page)]
-        for (start, kind, tag, kept), end in zip(self._found, ends, strict=True):
+        starts = [0, *(start for start, *_ in self._found[1:]), len(self._page)]
+        for (_, kind, tag, kept), (start, end) in zip(self._found, pairwise(starts), strict=False):
             if start < end:
                 yield _Event(kind, tag, self._page[start:end], kept)
 
@@ -339,13 +340,13 @@ def _until_closed(first: _Event, rest: Iterator[_Event]) -> Iterator[_Event]:
 
 
 def _heaviest(scores: Sequence[int]) -> tuple[int, int]:
-    """The stretch with the largest sum above zero (Kadane); an empty one if there is none."""
-    best, found, total, start = 0, (0, 0), 0, 0
+    """The stretch with the largest sum above zero (Kadane), of several the longest; an empty one if there is none."""
+    best, found, total, start = 1, (0, 0), 0, 0
     for place, score in enumerate(scores):
-        if total <= 0:
+        if total < 0:
             total, start = 0, place
         total += score
-        if total > best:
+        if total >= best:
             best, found = total, (start, place + 1)
     return found
 

@@ -51,8 +51,8 @@ def address(listening: socket.socket) -> str:
     return f"http://{name}:{port}/"
 
 
-def run(app: FastAPI, listening: socket.socket, *, reading: float, started: Callable[[], object]) -> None:
-    """Serve until Ctrl-C or SIGTERM; requests in flight are finished, a second Ctrl-C does not wait for them."""
+def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda: None) -> uvicorn.Server:
+    """A server of the app that is told by `started` when it listens, and ends in good order."""
     config = uvicorn.Config(
         app,
         http=_patient(reading),
@@ -67,22 +67,30 @@ def run(app: FastAPI, listening: socket.socket, *, reading: float, started: Call
         backlog=512,
     )
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
-    server = _Server(config, started)
+    return _Server(config, started, app.state.jobs.closing.set)
+
+
+def run(server: uvicorn.Server, listening: socket.socket) -> None:
+    """Serve until Ctrl-C or SIGTERM; requests in flight are finished, a second Ctrl-C does not wait for them."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # uvicorn hands a signal back when it has ended; we end by returning
     server.run([listening])
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready."""
+    """Says when it is ready; and when it is about to end, so that streams without an end of their own do, too."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], object]) -> None:
+    def __init__(self, config: uvicorn.Config, started: Callable[[], object], ending: Callable[[], object]) -> None:
         super().__init__(config)
-        self._started = started
+        self._started, self._ending = started, ending
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending()
+        await super().shutdown(sockets)
 
 
 def _patient(seconds: float) -> type[H11Protocol]:

@@ -15,7 +15,9 @@ export function shortcut(key, does, action) {
   return () => known.get(key) === mine && known.delete(key);
 }
 
-export const isWriting = (node) => Boolean(node?.closest?.("input:not([type=checkbox],[type=radio],[type=range]),textarea,select,[contenteditable]"));
+export const isWriting = (node) => Boolean(
+  node?.closest?.("input:not([type=checkbox],[type=radio],[type=range]),textarea,select,[contenteditable]"),
+);
 
 function heard(event) {
   if (event.key === "Escape" && isWriting(event.target)) return event.target.blur();
@@ -37,7 +39,11 @@ export function showKeys() {
     {class: "keys", "aria-labelledby": "keys-title"},
     element("h2", {id: "keys-title"}, "Keys"),
     element("dl", {}, rows),
-    element("p", {class: "note"}, "In heat maps, charts and trees the arrow keys move from one value to the next. Escape leaves a text field."),
+    element(
+      "p",
+      {class: "note"},
+      "In heat maps, charts and trees the arrow keys move from one value to the next. Escape leaves a text field.",
+    ),
     element("label", {class: "check"}, switched, "Single keys do something"),
     element("form", {method: "dialog"}, element("button", {class: "primary"}, "Close")),
   );

@@ -89,13 +89,31 @@ function open(yes) {
   menu.setAttribute("aria-expanded", yes);
 }
 
-const icon = (path) => svg("svg", {viewBox: "0 0 20 20", width: 20, height: 20, "aria-hidden": "true"}, svg("path", {d: path}));
+const icon = (path) => svg(
+  "svg",
+  {viewBox: "0 0 20 20", width: 20, height: 20, "aria-hidden": "true"},
+  svg("path", {d: path}),
+);
 
 function tools() {
   const half = "M10 2.5a7.5 7.5 0 1 0 0 15a7.5 7.5 0 1 0 0-15ZM10 4v12a6 6 0 0 0 0-12Z";
   return [
-    element("button", {class: "quiet icon", type: "button", "aria-label": "Light or dark", title: "Light or dark (d)", onclick: switchTheme}, icon(half)),
-    element("button", {class: "quiet icon", type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: showKeys}, "?"),
+    element(
+      "button",
+      {
+        class: "quiet icon",
+        type: "button",
+        "aria-label": "Light or dark",
+        title: "Light or dark (d)",
+        onclick: switchTheme,
+      },
+      icon(half),
+    ),
+    element(
+      "button",
+      {class: "quiet icon", type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: showKeys},
+      "?",
+    ),
   ];
 }
 
@@ -108,7 +126,9 @@ function begin() {
   });
   menu.addEventListener("click", () => open(menu.getAttribute("aria-expanded") !== "true"));
   document.getElementById("pages").addEventListener("click", () => open(false));
-  Object.entries(PAGES).forEach(([page, title], place) => shortcut(String(place + 1), title, () => links[page].click()));
+  Object.entries(PAGES).forEach(
+    ([page, title], place) => shortcut(String(place + 1), title, () => links[page].click()),
+  );
   shortcut("/", "write: to the first text field", () => root.querySelector("textarea, input[type=text]")?.focus());
   shortcut("d", "light or dark", switchTheme);
   shortcut("?", "this list", showKeys);

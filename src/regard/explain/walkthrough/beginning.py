@@ -5,14 +5,17 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from regard.explain.side import Side
 from regard.explain.walkthrough.board import Board, Value
 from regard.explain.walkthrough.step import Axis
 from regard.models.transformer import Positions
 from regard.nn.embeddings import Embedding, OneHotEmbedding
 from regard.nn.positions import Learned, Sinusoidal
 from regard.nn.words import Spelling, WordEmbedding
-from regard.text.special import PAD
+from regard.text.special import END, PAD, SPECIAL_TOKENS, START
+from regard.text.spelling import spell
 
+OFFSET = len(SPECIAL_TOKENS)  # the number of the letter that is byte 0
 CODE = 100  # columns that a line of a snippet may take
 
 
@@ -61,9 +64,7 @@ def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *,
 
 def _spelling(board: Board, side: str, spelling: Spelling, *, axis: Axis, row: int) -> Value:
     """What the letters say, (T, features): written out, since the model shows it only as part of the embedding."""
-    letters = [list(each) for each in board.trace.source.letters]
-    numbers = textwrap.fill(f"result = torch.tensor({letters})", CODE, subsequent_indent="    ")
-    read = board.write("letters", f"{side}.letters", side, {}, numbers, axes=(axis,), row=row)
+    read = board.write("letters", f"{side}.letters", side, {}, _letters(board.trace.source), axes=(axis,), row=row)
     filters = spelling.filters
     assert filters.bias is not None
     inputs = {
@@ -78,6 +79,21 @@ def _spelling(board: Board, side: str, spelling: Spelling, *, axis: Axis, row: i
         "result = found.amax(2)",
     ]
     return board.write("spelling", f"{side}.spelling", side, inputs, snippet, axes=(axis,), row=row)
+
+
+def _letters(source: Side) -> list[str]:
+    """Code for the letters (T, L) of all pieces: made of the pieces or, where nobody knows those, as numbers."""
+    places = len(source.letters[0])
+    if any(spell(piece, places) != letters for piece, letters in zip(source.pieces, source.letters, strict=True)):
+        numbers = [list(each) for each in source.letters]
+        return textwrap.wrap(f"result = torch.tensor({numbers})", CODE, subsequent_indent="    ")
+    first = places // 2
+    return [
+        *textwrap.wrap(f"pieces = {list(source.pieces)}", CODE, subsequent_indent="    "),
+        f"rows = [[{START}, *(byte + {OFFSET} for byte in piece.encode()), {END}] for piece in pieces]",
+        f"rows = [row if len(row) <= {places} else row[:{first}] + row[-{places - first}:] for row in rows]",
+        f"result = torch.tensor([row + [{PAD}] * ({places} - len(row)) for row in rows])",
+    ]
 
 
 def _times(embedding: Embedding) -> str:

@@ -2,7 +2,7 @@
 
 import {write} from "../address.js";
 import {latest, post} from "../api.js";
-import {element, sheet, svg} from "../element.js";
+import {element, sheet} from "../element.js";
 import {field, pageHead} from "../pieces/forms.js";
 import {chosen, noRun, runPicker, usable} from "../pieces/runs.js";
 import {number} from "../pieces/scales.js";
@@ -16,7 +16,12 @@ const EXAMPLE = "the black cat ate the mouse";
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
 const PRUNED = [0, 1, 3, 6, 20];
 const PENALTIES = [0, 0.5, 1, 1.5, 2];
-const LEAD = "Word by word, the search keeps the few best ways to go on and drops the rest. Click any of them to force it, and see what would have followed.";
+const LEAD =
+  "Word by word, the search keeps the few best ways to go on and drops the rest. Click any of them to force it, " +
+  "and see what would have followed.";
+const CAPTION =
+  "Each column is a step. In a shape: the piece, its log-probability so far · the same, normalised for length, and " +
+  "why it left the beam, if it did. Best first.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/beam.css");
@@ -35,7 +40,9 @@ class Beam {
   constructor(root, runs) {
     this.runs = runs;
     this.ask = latest();
-    this.picture = tree({label: "The search, step by step", onpoint: (node) => this.pointed(node), onpick: (node) => this.force(node)});
+    this.picture = tree(
+      {label: "The search, step by step", onpoint: (node) => this.pointed(node), onpick: (node) => this.force(node)},
+    );
     this.forced = element("div", {class: "row forced-row"});
     this.result = element("div", {class: "result"});
     this.about = element("div", {class: "portrait card"});
@@ -47,18 +54,30 @@ class Beam {
       "div",
       {hidden: true, class: "search"},
       this.result,
-      element("figure", {class: "card"}, shapesKey(svg), this.picture.node, element("figcaption", {}, "Each column is a step. In a shape: the piece, its log-probability so far · the same, normalised for length, and why it left the beam, if it did. Best first.")),
       this.about,
+      element(
+        "figure",
+        {class: "card"},
+        shapesKey(),
+        this.picture.node,
+        element("figcaption", {}, CAPTION),
+      ),
       this.all,
       element("h2", {}, "Other beams"),
-      element("p", {class: "note"}, "What the same model writes with fewer or more hypotheses; words that differ are marked."),
+      element(
+        "p",
+        {class: "note"},
+        "What the same model writes with fewer or more hypotheses; words that differ are marked.",
+      ),
       this.others,
     );
     root.append(this.controls(), this.forced, this.problems, this.waitingFor, this.stage);
   }
 
   controls() {
-    this.run = runPicker({runs: this.runs, value: this.runs[0].name, label: "Model", onchange: (run) => this.change({run, prefix: ""})});
+    this.run = runPicker(
+      {runs: this.runs, value: this.runs[0].name, label: "Model", onchange: (run) => this.change({run, prefix: ""})},
+    );
     this.text = element("input", {type: "text", dir: "auto", spellcheck: "false"});
     this.text.addEventListener("input", () => this.wrote());
     const choice = (options, name, word = String) => {
@@ -96,7 +115,11 @@ class Beam {
     this.shownPruned = among(PRUNED, values.pruned, 3);
     this.run.value = this.model.name;
     if (this.text.value !== this.asked.text) this.text.value = this.asked.text;
-    [this.beam.value, this.penalty.value, this.pruned.value] = [this.asked.beam, this.asked.length_penalty, this.shownPruned];
+    [this.beam.value, this.penalty.value, this.pruned.value] = [
+      this.asked.beam,
+      this.asked.length_penalty,
+      this.shownPruned,
+    ];
     this.showForced();
     this.search();
   }
@@ -127,12 +150,18 @@ class Beam {
     if (!prefix) return;
     this.forced.replaceChildren(
       element("span", {}, "Begins with ", element("b", {dir: "auto"}, prefix), ", because you said so."),
-      element("button", {type: "button", class: "small", onclick: () => this.change({prefix: ""})}, "Let it choose again"),
+      element(
+        "button",
+        {type: "button", class: "small", onclick: () => this.change({prefix: ""})},
+        "Let it choose again",
+      ),
     );
   }
 
   async search() {
-    if (!this.asked.text.trim()) return this.empty("Write a sentence, and the search for its translation is drawn here.");
+    if (!this.asked.text.trim()) return this.empty(
+      "Write a sentence, and the search for its translation is drawn here.",
+    );
     const key = JSON.stringify(this.asked);
     if (key === this.drawn) return this.draw(this.found); // only how it is shown has changed
     this.stage.setAttribute("aria-busy", "true");
@@ -166,10 +195,19 @@ class Beam {
     if (held !== undefined) this.picture.hold(Math.max(0, ...forced));
     const best = nodes[outputs[0]];
     const scores = `log-probability ${number(best.log_probability, 3)} · normalised ${number(best.score, 3)}`;
-    this.result.replaceChildren(element("p", {class: "best", dir: "auto"}, text || "(nothing)"), element("p", {class: "note number"}, scores, ` · a beam of ${beam} considered ${nodes.length - 1} candidates`));
+    this.result.replaceChildren(
+      element("p", {class: "best", dir: "auto"}, text || "(nothing)"),
+      element("p", {class: "note number"}, scores, ` · a beam of ${beam} considered ${nodes.length - 1} candidates`),
+    );
     this.pointed(null);
     this.all.replaceChildren(candidatesTable(nodes));
-    this.others.replaceChildren(othersTable(others, {beam, text, score: best.score, log_probability: best.log_probability}, (width) => this.change({beam: width})));
+    this.others.replaceChildren(
+      othersTable(
+        others,
+        {beam, text, score: best.score, log_probability: best.log_probability},
+        (width) => this.change({beam: width}),
+      ),
+    );
   }
 
   pointed(node) {
@@ -186,5 +224,9 @@ class Beam {
 /** Those that were not chosen but forced: on the way to the output, and no longer than the prefix. */
 function forcedNodes(nodes, outputs, prefix) {
   const way = [...wayTo(nodes, outputs[0])].map((number) => nodes[number]);
-  return new Set(way.filter((node) => node.parent != null && node.piece !== "<end>" && prefix.startsWith(node.text)).map((node) => node.number));
+  return new Set(
+    way.filter(
+      (node) => node.parent != null && node.piece !== "<end>" && prefix.startsWith(node.text),
+    ).map((node) => node.number),
+  );
 }

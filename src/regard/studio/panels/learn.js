@@ -75,8 +75,8 @@ class Page {
     return this.update(next);
   }
 
-  go(name) {
-    return link("learn", values({...this.state, step: name}));
+  go(changes) {
+    return link("learn", values({...this.state, ...changes}));
   }
 
   async load(question) {
@@ -105,20 +105,20 @@ class Page {
 
   /** A walkthrough has come: lay out the page around its steps. */
   begin(walk) {
-    const {side, word} = this.state;
+    const {side} = this.state;
     this.walk = walk;
     this.story = chapters(walk.steps);
     this.byName = new Map(walk.steps.map((step) => [step.name, step]));
     this.places = new Map(walk.steps.map((step, number) => [step.name, number]));
     this.controls.show(this.state, this.models.get(this.state.run));
-    this.guide = guide(this.story, (name) => this.go(name));
+    this.guide = guide(this.story, (step) => this.go({step}));
     this.stage = element("div", {class: "stage"});
     this.before = element("button", {type: "button", class: "turn", onclick: () => this.move(-1)});
     this.after = element("button", {type: "button", class: "turn primary", onclick: () => this.move(1)});
     this.progress = element("progress", {max: walk.steps.length, "aria-label": "Steps done"});
     const turning = element("div", {class: "turning"}, this.before, this.after);
     this.body.replaceChildren(
-      words({walk, side, word, choose: (place) => this.change({word: place})}),
+      words({walk, side, choose: (place) => this.change({word: place})}),
       element("p", {class: "headline"}, ...headline(walk, side)),
       element("div", {class: "desk"}, this.guide, element("div", {class: "sheet"}, this.progress, this.stage, turning)),
     );
@@ -130,7 +130,8 @@ class Page {
     const number = this.places.get(this.state.step) ?? 0;
     const step = this.walk.steps[number];
     const chapter = this.story.find(({steps}) => steps.some((one) => one.number === number));
-    const world = {walk: this.walk, byName: this.byName, places: this.places, go: (name) => this.go(name), setup: setup({...this.state, task: this.walk.task})};
+    const top = this.models.get(this.state.run)?.encoder_layers === this.walk.layer + 1;
+    const world = {walk: this.walk, byName: this.byName, places: this.places, top, go: (changes) => this.go(changes), setup: setup({...this.state, task: this.walk.task})};
     this.stage.replaceChildren(card({step, number, chapter}, world));
     this.guide.mark(step.name);
     this.progress.value = number + 1;

@@ -14,7 +14,7 @@ import {trouble} from "../pieces/trouble.js";
 import {questionForm} from "./look/ask.js";
 import {besideCard} from "./look/beside.js";
 import {cellsCard} from "./look/cells.js";
-import {added, editsOf, lasting, removed, written} from "./look/edits.js";
+import {added, editsOf, lasting, removed, wordsAfter, written} from "./look/edits.js";
 import {headsCard} from "./look/heads.js";
 import {meddleCard} from "./look/meddle.js";
 import {pictureCard} from "./look/picture.js";
@@ -28,7 +28,7 @@ const REMEMBERED = 12; // answers, so that back is at once
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/look.css");
-  const known = usable(runs, "");
+  const known = usable(runs);
   root.append(pageHead("Look inside", LEAD));
   if (!known.length) {
     root.append(noRun("There is nothing to look into yet."));
@@ -151,7 +151,7 @@ class Look {
     }
     this.beside.view(values.beside ?? "masking");
     this.cells.view(trace, values);
-    this.meddle.show(trace);
+    this.meddle.show(trace, wordsAfter(values.text, editsOf(values)));
   }
 
   /** A cell of the picture lights the words it is about. */

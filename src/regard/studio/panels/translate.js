@@ -14,8 +14,13 @@ const PAUSE = 160; // milliseconds after the last key
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
 const PICKS = ["picks", "otherpicks"];
 const NO_PICKS = {picks: "", otherpicks: ""};
-const EXAMPLES = ["the black cat ate the mouse", "the fisherman slept on the bank", "the old banker counted the coins in the bank"];
-const LEAD = "Write, and the translation follows. Point at a word, or move the caret to it, and what it came from lights up.";
+const EXAMPLES = [
+  "the black cat ate the mouse",
+  "the fisherman slept on the bank",
+  "the old banker counted the coins in the bank",
+];
+const LEAD =
+  "Write, and the translation follows. Point at a word, or move the caret to it, and what it came from lights up.";
 const REST = "Point at a word to see where it came from.";
 
 export async function mount(root, {values, runs}) {
@@ -37,7 +42,7 @@ class Translate {
     this.source = sourceField({onwrite: () => this.wrote(), onpoint: (place) => this.pointedSource(place)});
     this.panes = [0, 1].map((number) => this.pane(number));
     this.panels = element("div", {class: "panes"}, this.sourceCard(), this.panes.map(({view}) => view.node));
-    this.reading = element("p", {class: "reading number", dir: "auto"}, REST);
+    this.reading = element("div", {class: "reading number"}, element("p", {class: "note"}, REST));
     this.lists = element("div", {class: "lists"}, this.panes.map(({view}) => view.others));
     root.append(this.controls(), this.panels, this.reading, this.lists);
   }
@@ -52,18 +57,46 @@ class Translate {
   controls() {
     const first = this.runs[0].name;
     this.run = runPicker({runs: this.runs, value: first, label: "Model", onchange: (run) => this.change({run})});
-    this.other = runPicker({runs: this.runs, value: "", label: "Compare with", none: "no other", onchange: (other) => this.change({other})});
-    this.beam = element("select", {}, BEAMS.map((beam) => element("option", {value: beam}, beam === 1 ? "1, greedy" : beam)));
+    const onchange = (other) => this.change({other});
+    this.other = runPicker({runs: this.runs, value: "", label: "Compare with", none: "no other", onchange});
+    this.beam = element(
+      "select",
+      {},
+      BEAMS.map((beam) => element("option", {value: beam}, beam === 1 ? "1, greedy" : beam)),
+    );
     this.beam.addEventListener("change", () => this.change({beam: this.beam.value}));
-    return element("div", {class: "controls choices"}, this.run, this.other, field("Beam", this.beam, "hypotheses kept"));
+    return element(
+      "div",
+      {class: "controls choices"},
+      this.run,
+      this.other,
+      field("Beam", this.beam, "hypotheses kept"),
+    );
   }
 
   sourceCard() {
-    this.examples = element("p", {class: "examples"}, element("span", {class: "note"}, "Try "), EXAMPLES.map((text) => element("button", {type: "button", class: "small", onclick: () => this.change({text})}, text)));
+    this.examples = element(
+      "p",
+      {class: "examples"},
+      element("span", {class: "note"}, "Try "),
+      EXAMPLES.map(
+        (text) => element("button", {type: "button", class: "small", onclick: () => this.change({text})}, text),
+      ),
+    );
     this.counted = element("span", {class: "note number"});
-    const clear = element("button", {type: "button", class: "quiet small", onclick: () => this.change({text: ""})}, "Clear");
+    const clear = element(
+      "button",
+      {type: "button", class: "quiet small", onclick: () => this.change({text: ""})},
+      "Clear",
+    );
     this.sourceTitle = element("h2", {class: "pane-title"}, "Source");
-    return element("section", {class: "card pane", "aria-label": "Source"}, element("div", {class: "row"}, this.sourceTitle, this.counted, element("span", {class: "push"}), clear), this.source.node, this.examples);
+    return element(
+      "section",
+      {class: "card pane", "aria-label": "Source"},
+      element("div", {class: "row"}, this.sourceTitle, this.counted, element("span", {class: "push"}), clear),
+      this.source.node,
+      this.examples,
+    );
   }
 
   /** Show what the address says. */
@@ -104,7 +137,11 @@ class Translate {
     const text = this.source.text;
     this.sentences = sentencesOf(text, this.panes[0].run.languages?.source);
     const asked = {...this.asked, run: this.panes[0].run.name};
-    this.source.spread(this.sentences.map((each) => ({...each, words: recall(asked, each.text)?.source_words ?? each.text.split(/\s+/)})));
+    this.source.spread(
+      this.sentences.map(
+        (each) => ({...each, words: recall(asked, each.text)?.source_words ?? each.text.split(/\s+/)}),
+      ),
+    );
     this.examples.hidden = text.trim() !== "";
     const many = this.sentences.length;
     this.counted.textContent = many > 1 ? `${many} sentences` : "";
@@ -166,7 +203,9 @@ class Translate {
   turn(sentence) {
     if (sentence === this.current) return;
     this.current = sentence;
-    for (const pane of this.panes) if (pane.run) pane.view.alternatives(pane.run, sentence, this.picksOf(pane).get(sentence) ?? 0);
+    for (const pane of this.panes.filter(({run}) => run)) {
+      pane.view.alternatives(pane.run, sentence, this.picksOf(pane).get(sentence) ?? 0);
+    }
   }
 
   pointedTarget(number, sentence, target) {
@@ -175,7 +214,7 @@ class Translate {
     const {weights, words, aligner} = view.linksOf(sentence, target);
     view.lightOwn(sentence, target);
     this.source.light(sentence, weights);
-    this.read([words], aligner);
+    this.read([{run: this.panes[number].run.name, words, aligner}]);
     this.turn(sentence);
   }
 
@@ -185,8 +224,7 @@ class Translate {
     this.again = () => this.pointedSource(place); // when more is known
     this.source.light(sentence, new Map(), word);
     const shown = this.panes.filter((pane) => pane.run);
-    const found = shown.map(({view}) => view.lightFrom(sentence, start)).filter(Boolean);
-    this.read(found.map(({words}) => words), found[0]?.aligner ?? "");
+    this.read(shown.map(({view, run}) => ({run: run.name, ...view.lightFrom(sentence, start)})));
     this.turn(sentence);
   }
 
@@ -194,12 +232,18 @@ class Translate {
     this.again = undefined;
     this.source.light(-1, new Map());
     this.panes.forEach(({view}) => view.lightOwn(-1, null));
-    this.read([REST]);
+    this.reading.replaceChildren(element("p", {class: "note"}, REST));
   }
 
-  /** What was pointed at, in words, and whose weights these are. */
-  read(lines, aligner = "") {
-    this.reading.replaceChildren(lines.join("  ·  "), aligner ? element("span", {class: "note"}, `  weights: ${aligner}`) : "");
+  /** What was pointed at, in words, and whose weights these are; of two models, one below the other. */
+  read(found) {
+    const several = this.panes[1].run !== undefined;
+    const lines = found.filter(({words}) => words).map(({run, words, aligner}) => {
+      const name = several ? element("span", {class: "note"}, `${run}: `) : null;
+      const origin = aligner ? element("span", {class: "note"}, `  weights: ${aligner}`) : null;
+      return element("p", {dir: "auto"}, name, words, origin);
+    });
+    this.reading.replaceChildren(...lines);
   }
 
   leave() {

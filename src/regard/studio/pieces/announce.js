@@ -7,7 +7,9 @@ let region;
 let shelf;
 
 export function announce(words) {
-  region ??= document.body.appendChild(element("div", {class: "visually-hidden", "aria-live": "polite", id: "announced"}));
+  region ??= document.body.appendChild(
+    element("div", {class: "visually-hidden", "aria-live": "polite", id: "announced"}),
+  );
   region.textContent = words;
 }
 

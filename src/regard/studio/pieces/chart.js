@@ -10,17 +10,24 @@ import {element, svg} from "../element.js";
 import {announce} from "./announce.js";
 import {categories, figure, linear, logarithmic} from "./axes.js";
 import {extent} from "./letters.js";
+import {folded, table} from "./table.js";
 
 const HUES = 6;
 const DASHES = [null, "7 3", "2 3", "9 3 2 3"];
-const MARKERS = ["M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0Z", "M-4 -4h8v8h-8Z", "M0 -5.5L5 4H-5Z", "M0 -5.5L5.5 0L0 5.5L-5.5 0Z", "M0 5.5L5 -4H-5Z"];
+const MARKERS = [
+  "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0Z",
+  "M-4 -4h8v8h-8Z",
+  "M0 -5.5L5 4H-5Z",
+  "M0 -5.5L5.5 0L0 5.5L-5.5 0Z",
+  "M0 5.5L5 -4H-5Z",
+];
 const MOST_MARKED = 24; // points of a series that get a marker each
 const [GAP, LINE] = [8, 16];
 
 /**
  * @typedef {{x: number, y: number | null, low?: number, high?: number, note?: string}} Point
- * @typedef {{name: string, points: Point[], hue?: number, dashed?: boolean}} Series  `hue`: a colour and marker other than
- *   that of its place among the series
+ * @typedef {{name: string, points: Point[], hue?: number, dashed?: boolean}} Series  `hue`: a colour and marker other
+ *   than that of its place among the series
  * @param {{title: string, x: {label: string, names?: string[], log?: boolean}, height?: number, digits?: number,
  *   y: {label: string, log?: boolean, zero?: boolean, low?: number, high?: number}}} options
  */
@@ -34,7 +41,16 @@ class LineChart {
     this.series = [];
     this.tip = element("output", {class: "tip", hidden: true, "aria-hidden": "true"});
     this.names = element("div", {class: "names"});
-    this.stage = element("div", {class: "stage", role: "application", tabindex: 0, "aria-roledescription": "chart", "aria-label": `${options.title}. Chart. The arrow keys move from place to place.`});
+    this.stage = element(
+      "div",
+      {
+        class: "stage",
+        role: "application",
+        tabindex: 0,
+        "aria-roledescription": "chart",
+        "aria-label": `${options.title}. Chart. The arrow keys move from place to place.`,
+      },
+    );
     this.foot = element("div", {class: "foot"});
     this.node = element("div", {class: "chart"}, this.names, this.stage, this.tip, this.foot);
     this.stage.addEventListener("pointermove", (event) => this.pointed(event));
@@ -62,14 +78,19 @@ class LineChart {
     const {x, y} = this.axes();
     const left = Math.max(0, ...y.ticks.map(([, text]) => extent(text))) + GAP;
     const box = {left, right: this.width - GAP - 4, top: LINE + 2 * GAP, bottom: this.options.height - 2 * LINE - GAP};
-    const scale = (axis, start, end) => (value) => start + ((end - start) * (axis.place(value) - axis.low)) / (axis.high - axis.low || 1);
+    const share = (axis, value) => (axis.place(value) - axis.low) / (axis.high - axis.low || 1);
+    const scale = (axis, start, end) => (value) => start + (end - start) * share(axis, value);
     this.across = scale(x, box.left, box.right);
     this.up = scale(y, box.bottom, box.top);
-    this.places = [...new Set(this.series.flatMap(({points}) => points.filter((point) => point.y != null).map((point) => point.x)))].sort((a, b) => a - b);
+    this.places = [
+      ...new Set(this.series.flatMap(({points}) => points.filter((point) => point.y != null).map((point) => point.x))),
+    ].sort((a, b) => a - b);
     this.rule = svg("line", {class: "rule", y1: box.top, y2: box.bottom, visibility: "hidden"});
     const size = {viewBox: `0 0 ${this.width} ${this.options.height}`, width: this.width, height: this.options.height};
     const dodge = this.dodge();
-    const lines = this.series.map((one, number) => this.line(one, number, dodge * (number - (this.series.length - 1) / 2)));
+    const lines = this.series.map(
+      (one, number) => this.line(one, number, dodge * (number - (this.series.length - 1) / 2)),
+    );
     this.stage.replaceChildren(svg("svg", {"aria-hidden": "true", ...size}, this.grid(x, y, box), this.rule, lines));
   }
 
@@ -77,9 +98,15 @@ class LineChart {
     const {x, y} = this.options;
     const points = this.series.flatMap((one) => one.points).filter((point) => point.y != null);
     const across = points.map((point) => point.x);
-    const up = points.flatMap((point) => [point.y, point.low ?? point.y, point.high ?? point.y]).concat([y.low, y.high].filter((end) => end !== undefined));
+    const up = points.flatMap((point) => [point.y, point.low ?? point.y, point.high ?? point.y]).concat(
+      [y.low, y.high].filter((end) => end !== undefined),
+    );
     return {
-      x: x.names ? categories(x.label, x.names) : x.log ? logarithmic(x.label, across) : linear(x.label, across, {count: this.width > 480 ? 7 : 4}),
+      x: x.names
+        ? categories(x.label, x.names)
+        : x.log
+          ? logarithmic(x.label, across)
+          : linear(x.label, across, {count: this.width > 480 ? 7 : 4}),
       y: y.log ? logarithmic(y.label, up) : linear(y.label, up, {zero: y.zero}),
     };
   }
@@ -91,8 +118,15 @@ class LineChart {
       svg("line", {class: "grid", x1: left, x2: right, y1: up(mark), y2: up(mark)}),
       label(left - GAP / 2, up(mark) + 4, text, "end"),
     ]);
-    const columns = thinned(x.ticks.map(([mark, text]) => [across(mark), text]), this.width).map(([place, text, anchor]) => label(place, bottom + GAP + 12, text, anchor));
-    return [...rows, ...columns, label(0, 12, y.label, "start"), label((left + right) / 2, this.options.height - 4, x.label, "middle")];
+    const columns = thinned(x.ticks.map(([mark, text]) => [across(mark), text]), this.width).map(
+      ([place, text, anchor]) => label(place, bottom + GAP + 12, text, anchor),
+    );
+    return [
+      ...rows,
+      ...columns,
+      label(0, 12, y.label, "start"),
+      label((left + right) / 2, this.options.height - 4, x.label, "middle"),
+    ];
   }
 
   /** How far apart series stand at one place: not at all without intervals. */
@@ -116,17 +150,31 @@ class LineChart {
       const [x, y] = [this.across(point.x) + shift, this.up(point.y)];
       path += `${pen}${x.toFixed(1)} ${y.toFixed(1)}`;
       pen = "L";
-      if (point.low != null && point.high != null) intervals.push(svg("path", {class: "interval", d: `M${x - 3} ${this.up(point.low)}h6M${x} ${this.up(point.low)}V${this.up(point.high)}m-3 0h6`}));
-      if (points.length <= MOST_MARKED || point.note) markers.push(svg("path", {class: "marker", d: MARKERS[number % MARKERS.length], transform: `translate(${x} ${y})`}));
+      if (point.low != null && point.high != null) {
+        const [low, high] = [this.up(point.low), this.up(point.high)];
+        intervals.push(svg("path", {class: "interval", d: `M${x - 3} ${low}h6M${x} ${low}V${high}m-3 0h6`}));
+      }
+      if (points.length <= MOST_MARKED || point.note) {
+        const transform = `translate(${x} ${y})`;
+        markers.push(svg("path", {class: "marker", d: MARKERS[number % MARKERS.length], transform}));
+      }
     }
     const dash = series.dashed ? DASHES[1] : DASHES[Math.floor(number / HUES) % DASHES.length];
-    return svg("g", {class: `s${number % HUES}`}, intervals, path ? svg("path", {class: "path", d: path, "stroke-dasharray": dash}) : null, markers);
+    return svg(
+      "g",
+      {class: `s${number % HUES}`},
+      intervals,
+      path ? svg("path", {class: "path", d: path, "stroke-dasharray": dash}) : null,
+      markers,
+    );
   }
 
   pointed(event) {
     const x = event.clientX - this.stage.getBoundingClientRect().left;
     const near = (place) => Math.abs(this.across(place) - x);
-    this.point(this.places?.reduce((best, place, number) => (near(place) < near(this.places[best]) ? number : best), 0) ?? null);
+    this.point(
+      this.places?.reduce((best, place, number) => (near(place) < near(this.places[best]) ? number : best), 0) ?? null,
+    );
   }
 
   point(number) {
@@ -138,7 +186,10 @@ class LineChart {
     const x = this.across(place);
     this.rule.setAttribute("x1", x);
     this.rule.setAttribute("x2", x);
-    this.tip.replaceChildren(element("b", {}, this.wordOf(place)), ...this.at(place).map(({text, series}) => element("span", {class: `s${series % HUES} tagged`}, text)));
+    this.tip.replaceChildren(
+      element("b", {}, this.wordOf(place)),
+      ...this.at(place).map(({text, series}) => element("span", {class: `s${series % HUES} tagged`}, text)),
+    );
     const room = this.node.clientWidth - this.tip.offsetWidth;
     this.tip.style.left = `${Math.max(0, Math.min(room, x + 12 > room ? x - this.tip.offsetWidth - 12 : x + 12))}px`;
     this.tip.style.top = `${this.stage.offsetTop + LINE}px`;
@@ -147,7 +198,12 @@ class LineChart {
   key(event) {
     const last = (this.places?.length ?? 0) - 1;
     const from = this.number ?? -1;
-    const next = {ArrowLeft: Math.max(0, from - 1), ArrowRight: Math.min(last, from + 1), Home: 0, End: last}[event.key];
+    const next = {
+      ArrowLeft: Math.max(0, from - 1),
+      ArrowRight: Math.min(last, from + 1),
+      Home: 0,
+      End: last,
+    }[event.key];
     if (next === undefined || last < 0) return;
     event.preventDefault();
     this.point(next);
@@ -183,7 +239,11 @@ const hueOf = ({hue}, place) => hue ?? place;
 
 function nameTag(series, place) {
   const number = hueOf(series, place);
-  const shape = svg("svg", {viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true"}, svg("path", {class: "marker", d: MARKERS[number % MARKERS.length]}));
+  const shape = svg(
+    "svg",
+    {viewBox: "-7 -7 14 14", width: 14, height: 14, "aria-hidden": "true"},
+    svg("path", {class: "marker", d: MARKERS[number % MARKERS.length]}),
+  );
   return element("span", {class: `s${number % HUES}`}, shape, series.name);
 }
 
@@ -191,24 +251,20 @@ function nameTag(series, place) {
 function thinned(places, width) {
   for (let every = 1; every <= places.length; every++) {
     const kept = places.filter((_, number) => number % every === 0);
-    const fits = kept.every(([x, text], number) => !number || x - kept[number - 1][0] >= (extent(text) + extent(kept[number - 1][1])) / 2 + GAP);
+    const room = ([x, text], [before, earlier]) => x - before - (extent(text) + extent(earlier)) / 2;
+    const fits = kept.every((one, number) => !number || room(one, kept[number - 1]) >= GAP);
     if (fits) return kept.map(([x, text]) => [x, text, x + extent(text) / 2 > width ? "end" : "middle"]);
   }
   return [];
 }
 
 function asTable({title, x, digits}, series, wordOf) {
-  const details = element("details", {}, element("summary", {}, "As a table"));
-  details.addEventListener("toggle", () => {
-    if (!details.open || details.querySelector("table")) return;
-    const places = [...new Set(series.flatMap(({points}) => points.map((point) => point.x)))].sort((a, b) => a - b);
-    const rows = places.map((place) => element("tr", {}, element("th", {scope: "row"}, wordOf(place)), series.map(({points}) => {
-      const point = points.find((each) => each.x === place);
-      return element("td", {}, point?.y == null ? "–" : written(point, digits));
-    })));
-    const head = element("tr", {}, element("th", {scope: "col"}, x.label), series.map(({name}) => element("th", {scope: "col"}, name)));
-    const table = element("table", {}, element("caption", {class: "visually-hidden"}, title), element("thead", {}, head), element("tbody", {}, rows));
-    details.append(element("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": `${title}, as a table`}, table));
-  });
-  return details;
+  const places = [...new Set(series.flatMap(({points}) => points.map((point) => point.x)))].sort((a, b) => a - b);
+  const cell = ({points}, place) => {
+    const point = points.find((each) => each.x === place);
+    return point?.y == null ? "–" : written(point, digits);
+  };
+  const rows = () => places.map((place) => [wordOf(place), ...series.map((one) => cell(one, place))]);
+  const head = [x.label, ...series.map(({name}) => name)];
+  return folded("As a table", () => table(head, rows(), {caption: `${title}, as a table`}));
 }

@@ -13,9 +13,19 @@ import {onTheme} from "../theme.js";
 import {announce} from "./announce.js";
 import {cellAt, layout, paintCells, paintPointer, paintRows, sized} from "./heatmap_paint.js";
 import {legend, number, range} from "./scales.js";
+import {folded, table} from "./table.js";
 
 const HELP = "Heat map. The arrow keys move from cell to cell; Home and End to the ends of a row.";
-const MOVES = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e9], End: [0, 1e9], PageUp: [-1e9, 0], PageDown: [1e9, 0]};
+const MOVES = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  Home: [0, -1e9],
+  End: [0, 1e9],
+  PageUp: [-1e9, 0],
+  PageDown: [1e9, 0],
+};
 
 /**
  * @typedef {{rows: string[], columns: string[], values: ArrayLike<number>, range?: [number, number],
@@ -26,7 +36,8 @@ const MOVES = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRig
  *   describe?: (row: string, column: string, value: string) => string}} options
  */
 export function heatmap(options) {
-  return new Heatmap({scale: "sequential", digits: 2, unit: "", legend: true, table: true, describe: (row, column, value) => `${row} ← ${column}  ${value}`, ...options});
+  const describe = (row, column, value) => `${row} ← ${column}  ${value}`;
+  return new Heatmap({scale: "sequential", digits: 2, unit: "", legend: true, table: true, describe, ...options});
 }
 
 class Heatmap {
@@ -42,8 +53,21 @@ class Heatmap {
 
   build() {
     const {label} = this.options;
-    [this.side, this.cells, this.over] = ["side", "cells", "over"].map((kind) => element("canvas", {class: kind, "aria-hidden": "true"}));
-    this.stage = element("div", {class: "stage", role: "application", tabindex: 0, "aria-roledescription": "heat map", "aria-label": `${label}. ${HELP}`}, this.side, element("div", {class: "layers"}, this.cells, this.over));
+    [this.side, this.cells, this.over] = ["side", "cells", "over"].map(
+      (kind) => element("canvas", {class: kind, "aria-hidden": "true"}),
+    );
+    this.stage = element(
+      "div",
+      {
+        class: "stage",
+        role: "application",
+        tabindex: 0,
+        "aria-roledescription": "heat map",
+        "aria-label": `${label}. ${HELP}`,
+      },
+      this.side,
+      element("div", {class: "layers"}, this.cells, this.over),
+    );
     this.box = element("div", {class: "box"}, this.stage);
     this.tip = element("output", {class: "tip", hidden: true, "aria-hidden": "true"});
     this.foot = element("div", {class: "foot"});
@@ -133,7 +157,9 @@ class Heatmap {
     const {rows, columns} = this.picture;
     const from = this.place ?? this.last;
     const within = (value, count) => Math.max(0, Math.min(count - 1, value));
-    const next = from ? {row: within(from.row + move[0], rows.length), column: within(from.column + move[1], columns.length)} : {row: 0, column: 0};
+    const next = from
+      ? {row: within(from.row + move[0], rows.length), column: within(from.column + move[1], columns.length)}
+      : {row: 0, column: 0};
     this.point(next);
     this.reveal(next);
     announce(this.words(next));
@@ -155,16 +181,9 @@ class Heatmap {
 
 /** The same as a table, made when it is opened: 60 × 60 cells are many for a page that does not show them. */
 function asTable({label, digits, unit}, {rows, columns, values}) {
-  const details = element("details", {}, element("summary", {}, "As a table"));
-  details.addEventListener("toggle", () => {
-    if (!details.open || details.querySelector("table")) return;
-    const head = [element("td", {}), ...columns.map((column) => element("th", {scope: "col"}, element("bdi", {}, column)))];
-    const body = rows.map((row, place) => {
-      const mine = Array.from(columns, (_, column) => values[place * columns.length + column]);
-      return element("tr", {}, element("th", {scope: "row"}, element("bdi", {}, row)), mine.map((value) => element("td", {}, number(value, digits) + unit)));
-    });
-    const table = element("table", {}, element("caption", {class: "visually-hidden"}, label), element("thead", {}, element("tr", {}, head)), element("tbody", {}, body));
-    details.append(element("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": `${label}, as a table`}, table));
-  });
-  return details;
+  const word = (text) => element("bdi", {}, text);
+  const cells = (row) => columns.map((_, column) => number(values[row * columns.length + column], digits) + unit);
+  const body = () => rows.map((text, row) => [word(text), ...cells(row)]);
+  const caption = `${label}, as a table`;
+  return folded("As a table", () => table(["", ...columns.map(word)], body(), {caption}));
 }

@@ -25,7 +25,15 @@ export function layout(rows, columns, width) {
   const head = Math.ceil((flat ? SIZE + 4 : longest(columns) * Math.sin(angle) + SIZE) + GAP);
   const beyond = angle === Math.PI / 4 ? Math.ceil(longest(columns.slice(-4)) * Math.cos(angle)) : 0;
   const high = Math.floor(Math.max(LOWEST, Math.min(HIGHEST, cell)));
-  return {side, cell, high, head, angle, width: cell * columns.length + beyond + 2, height: head + high * rows.length + 2};
+  return {
+    side,
+    cell,
+    high,
+    head,
+    angle,
+    width: cell * columns.length + beyond + 2,
+    height: head + high * rows.length + 2,
+  };
 }
 
 /** Make a canvas so large, sharp on every screen, and give its context in CSS pixels. */
@@ -67,7 +75,12 @@ export function paintCells(context, plan, {rows, columns, values, scale, range, 
 function paintMarks(context, {cell, high, head}, marks) {
   context.strokeStyle = token("--s1");
   context.lineWidth = 2;
-  for (const [row, column] of marks) context.strokeRect(column * cell + 1.5, head + row * high + 1.5, cell - 4, high - 4);
+  for (const [row, column] of marks) context.strokeRect(
+    column * cell + 1.5,
+    head + row * high + 1.5,
+    cell - 4,
+    high - 4,
+  );
 }
 
 /** The label of a column, flat, slanted or upright; it ends at its column. */

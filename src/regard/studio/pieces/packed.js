@@ -2,7 +2,8 @@
 
 /**
  * @param {{shape: number[], data: string}} packed
- * @returns {{shape: number[], data: Float32Array, at: (...indices: number[]) => number, part: (...indices: number[]) => Float32Array}}
+ * @returns {{shape: number[], data: Float32Array, at: (...indices: number[]) => number,
+ *   part: (...indices: number[]) => Float32Array}}
  *   `at(head, row, column)` is one number; `part(head)` is all below the first index or indices, without a copy
  */
 export function unpack({shape, data}) {

@@ -4,6 +4,8 @@ import {link} from "../address.js";
 import {element} from "../element.js";
 import {field} from "./forms.js";
 
+const NARROW = "\u00a0"; // a line breaks between facts, not within one
+
 /** Runs that a page can use: those with weights, of some tasks; without any named, of every task. */
 export const usable = (runs, ...tasks) =>
   runs.filter((run) => run.parameters != null && (!tasks.length || tasks.includes(run.task)));
@@ -46,11 +48,11 @@ export function describe(run) {
     score == null ? "" : `${measure} ${score.toFixed(1)} on valid`,
     languages ? `${languages.source} → ${languages.target}` : "",
     run.state === "finished" ? "" : run.state,
-  ].filter(Boolean).join(" · ");
+  ].filter(Boolean).map((part) => part.replaceAll(" ", NARROW)).join(" · ");
 }
 
 export function count(value) {
-  const [divisor, unit] = value >= 1e9 ? [1e9, " G"] : value >= 1e6 ? [1e6, " M"] : value >= 1e3 ? [1e3, " k"] : [1, ""];
+  const [divisor, unit] = [[1e9, " G"], [1e6, " M"], [1e3, " k"], [1, ""]].find(([least]) => value >= least) ?? [1, ""];
   const shown = value / divisor;
   return `${shown >= 100 || divisor === 1 ? Math.round(shown) : shown.toFixed(1)}${unit}`;
 }
@@ -61,8 +63,17 @@ export function noRun(what = "Nothing can be shown before a model has learned.")
     "section",
     {class: "empty card"},
     element("h2", {}, "No run yet"),
-    element("p", {}, `${what} The demo learns English to French from a small corpus that comes along, here on this machine, in about two minutes.`),
-    element("a", {class: "button primary", href: link("train", {preset: "transformer-tiny", corpus: "fable:fr", name: "demo"})}, "Train the demo"),
+    element(
+      "p",
+      {},
+      `${what} The demo learns English to French from a small corpus that comes along, here on this machine, `,
+      "in about two minutes.",
+    ),
+    element(
+      "a",
+      {class: "button primary", href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})},
+      "Train the demo",
+    ),
     element("p", {class: "note"}, "Or in a terminal: ", element("code", {}, "regard demo")),
   );
 }

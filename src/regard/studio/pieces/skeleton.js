@@ -7,7 +7,12 @@ import {element} from "../element.js";
  * @param {number} [count]
  */
 export function skeleton(shape = "lines", count = 3) {
-  const bars = {page: ["title", "lead", "block"], square: ["square"], line: ["bar"], lines: Array(count).fill("bar")}[shape];
+  const bars = {
+    page: ["title", "lead", "block"],
+    square: ["square"],
+    line: ["bar"],
+    lines: Array(count).fill("bar"),
+  }[shape];
   return element(
     "div",
     {class: "skeleton", role: "status"},

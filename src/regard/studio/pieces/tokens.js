@@ -11,12 +11,19 @@ import {announce} from "./announce.js";
  * A line of words. It is one stop for the Tab key; the arrow keys go from word to word.
  * @param {string[]} words
  * @param {{label: string, onpoint?: (place: number | null) => void, onpick?: (place: number) => void,
- *   say?: (place: number) => string, tag?: string}} about  `say`: what is announced when the keyboard reaches a word
+ *   say?: (place: number) => string, text?: string, tag?: string}} about  `say`: what is announced
+ *   when the keyboard reaches a word; `text`: the words as they stand, with what is between them, if it is not a space
  * @returns {{node: HTMLElement, light: (weights: Map<number, number>, own?: number | null) => void}}
  */
-export function tokenLine(words, {label, onpoint, onpick, say, tag = "p"}) {
-  const spans = words.map((word, place) => element("span", {class: "word", tabindex: place ? -1 : 0, "data-place": place}, word));
-  const node = element(tag, {class: "tokens", role: "group", "aria-label": label, dir: "auto"}, spans.flatMap((span) => [span, " "]));
+export function tokenLine(words, {label, onpoint, onpick, say, text, tag = "p"}) {
+  const spans = words.map(
+    (word, place) => element("span", {class: "word", tabindex: place ? -1 : 0, "data-place": place}, word),
+  );
+  const node = element(
+    tag,
+    {class: "tokens", role: "group", "aria-label": label, dir: "auto"},
+    spaced(words, spans, text),
+  );
   const placeOf = (event) => event.target.closest?.(".word")?.dataset.place;
   const told = (event, action) => placeOf(event) !== undefined && action?.(Number(placeOf(event)));
   node.addEventListener("pointerover", (event) => told(event, onpoint));
@@ -25,7 +32,29 @@ export function tokenLine(words, {label, onpoint, onpick, say, tag = "p"}) {
   node.addEventListener("focusout", () => onpoint?.(null));
   node.addEventListener("click", (event) => told(event, onpick));
   node.addEventListener("keydown", (event) => walk(event, node, spans, {onpick, say}));
-  return {node, light: (weights, own = null) => spans.forEach((span, place) => paint(span, weights.get(place), place === own))};
+  return {node, light: lighter(spans)};
+}
+
+/** The words with what stands between them. */
+function spaced(words, spans, text = words.join(" ")) {
+  const ranges = rangesOf(text, words);
+  const between = (place) =>
+    ranges[place] && ranges[place + 1] ? text.slice(ranges[place][1], ranges[place + 1][0]) : " ";
+  return spans.flatMap((span, place) => (place + 1 < spans.length ? [span, between(place)] : [span]));
+}
+
+/**
+ * Where each word stands in a text, as [start, end]. A word that is not found (a tokenizer may have changed it) has no
+ * place, and those after it are still found.
+ */
+export function rangesOf(text, words) {
+  let from = 0;
+  return words.map((word) => {
+    const start = text.indexOf(word, from);
+    if (start < 0) return null;
+    from = start + word.length;
+    return [start, from];
+  });
 }
 
 function walk(event, node, spans, {onpick, say}) {
@@ -33,7 +62,12 @@ function walk(event, node, spans, {onpick, say}) {
   if (here < 0) return;
   if (event.key === "Enter" && onpick) return onpick(here);
   const forward = getComputedStyle(node).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
-  const steps = {ArrowLeft: forward === "ArrowLeft" ? 1 : -1, ArrowRight: forward === "ArrowRight" ? 1 : -1, Home: -here, End: spans.length - 1 - here};
+  const steps = {
+    ArrowLeft: forward === "ArrowLeft" ? 1 : -1,
+    ArrowRight: forward === "ArrowRight" ? 1 : -1,
+    Home: -here,
+    End: spans.length - 1 - here,
+  };
   if (!(event.key in steps)) return;
   event.preventDefault();
   const next = spans[Math.max(0, Math.min(spans.length - 1, here + steps[event.key]))];
@@ -41,6 +75,17 @@ function walk(event, node, spans, {onpick, say}) {
   next.tabIndex = 0;
   next.focus();
   if (say) announce(say(spans.indexOf(next)));
+}
+
+/** What lights words by their place, and only touches those that change. */
+function lighter(spans) {
+  let lit = [];
+  return (weights, own = null) => {
+    lit.forEach((span) => paint(span));
+    const places = [...new Set([...weights.keys(), ...(own === null ? [] : [own])])].filter((place) => place in spans);
+    lit = places.map((place) => spans[place]);
+    lit.forEach((span, number) => paint(span, weights.get(places[number]), places[number] === own));
+  };
 }
 
 /** Lit, the more the larger its weight, or as it was. */
@@ -54,7 +99,9 @@ export function paint(span, weight, own = false) {
 export function partners(links, side, place) {
   const other = side === "target" ? "source" : "target";
   const found = new Map();
-  for (const link of links) if (link[side] === place) found.set(link[other], Math.max(link.weight, found.get(link[other]) ?? 0));
+  for (const link of links.filter((each) => each[side] === place)) {
+    found.set(link[other], Math.max(link.weight, found.get(link[other]) ?? 0));
+  }
   return found;
 }
 
@@ -63,7 +110,8 @@ export function sentenceOf(links, side, place, words, others) {
   const found = [...partners(links, side, place)].sort((one, other) => other[1] - one[1]);
   const arrow = side === "target" ? "←" : "→";
   if (!found.length) return `${words[place]} ${arrow} nothing`;
-  return `${words[place]} ${arrow} ${found.map(([other, weight]) => `${others[other]} ${weight.toFixed(2)}`).join(", ")}`;
+  const told = found.map(([other, weight]) => `${others[other]} ${weight.toFixed(2)}`);
+  return `${words[place]} ${arrow} ${told.join(", ")}`;
 }
 
 /**
@@ -83,7 +131,10 @@ export function linked(source, target, links, {onpoint} = {}) {
   for (const side of ["source", "target"]) {
     const other = side === "target" ? "source" : "target";
     const say = (place) => sentenceOf(links, side, place, words[side], words[other]);
-    lines[side] = tokenLine(words[side], {label: side === "source" ? "Source" : "Translation", onpoint: (place) => point(side, place), say});
+    lines[side] = tokenLine(
+      words[side],
+      {label: side === "source" ? "Source" : "Translation", onpoint: (place) => point(side, place), say},
+    );
   }
   return {source: lines.source.node, target: lines.target.node, point};
 }

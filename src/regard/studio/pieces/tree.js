@@ -5,8 +5,8 @@
 //   picture.show({nodes, outputs});        // as /api/v1/beam has them
 //
 // Fates are told apart by shape and by line as well as by colour: what was kept is a box, what finished a round one
-// with a thick line, what was pruned a dashed box with its corners cut. The way to the output is drawn thick. The arrow keys
-// walk: left to what a node continues, right to its best continuation, up and down within a step.
+// with a thick line, what was pruned a dashed box with its corners cut. The way to the output is drawn thick. The arrow
+// keys walk: left to what a node continues, right to its best continuation, up and down within a step.
 
 import {element, svg} from "../element.js";
 import {extent, rightToLeft, shortened} from "./letters.js";
@@ -27,13 +27,22 @@ export const WHY = {
   beaten: "left: it could not win any more",
   limit: "left: nothing more may be written",
 };
-const SHORT = {"": "", beam: "pruned", repeated: "repeated", output: "✓ output", worse: "finished, worse", full: "enough finished", beaten: "cannot win", limit: "at the limit"};
+const SHORT = {
+  "": "",
+  beam: "pruned",
+  repeated: "repeated",
+  output: "✓ output",
+  worse: "finished, worse",
+  full: "enough finished",
+  beaten: "cannot win",
+  limit: "at the limit",
+};
 
 /**
  * @typedef {{number: number, parent: number | null, step: number, piece: string, text: string, log_probability: number,
  *   score: number, fate: "kept" | "finished" | "pruned", reason: string}} Node
- * @param {{label: string, pruned?: number, onpoint?: (node: Node | null) => void, onpick?: (node: Node) => void}} options
- *   `pruned`: how many of what a step pruned are drawn, best first
+ * @param {{label: string, pruned?: number, onpoint?: (node: Node | null) => void,
+ *   onpick?: (node: Node) => void}} options  `pruned`: how many of what a step pruned are drawn, best first
  */
 export function tree(options) {
   return new Tree({pruned: 3, ...options});
@@ -81,7 +90,13 @@ class Tree {
     const all = [...this.places.values()];
     const width = Math.max(...all.map(({left, wide}) => left + wide)) + FADE;
     const height = Math.max(...all.map(({top}) => top)) + HIGH + 4;
-    const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height}, this.headings(), edges, [...this.shapes.values()]);
+    const picture = svg(
+      "svg",
+      {viewBox: `0 0 ${width} ${height}`, width, height},
+      this.headings(),
+      edges,
+      [...this.shapes.values()],
+    );
     this.box.replaceChildren(picture);
     this.stop(drawn[0]?.number);
     this.node.shown = drawn.map((node) => node.number);
@@ -99,14 +114,22 @@ class Tree {
     const [x1, x2] = [from.left + from.wide, to.left];
     const [half, y1, y2] = [(x1 + x2) / 2, from.top + HIGH / 2, to.top + HIGH / 2];
     const kind = this.way.has(node.number) ? "edge way" : `edge ${node.fate}`;
-    return svg("path", {class: kind, "data-number": node.number, d: `M${x1} ${y1}C${half} ${y1} ${half} ${y2} ${x2} ${y2}`});
+    return svg(
+      "path",
+      {class: kind, "data-number": node.number, d: `M${x1} ${y1}C${half} ${y1} ${half} ${y2} ${x2} ${y2}`},
+    );
   }
 
   shape(node) {
     const place = this.places.get(node.number);
     const forced = this.forced.has(node.number);
     const kind = `node ${node.fate}${this.way.has(node.number) ? " way" : ""}${forced ? " forced" : ""}`;
-    const group = svg("g", {class: kind, role: "button", tabindex: -1, "aria-label": told(node), "data-number": node.number}, svg("path", {class: "shape", d: outline(node.fate, place)}), ...lettersOf(node, place, forced));
+    const group = svg(
+      "g",
+      {class: kind, role: "button", tabindex: -1, "aria-label": told(node), "data-number": node.number},
+      svg("path", {class: "shape", d: outline(node.fate, place)}),
+      ...lettersOf(node, place, forced),
+    );
     group.addEventListener("pointerenter", () => this.point(node));
     group.addEventListener("focus", () => this.point(node));
     group.addEventListener("click", () => !this.box.dataset.dragged && this.options.onpick?.(node));
@@ -134,7 +157,9 @@ class Tree {
   /** Light the way to a node. */
   point(node) {
     const way = node ? wayTo(this.nodes, node.number) : new Set();
-    for (const map of [this.shapes, this.edges]) map?.forEach((group, number) => group.classList.toggle("on", way.has(number)));
+    for (const map of [this.shapes, this.edges]) map?.forEach(
+      (group, number) => group.classList.toggle("on", way.has(number)),
+    );
     this.options.onpoint?.(node);
   }
 
@@ -176,11 +201,12 @@ function placesOf(columns) {
 }
 
 /** A box, a round one, or a box with its corners cut. */
-function outline(fate, {left, top, wide}) {
+function outline(fate, {left: start, top, wide}) {
   const cut = {kept: 6, finished: 20, pruned: 9}[fate];
   const corner = (x, y) => (fate === "pruned" ? `l${x} ${y}` : `a${cut} ${cut} 0 0 1 ${x} ${y}`);
   const [across, down] = [wide - 2 * cut, HIGH - 2 * cut];
-  return `M${left + cut} ${top}h${across}${corner(cut, cut)}v${down}${corner(-cut, cut)}h${-across}${corner(-cut, -cut)}v${-down}${corner(cut, -cut)}Z`;
+  const [right, left] = [`h${across}${corner(cut, cut)}v${down}`, `h${-across}${corner(-cut, -cut)}v${-down}`];
+  return `M${start + cut} ${top}${right}${corner(-cut, cut)}${left}${corner(cut, -cut)}Z`;
 }
 
 function lettersOf(node, {left, top, wide}, forced) {
@@ -191,12 +217,17 @@ function lettersOf(node, {left, top, wide}, forced) {
   const first = svg("text", {class: "piece", y: top + LINE + 3, ...about}, piece);
   if (node.parent == null) return [first];
   const soft = (line, words) => svg("text", {class: "soft", x: left + inset, y: top + line * LINE + 3}, words);
-  return [first, soft(2, `${number(node.log_probability)} · ${number(node.score)}`), soft(3, forced ? "⚑ forced" : SHORT[node.reason] ?? node.reason)];
+  return [
+    first,
+    soft(2, `${number(node.log_probability)} · ${number(node.score)}`),
+    soft(3, forced ? "⚑ forced" : SHORT[node.reason] ?? node.reason),
+  ];
 }
 
 function told(node) {
   if (node.parent == null) return "the beginning";
-  return `${node.text || node.piece}: log-probability ${number(node.log_probability)}, normalised ${number(node.score)}; ${WHY[node.reason] ?? node.reason}`;
+  const scores = `log-probability ${number(node.log_probability)}, normalised ${number(node.score)}`;
+  return `${node.text || node.piece}: ${scores}; ${WHY[node.reason] ?? node.reason}`;
 }
 
 /** Drag to see more of what is larger than its box. A drag is not a click. */

@@ -1,7 +1,8 @@
 // Words about a search: one candidate, all of them as a table, what other beams would have found.
 
-import {element} from "../../element.js";
+import {element, svg} from "../../element.js";
 import {number} from "../../pieces/scales.js";
+import {folded, table} from "../../pieces/table.js";
 import {WHY} from "../../pieces/tree.js";
 
 const SHAPES = {
@@ -10,18 +11,38 @@ const SHAPES = {
   pruned: ["M7 1h26l6 6v6l-6 6h-26l-6 -6v-6Z", "pruned"],
 };
 
-/** What the shapes mean. @param {(tag: string, about: object, ...inside: Node[]) => Node} svg */
-export function shapesKey(svg) {
+/** What the shapes mean. */
+export function shapesKey() {
   const items = Object.entries(SHAPES).map(([fate, [d, word]]) =>
-    element("span", {}, svg("svg", {viewBox: "0 0 40 20", width: 36, height: 18, "aria-hidden": "true", class: `node ${fate}`}, svg("path", {class: "shape", d})), word),
+    element(
+      "span",
+      {},
+      svg(
+        "svg",
+        {viewBox: "0 0 40 20", width: 36, height: 18, "aria-hidden": "true", class: `node ${fate}`},
+        svg("path", {class: "shape", d}),
+      ),
+      word,
+    ),
   );
-  const way = svg("svg", {viewBox: "0 0 40 20", width: 36, height: 18, "aria-hidden": "true"}, svg("path", {class: "edge way", d: "M1 10h38"}));
+  const way = svg(
+    "svg",
+    {viewBox: "0 0 40 20", width: 36, height: 18, "aria-hidden": "true"},
+    svg("path", {class: "edge way", d: "M1 10h38"}),
+  );
   return element("p", {class: "shapes note"}, items, element("span", {}, way, "the way to the output"));
 }
 
 /** A candidate in a few lines. */
 export function portrait(node, nodes, penalty) {
-  if (!node || node.parent == null) return [element("p", {class: "note"}, "Point at a candidate, or walk with the arrow keys, to see what became of it and why. Click it, or press Enter, to force what stands written there.")];
+  if (!node || node.parent == null) return [
+    element(
+      "p",
+      {class: "note"},
+      "Point at a candidate, or walk with the arrow keys, to see what became of it and why. ",
+      "Click it, or press Enter, to force what stands written there.",
+    ),
+  ];
   const step = node.log_probability - nodes[node.parent].log_probability;
   const facts = [
     ["probability of this piece", probability(Math.exp(step))],
@@ -30,8 +51,19 @@ export function portrait(node, nodes, penalty) {
     ["what became of it", WHY[node.reason] ?? node.reason],
   ];
   return [
-    element("p", {class: "so-far", dir: "auto"}, node.text || "(nothing)", node.piece === "<end>" ? element("span", {class: "note"}, " <end>") : null),
-    element("dl", {class: "facts"}, facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {class: "number"}, value)))),
+    element(
+      "p",
+      {class: "so-far", dir: "auto"},
+      node.text || "(nothing)",
+      node.piece === "<end>" ? element("span", {class: "note"}, " <end>") : null,
+    ),
+    element(
+      "dl",
+      {class: "facts"},
+      facts.map(
+        ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {class: "number"}, value)),
+      ),
+    ),
   ];
 }
 
@@ -39,20 +71,20 @@ const probability = (value) => (value < 0.001 ? value.toExponential(1).replace("
 
 /** Every candidate in words, best of each step first. */
 export function candidatesTable(nodes) {
-  const details = element("details", {}, element("summary", {}, `All ${nodes.length - 1} candidates as a table`));
-  details.addEventListener("toggle", () => {
-    if (!details.open || details.querySelector("table")) return;
-    const sorted = nodes.filter((node) => node.parent != null).sort((one, other) => one.step - other.step || other.score - one.score);
-    const rows = sorted.map((node) => [
-      node.step,
-      element("bdi", {}, `${node.text}${node.piece === "<end>" ? " <end>" : ""}`),
-      number(node.log_probability, 3),
-      number(node.score, 3),
-      WHY[node.reason] ?? node.reason,
-    ]);
-    details.append(table(["step", "written", "log-probability", "normalised", "what became of it"], rows, "Every candidate of the search"));
-  });
-  return details;
+  const rows = () =>
+    nodes
+      .filter((node) => node.parent != null)
+      .sort((one, other) => one.step - other.step || other.score - one.score)
+      .map((node) => [
+        node.step,
+        element("bdi", {}, `${node.text}${node.piece === "<end>" ? " <end>" : ""}`),
+        number(node.log_probability, 3),
+        number(node.score, 3),
+        WHY[node.reason] ?? node.reason,
+      ]);
+  const head = ["step", "written", "log-probability", "normalised", "what became of it"];
+  const about = {caption: "Every candidate of the search", left: [1, 4]};
+  return folded(`All ${nodes.length - 1} candidates as a table`, () => table(head, rows(), about));
 }
 
 /**
@@ -61,14 +93,22 @@ export function candidatesTable(nodes) {
  * @param {{beam: number, text: string}} now  @param {(beam: number) => void} onpick
  */
 export function othersTable(others, now, onpick) {
-  const rows = [...others, {...now, own: true}].sort((one, other) => one.beam - other.beam).map((each) => [
-    each.own ? element("b", {}, each.beam) : element("button", {type: "button", class: "small", "aria-label": `Search with a beam of ${each.beam}`, onclick: () => onpick(each.beam)}, each.beam),
-    marked(each.text, now.text),
-    number(each.log_probability, 3),
-    number(each.score, 3),
-    each.own ? "this search" : each.text === now.text ? "the same" : each.score > now.score ? "better" : "worse",
-  ]);
-  return table(["beam", "output", "log-probability", "normalised", ""], rows, "The best output of other beams");
+  const verdict = (each) => (each.text === now.text ? "the same" : each.score > now.score ? "better" : "worse");
+  const button = ({beam}) => {
+    const about = {type: "button", class: "small", "aria-label": `Search with a beam of ${beam}`};
+    return element("button", {...about, onclick: () => onpick(beam)}, beam);
+  };
+  const rows = [...others, {...now, own: true}]
+    .sort((one, other) => one.beam - other.beam)
+    .map((each) => [
+      each.own ? String(each.beam) : button(each),
+      marked(each.text, now.text),
+      number(each.log_probability, 3),
+      number(each.score, 3),
+      each.own ? "this search" : verdict(each),
+    ]);
+  const head = ["beam", "output", "log-probability", "normalised", ""];
+  return table(head, rows, {caption: "The best output of other beams", left: [1, 4]});
 }
 
 /** The words of a text that another has not. */
@@ -77,20 +117,4 @@ function marked(text, other) {
   const words = text.split(/\s+/).filter(Boolean);
   const parts = words.flatMap((word) => [known.has(word) ? word : element("mark", {}, word), " "]);
   return element("bdi", {}, parts.length ? parts : "(nothing)");
-}
-
-function table(head, rows, caption) {
-  const left = [1, 4];
-  const cell = (tag, inside, place, about = {}) => element(tag, {class: left.includes(place) ? "left" : null, ...about}, inside);
-  return element(
-    "div",
-    {class: "scroll", tabindex: 0, role: "region", "aria-label": caption},
-    element(
-      "table",
-      {},
-      element("caption", {class: "visually-hidden"}, caption),
-      element("thead", {}, element("tr", {}, head.map((name, place) => cell(name ? "th" : "td", name, place, name ? {scope: "col"} : {})))),
-      element("tbody", {}, rows.map((row) => element("tr", {}, row.map((inside, place) => cell("td", inside, place))))),
-    ),
-  );
 }

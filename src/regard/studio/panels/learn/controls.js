@@ -73,28 +73,24 @@ function headsOf(model, side) {
 
 /**
  * The words of the text and of what the run made of it. Those that can be followed are buttons.
- * @param {{walk: object, side: string, word: number, choose: (word: number) => void}} about
+ * @param {{walk: object, side: string, choose: (word: number) => void}} about
  */
-export function words({walk, side, word, choose}) {
-  const onTarget = walk.target.words.length > 0 && walk.task !== "label" && side !== "encoder";
-  const looked = walk.source.word_of[walk.source_position];
-  const chosen = onTarget ? walk.target.word_of[walk.position] : walk.source.word_of[walk.position];
-  const row = (label, list, active, mark) => list.length === 0 ? null : element(
-    "div",
-    {class: "line"},
-    element("span", {class: "label"}, label),
-    element("div", {class: "tokens", dir: "auto", role: active ? "group" : null, "aria-label": active ? "Word to follow" : null}, list.map((text, place) => token(text, active, place === (mark ?? -2), () => choose(place), active ? null : looked === place))),
-  );
-  const own = walk.task === "label" || !onTarget;
-  return element(
-    "div",
-    {class: "words"},
-    row(walk.target.words.length && onTarget && walk.source.words.length ? "Source" : "Text", walk.source.words, own, own ? (chosen ?? word) : null),
-    walk.task === "label" ? null : row(walk.source.words.length ? "Translation" : "Text", walk.target.words, onTarget, onTarget ? (chosen ?? word) : null),
-  );
+export function words({walk, side, choose}) {
+  const {source, target, task} = walk;
+  const onSource = task === "label" || side === "encoder";
+  const looked = source.word_of[walk.source_position];
+  const rows = [];
+  if (source.words.length) rows.push(line(task === "label" ? "Text" : "Source", source.words, onSource ? {chosen: source.word_of[walk.position], choose} : {looked}));
+  if (task !== "label") rows.push(line(source.words.length ? "Translation" : "Text", target.words, onSource ? {} : {chosen: target.word_of[walk.position], choose}));
+  return element("div", {class: "words"}, rows);
 }
 
-function token(text, active, chosen, choose, looked) {
-  if (!active) return element("span", {class: looked ? "token looked" : "token"}, text);
-  return element("button", {type: "button", class: "token", "aria-pressed": String(chosen), onclick: choose}, text);
+function line(label, list, {chosen, choose, looked}) {
+  const tokens = list.map((text, place) => {
+    if (!choose) return element("span", {class: place === looked ? "token looked" : "token"}, text);
+    return element("button", {type: "button", class: "token", "aria-pressed": String(place === chosen), onclick: () => choose(place)}, text);
+  });
+  if (!tokens.length) tokens.push(element("span", {class: "token note"}, "nothing: the run ends at once"));
+  const about = choose && list.length ? {role: "group", "aria-label": "Word to follow"} : {};
+  return element("div", {class: "line"}, element("span", {class: "label"}, label), element("div", {class: "tokens", dir: "auto", ...about}, tokens));
 }

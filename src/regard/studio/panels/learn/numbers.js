@@ -50,7 +50,7 @@ function sentence(step, byName, place) {
 }
 
 function named(axis, index) {
-  return axis.name === "feature" ? `feature ${axis.labels[index]}` : axis.labels[index];
+  return axis.name === "feature" ? `feature ${axis.labels[index]}` : axis.labels[index] || "∅";
 }
 
 /** How strongly a cell is tinted, 0 to 100; shares know their whole, others are measured against their largest. */
@@ -86,7 +86,7 @@ function table(step, tell) {
     "table",
     {class: across.name === "feature" ? "features" : "positions"},
     element("caption", {class: "aside"}, `${step.title}: ${shape(step.shape)}`),
-    element("thead", {}, element("tr", {}, lying ? null : element("td", {}), heads)),
+    element("thead", {}, element("tr", {}, lying ? null : element("td", {}, across.name === "feature" ? "feature" : ""), heads)),
     element("tbody", {}, body),
   );
   return moving(element("div", {class: "scroll"}, whole), tell);

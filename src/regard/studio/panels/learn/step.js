@@ -5,12 +5,13 @@ import {copyButton} from "../../pieces/forms.js";
 import {PARTS} from "./chapters.js";
 import {shape} from "./figures.js";
 import {numbers} from "./numbers.js";
+import {origin} from "./origins.js";
 import {formula} from "./tex.js";
 
 /**
  * @param {{step: object, number: number, chapter: object}} shown
- * @param {{walk: object, byName: Map<string, object>, places: Map<string, number>, setup: string[], go: (name: string) => string}} world
- *   `go` is the address of another step
+ * @param {{walk: object, byName: Map<string, object>, places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} world
+ *   `go` is the address of another step; `top`: whether the layer is the encoder's last
  */
 export function card({step, number, chapter}, world) {
   const opens = chapter.steps[0].number === number;
@@ -50,25 +51,6 @@ function made(step, world) {
     return [element("dt", {}, element("code", {}, name)), element("dd", {}, ...origin(from, world), element("span", {class: "size"}, ` ${shape(sizes)}`))];
   });
   return element("dl", {class: "made", "aria-label": "Made of"}, rows);
-}
-
-const KINDS = {trace: "the model, at", parameter: "learned:"};
-
-function origin(from, {byName, places, go}) {
-  if (from === "zeros") return ["zeros: nothing has been read before"];
-  const [, kind, name, index] = /^(\w+) ([^[]+)(.*)$/.exec(from) ?? [null, "", from, ""];
-  const maker = kind === "step" ? byName.get(name) : [...byName.values()].find((step) => step.recorded === name + index);
-  if (maker) {
-    const row = kind === "step" ? rowOf(maker, index) : "";
-    return [element("a", {href: go(maker.name)}, `${places.get(maker.name) + 1}. ${maker.title}`), row];
-  }
-  return [`${KINDS[kind] ?? kind} `, element("code", {}, name + index)];
-}
-
-function rowOf(maker, index) {
-  const row = Number(/^\[(\d+)\]/.exec(index)?.[1]);
-  const label = maker.axes.length > 1 && maker.axes[0].labels[row];
-  return label ? `, the row of ${label}` : "";
 }
 
 function code(step, {setup}) {

@@ -11,13 +11,12 @@ export function meddleCard({onedit}) {
   const node = element("section", {class: "card meddle", "aria-labelledby": "meddle-title"}, element("h2", {id: "meddle-title"}, "What if…"), lead, forms);
   return {
     node,
-    show(trace) {
-      node.hidden = trace.task !== "translate";
-      if (node.hidden) return;
+    show(trace, words) {
       const attends = trace.attentions.length > 0;
+      const writes = trace.task === "translate" || trace.task === "language";
       const transformer = trace.attentions.some(({name}) => name.endsWith("self"));
-      lead.textContent = `Every edit is a step in the address: share the link, or go back to undo. Click a source word to replace or mask it${attends ? ", a row of the heat map to set it by hand" : ""}. Outputs before and after are greedy, so that the difference is the edit’s.`;
-      forms.replaceChildren(...[prefixForm(onedit), attends ? headForm(trace, onedit) : null, transformer ? positionsForm(onedit) : null, transformer ? scaleForm(trace, onedit) : null].filter(Boolean));
+      lead.textContent = `Every edit is a step in the address: share the link, or go back to undo. Click a source word to replace or mask it${attends ? ", a row of the heat map to set it by hand" : ""}. ${writes ? "Outputs before and after are greedy, so that the difference is the edit’s." : ""}`;
+      forms.replaceChildren(...[writes ? prefixForm(onedit) : null, attends ? headForm(trace, words, onedit) : null, transformer ? positionsForm(trace, onedit) : null, transformer ? scaleForm(trace, onedit) : null].filter(Boolean));
     },
   };
 }
@@ -37,18 +36,18 @@ function attentionSelect(trace) {
   return element("select", {}, trace.attentions.map(({name}) => element("option", {value: name}, attentionName(name))));
 }
 
-function headForm(trace, onedit) {
+function headForm(trace, words, onedit) {
   const attention = attentionSelect(trace);
   const cross = trace.attentions.find(({side}) => side === "cross");
   if (cross) attention.value = cross.name;
   const head = element("select", {});
-  const word = element("select", {}, trace.source.words.map((each, place) => element("option", {value: place}, each)));
+  const word = element("select", {}, words.map((each, place) => element("option", {value: place}, each)));
   const force = button("Force it there", () => onedit(...each((one) => ({kind: "force-head", attention: attention.value, head: one, word: Number(word.value)}))));
   const fill = () => {
     const count = trace.attentions.find(({name}) => name === attention.value).heads;
     const options = Array.from({length: count}, (_, place) => element("option", {value: place}, `head ${place + 1}`));
     head.replaceChildren(...options, ...(count > 1 ? [element("option", {value: "all"}, `all ${count} heads`)] : []));
-    force.disabled = /^decoder.*self$/.test(attention.value); // it looks at what was written, not at the source
+    force.disabled = trace.task === "translate" && /^decoder.*self$/.test(attention.value); // it looks at what was written
   };
   const each = (edit) => (head.value === "all" ? [...head.options].slice(0, -1).map(({value}) => Number(value)) : [Number(head.value)]).map(edit);
   attention.addEventListener("change", fill);
@@ -57,9 +56,10 @@ function headForm(trace, onedit) {
   return form("…a head looked elsewhere, or at nothing", field("Attention", attention), element("div", {class: "two"}, field("Head", head), field("Looks at", word)), element("div", {class: "row"}, mute, force));
 }
 
-function positionsForm(onedit) {
+function positionsForm(trace, onedit) {
+  const sides = ["encoder", "decoder"].filter((side) => trace.attentions.some(({name}) => name.startsWith(side)));
   const drop = (side) => button(`Not in the ${side}`, () => onedit({kind: "no-positions", side}));
-  return form("…there were no positions", element("p", {class: "note"}, "Embeddings go on without the position that is added to them: to the model, the sentence becomes a bag of words."), element("div", {class: "row"}, drop("encoder"), drop("decoder")));
+  return form("…there were no positions", element("p", {class: "note"}, "Embeddings go on without the position that is added to them: to the model, the sentence becomes a bag of words."), element("div", {class: "row"}, sides.map(drop)));
 }
 
 function scaleForm(trace, onedit) {

@@ -3,10 +3,10 @@
 import {element} from "../../element.js";
 import {number, painter} from "../../pieces/scales.js";
 import {tokenLine} from "../../pieces/tokens.js";
-import {describe, grouped} from "./edits.js";
+import {describe, grouped, wordsAfter} from "./edits.js";
 import {legible} from "./view.js";
 
-const NAMES = {translate: "Translation", tag: "Tags", classify: "Class", language: "Text"};
+const NAMES = {translate: "Translation", tag: "Tags", classify: "Class", language: "What it predicts"};
 
 /**
  * @param {{onedit: (...edits: object[]) => void, onremove: (edits: object[]) => void}} actions
@@ -17,15 +17,15 @@ export function sentenceCard({onedit, onremove}) {
   const card = {
     node,
     show(trace, {text, edits}) {
-      const meddles = trace.task === "translate";
       const menu = element("div", {class: "menu-of-word"});
-      lines = linesOf(trace, meddles ? (place) => openMenu(menu, trace, place, onedit) : undefined);
+      const words = wordsAfter(text, edits);
+      lines = linesOf(words, trace, (place) => openMenu(menu, words, place, onedit));
       node.replaceChildren(
         ...[
-          part("Source", lines.source?.node, meddles ? "Click a word to replace or mask it." : ""),
+          part(trace.task === "language" ? "Text" : "Source", lines.source.node, "Click a word to replace or mask it."),
           menu,
           chips(text, edits, trace, onremove),
-          trace.difference ? difference(trace) : part(NAMES[trace.task], lines.target?.node, outputNote(trace)),
+          trace.difference ? difference(trace) : part(NAMES[trace.task], lines.target.node, outputNote(trace)),
         ].filter(Boolean),
       );
     },
@@ -42,18 +42,18 @@ export function sentenceCard({onedit, onremove}) {
   return card;
 }
 
-function linesOf(trace, onpick) {
-  const source = trace.source.words.length ? tokenLine(trace.source.words, {label: "Source", onpick}) : null;
-  if (onpick) source?.node.classList.add("pickable");
+function linesOf(words, trace, onpick) {
+  const source = tokenLine(words, {label: "Source", onpick});
+  source.node.classList.add("pickable");
   return {source, target: tokenLine(trace.target.words.length ? trace.target.words : trace.target.pieces, {label: NAMES[trace.task]})};
 }
 
-const part = (title, line, note) => (line ? element("div", {class: "line"}, element("h2", {class: "label"}, title), line, note ? element("p", {class: "note number"}, note) : null) : null);
+const part = (title, line, note) => element("div", {class: "line"}, element("h2", {class: "label"}, title), line, element("p", {class: "note number"}, note));
 
 const outputNote = (trace) => `log-probability ${number(trace.log_probability, 3)}, ${number(trace.log_probability / Math.max(1, trace.log_probabilities.length), 3)} a piece`;
 
-function openMenu(menu, trace, place, onedit) {
-  const word = trace.source.words[place];
+function openMenu(menu, words, place, onedit) {
+  const word = words[place];
   const close = () => menu.replaceChildren();
   const by = element("input", {type: "text", "aria-label": `Instead of ${word}`, placeholder: "another word", autocapitalize: "off", spellcheck: "false"});
   const replace = (event) => {

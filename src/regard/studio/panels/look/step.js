@@ -19,7 +19,7 @@ export function stepPanel({onrow}) {
     /** By a click or Enter: the row may also be set by hand. */
     pick(row) {
       point(row);
-      if (trace.task === "translate") onrow(picture.rows[row].places[0]);
+      onrow(picture.rows[row].places[0]);
     },
     show(nextTrace, nextView, nextPicture) {
       const kept = nextTrace === trace && nextView.side === view.side && nextPicture.rows.length === picture.rows.length ? shown : null;
@@ -33,7 +33,7 @@ function content(trace, view, picture, row, onrow) {
   const {label, places} = picture.rows[row];
   const name = element("strong", {dir: "auto"}, label);
   const sum = element("span", {class: "note number"}, `Σ of the row as shown: ${number(picture.sums[row])}`);
-  const set = trace.task === "translate" ? element("button", {type: "button", class: "small quiet", onclick: () => onrow(places[0])}, "Set this row…") : null;
+  const set = element("button", {type: "button", class: "small quiet", onclick: () => onrow(places[0])}, "Set this row…");
   if (view.side === "encoder" && trace.task !== "tag") return [element("p", {class: "row"}, element("span", {}, "The row of ", name), sum, set)];
   const when = view.side === "encoder" ? "It labelled " : "When it predicted ";
   const title = element("p", {class: "row"}, element("span", {}, when, name, ", these were the most probable"), sum, set);

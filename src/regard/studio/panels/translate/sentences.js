@@ -32,21 +32,8 @@ function carefully(language) {
 
 /** Where all letters are small, or have no size, only the signs can tell. */
 function plainly(line) {
-  return Array.from(line.matchAll(/.+?(?:[.!?…।؟。！？]+(?=\s|$)|$)/gu), ({0: segment, index}) => ({segment, index}));
-}
-
-/**
- * Where each word stands in a text, as [start, end]. A word that is not found (a tokenizer may have changed it) has no
- * place, and those after it are still found.
- */
-export function rangesOf(text, words) {
-  let from = 0;
-  return words.map((word) => {
-    const start = text.indexOf(word, from);
-    if (start < 0) return null;
-    from = start + word.length;
-    return [start, from];
-  });
+  const found = line.matchAll(/.+?(?:[.!?…।؟。！？]+(?=\s|$)|$)/gu);
+  return Array.from(found, ({0: segment, index}) => ({segment, index}));
 }
 
 const remembered = new Map();
@@ -65,7 +52,11 @@ export async function translateAll(asked, sentences, {signal, onprogress}) {
   for (let start = 0; start < unknown.length; start += TOGETHER) {
     const texts = unknown.slice(start, start + TOGETHER);
     const best = Math.min(asked.beam, 5);
-    const {translations, milliseconds} = await post("/api/v1/translate", {run: asked.run, texts, beam: asked.beam, best}, {signal});
+    const {translations, milliseconds} = await post(
+      "/api/v1/translate",
+      {run: asked.run, texts, beam: asked.beam, best},
+      {signal},
+    );
     translations.forEach((translation, place) => remembered.set(keyOf(asked, texts[place]), translation));
     onprogress(milliseconds);
   }

@@ -2,8 +2,7 @@
 // words of that one that are painted; the pointer and the caret say which word is meant.
 
 import {element} from "../../element.js";
-import {paint} from "../../pieces/tokens.js";
-import {rangesOf} from "./sentences.js";
+import {paint, rangesOf} from "../../pieces/tokens.js";
 
 /**
  * @param {{onwrite: (text: string) => void, onpoint: (place: {sentence: number, word: number,
@@ -11,9 +10,20 @@ import {rangesOf} from "./sentences.js";
  */
 export function sourceField({onwrite, onpoint}) {
   const mirror = element("div", {class: "mirror", "aria-hidden": "true", dir: "auto"});
-  const area = element("textarea", {"aria-label": "Text to translate", placeholder: "Write something…", dir: "auto", spellcheck: "false", rows: 4, autocapitalize: "off"});
+  const area = element(
+    "textarea",
+    {
+      "aria-label": "Text to translate",
+      placeholder: "Write something…",
+      dir: "auto",
+      spellcheck: "false",
+      rows: 4,
+      autocapitalize: "off",
+    },
+  );
   const node = element("div", {class: "source-field"}, mirror, area);
   let spans = []; // {sentence, word, start, end, node}
+  let lit = [];
   let pointed = null;
 
   const tell = (found) => {
@@ -21,11 +31,15 @@ export function sourceField({onwrite, onpoint}) {
     pointed = found;
     onpoint(found ? {sentence: found.sentence, word: found.word, start: found.start - found.from} : null);
   };
-  const atCaret = () => spans.find(({start, end}) => area.selectionStart >= start && area.selectionStart <= end) ?? null;
+  const atCaret = () => spans.find(
+    ({start, end}) => area.selectionStart >= start && area.selectionStart <= end,
+  ) ?? null;
   const moved = () => document.activeElement === area && tell(atCaret());
   area.addEventListener("input", () => onwrite(area.value));
   area.addEventListener("pointermove", ({clientX, clientY}) => {
-    const under = document.elementsFromPoint(clientX, clientY).find((each) => each.parentNode === mirror && each.dataset.number);
+    const under = document.elementsFromPoint(clientX, clientY).find(
+      (each) => each.parentNode === mirror && each.dataset.number,
+    );
     tell(under ? spans[under.dataset.number] : null);
   });
   area.addEventListener("pointerleave", () => tell(document.activeElement === area ? atCaret() : null));
@@ -44,15 +58,14 @@ export function sourceField({onwrite, onpoint}) {
     /** Lay the words behind the field. @param {{text: string, start: number, words: string[]}[]} sentences */
     spread(sentences) {
       spans = spansOf(sentences);
-      pointed = null;
+      [lit, pointed] = [[], null];
       mirror.replaceChildren(...behind(area.value, spans));
     },
     /** Light words of a sentence by where they stand in it: Map of start → weight. */
     light(sentence, weights, own = null) {
-      for (const span of spans) {
-        const mine = span.sentence === sentence;
-        paint(span.node, mine ? weights.get(span.start - span.from) : undefined, mine && span.word === own);
-      }
+      lit.forEach((span) => paint(span.node));
+      lit = spans.filter((span) => span.sentence === sentence);
+      lit.forEach((span) => paint(span.node, weights.get(span.start - span.from), span.word === own));
     },
     leave: () => document.removeEventListener("selectionchange", moved),
   };

@@ -1,0 +1,110 @@
+"""How smooth Look inside is with 6 + 6 layers of 8 heads over 60 pieces: a hover frame, a redraw, and the trace itself.
+
+    PYTHONPATH=src:tests python bench/look.py
+
+Needs chromium and playwright. A model is made that has learned nothing; the translation is given, so that both sides
+have 60 pieces. The pointer then crosses the picture cell by cell, and for each move the page's own work is timed: from
+the event to the end of the frame that shows it. Prints a JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import uvicorn
+from playwright.sync_api import sync_playwright
+
+import corpora_for_tests as small
+from regard.explain.alignment import Aligner
+from regard.serve.app import Service, create_app
+from regard.serve.library import Library
+from regard.training import start
+
+SHAPE = ("encoder_depth=6", "decoder_depth=6", "heads=8", "width=64", "hidden=64")
+WORDS = " ".join((["the", "black", "cat", "ate", "a", "big", "mouse"] * 9)[:59])  # and <end>
+OUTPUT = " ".join((["le", "chat", "noir", "a", "mangé", "une", "souris"] * 9)[:59])
+MOVES = 400
+
+# Work of the page alone: what its handlers and its frame callbacks take, without waiting for the screen.
+HOVER = """
+async (moves) => {
+  const canvas = document.querySelector(".picture .over");
+  const box = canvas.getBoundingClientRect();
+  const times = [];
+  for (let move = 0; move < moves; move++) {
+    const [x, y] = [20 + (7 * move) % (box.width - 40), 90 + (13 * move) % (box.height - 110)];
+    const at = {clientX: box.left + x, clientY: box.top + y};
+    const from = performance.now();
+    canvas.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, ...at}));
+    const handled = performance.now() - from;
+    const frame = await new Promise((done) => requestAnimationFrame(() => {
+      const begun = performance.now();
+      document.body.offsetHeight; // styles and layout, now
+      setTimeout(() => done(performance.now() - begun), 0); // the frame's other callbacks, paint
+    }));
+    times.push(handled + frame);
+  }
+  return times;
+}
+"""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        brief = ("train.steps=1", "train.validate_every=1", "train.step=eager", "data.pairs=97")
+        settings = small.settings("transformer-tiny", *brief, *(f"model.{part}" for part in SHAPE))
+        start(Path(folder) / "big", settings, small.Notes(), device="cpu")
+        Aligner(((5, 0),)).save(Path(folder) / "big")  # to choose one takes long, and is not what is timed
+        server = uvicorn.Server(uvicorn.Config(create_app(Service(Library(Path(folder)), studio=True)), port=0))
+        threading.Thread(target=server.run, daemon=True).start()
+        while not server.started:
+            time.sleep(0.01)
+        address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        try:
+            print(json.dumps(measure(address), indent=2))
+        finally:
+            server.should_exit = True
+
+
+def measure(address: str) -> dict[str, Any]:
+    query = urlencode({"run": "big", "text": WORDS, "target": OUTPUT, "words": "0", "special": "1"})
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        with page.expect_response("**/api/v1/trace", timeout=120_000) as waited:
+            page.goto(f"{address}/#look?{query}")
+        page.wait_for_selector(".beside .heatmap canvas", timeout=120_000)
+        times = sorted(page.evaluate(HOVER, MOVES))
+        started = time.perf_counter()
+        body = json.loads(waited.value.request.post_data or "{}")
+        answer = page.request.post(f"{address}/api/v1/trace", data=body)
+        seconds = time.perf_counter() - started
+        redraw = page.evaluate(REDRAW)
+        browser.close()
+    return {
+        "hover_frame_ms": {"median": statistics.median(times), "p99": times[int(0.99 * MOVES)], "most": times[-1]},
+        "redraw_ms": redraw,
+        "trace": {"bytes": len(answer.body()), "seconds": round(seconds, 3)},
+    }
+
+
+# Another side: the picture and its 48 stamps.
+REDRAW = """
+async () => {
+  const from = performance.now();
+  document.querySelector(".selectors input[value=encoder]").click();
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+  return performance.now() - from;
+}
+"""
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""Learn in a browser: what each step shows is what the walkthrough says, for every kind of model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tiny
+from regard.explain.walkthrough.prose import PROSE
+from regard.explain.walkthrough.walk import walkthrough
+from regard.text.special import END
+
+TEXT = "the black cat ate the mouse"
+SHOWN = """() => {
+  const step = document.querySelector('article.step');
+  return {
+    name: step.dataset.step,
+    title: step.querySelector('h2').textContent,
+    idea: step.querySelector('.idea').textContent,
+    plain: step.querySelector('math')?.getAttribute('alttext'),
+    values: [...step.querySelectorAll('.numbers [data-place]')].map(cell => {
+      const written = cell.dataset.value ?? cell.getAttribute('value');
+      return written === null ? null : Number(written);
+    }),
+    cells: [...step.querySelectorAll('.numbers [data-place]')].map(cell => cell.textContent),
+    row: [...step.querySelectorAll('.numbers tbody tr')].findIndex(row => row.className === 'walked'),
+    places: step.querySelectorAll('.made dt').length,
+    snippet: step.querySelector('.snippet').textContent,
+    current: document.querySelector('.guide [aria-current]').textContent,
+  };
+}"""
+
+
+def asked(page: Any, run: str, **places: Any) -> dict[str, Any]:
+    """The walkthrough as the service tells it."""
+    answer = page.request.post("/api/v1/walkthrough", data={"run": run, "text": TEXT, **places})
+    assert answer.ok, answer.text()
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def opened(page: Any, address: str) -> None:
+    page.goto(address)
+    page.wait_for_selector("article.step")
+
+
+def flat(value: Any) -> list[Any]:
+    return [number for row in value for number in flat(row)] if isinstance(value, list) else [value]
+
+
+def written(cell: str) -> float | None:
+    return None if cell == "−∞" else float(cell.replace("−", "-"))
+
+
+@pytest.mark.parametrize("run", ["transformer-tiny", "bahdanau", "luong-general", "lstm"])
+def test_every_step_shows_the_walkthroughs_numbers(page: Any, run: str) -> None:
+    steps = asked(page, run)["steps"]
+    opened(page, f"/#learn?run={run}&text={TEXT}")
+    for number, step in enumerate(steps, start=1):
+        shown = page.evaluate(SHOWN)
+        assert shown["name"] == step["name"]
+        assert (shown["title"], shown["idea"], shown["snippet"]) == (step["title"], step["idea"], step["snippet"])
+        assert shown["plain"] == step["formula"]
+        assert shown["values"] == flat(step["shown"]), step["name"]
+        for cell, value in zip(shown["cells"], shown["values"], strict=True):
+            said = written(cell)
+            assert (said is None) == (value is None)
+            assert value is None or said == pytest.approx(value, abs=0.006, rel=0.06)
+        marked = step["row"] if len(step["axes"]) == 2 and step["row"] is not None else -1
+        assert shown["row"] == marked
+        assert shown["places"] == len(step["inputs"])
+        assert shown["current"] == f"{number}{step['title']}"
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate(SHOWN)["name"] == steps[-1]["name"]  # the last one has no next
+    assert page.locator(".turning .primary").is_hidden()
+
+
+@pytest.mark.parametrize("run", ["transformer-tiny", "bahdanau", "luong-general", "lstm"])
+def test_the_arithmetic_that_is_told_gives_the_number_it_explains(page: Any, run: str) -> None:
+    walk = asked(page, run)
+    opened(page, f"/#learn?run={run}&text={TEXT}")
+    told = page.evaluate(
+        """async ({steps}) => {
+          const {reason} = await import('/studio/panels/learn/reasons.js');
+          const byName = new Map(steps.map(step => [step.name, step]));
+          const places = (value, place = []) => Array.isArray(value) ? value.flatMap((one, index) => places(one, [...place, index])) : [[place, value]];
+          return steps.flatMap(step => places(step.shown).map(([place, value]) => ({kind: step.kind, value, ...(({text, value}) => ({text, again: value}))(reason(step, byName, place))})));
+        }""",  # noqa: E501
+        walk,
+    )
+    again = [one for one in told if one["again"] is not None]
+    for one in again:
+        assert math.isclose(one["value"], one["again"], rel_tol=1e-3, abs_tol=1e-4), one
+    assert all(one["text"] for one in told)
+    kinds = {one["kind"] for one in again}
+    wanted = {
+        "transformer-tiny": {"sinusoidal", "placed", "scaled", "masked", "softmax", "context", "sum", "probability"},
+        "bahdanau": {"softmax", "both_ways", "probability"},
+        "luong-general": {"softmax", "with_fed", "lstm_hidden"},
+        "lstm": {"lstm_hidden", "probability"},
+    }
+    assert wanted[run] <= kinds
+
+
+def test_every_formula_of_every_preset_is_typeset(page: Any) -> None:
+    source, target = [5, 9, 7, END], [8, 21, END]
+    formulas = {step.tex for preset in tiny.PRESETS for step in walkthrough(tiny.translator(preset), source, target)}
+    formulas |= {prose.tex for prose in PROSE.values()}
+    page.goto("/#learn")
+    found = page.evaluate(
+        r"""async (formulas) => {
+          const {formula} = await import('/studio/panels/learn/tex.js');
+          const sizes = {mfrac: 2, msub: 2, msup: 2, msubsup: 3, munder: 2, munderover: 3, mover: 2};
+          return formulas.map(tex => {
+            const math = document.body.appendChild(formula(tex));
+            const wrong = [...math.querySelectorAll(Object.keys(sizes).join())].filter(node => node.children.length !== sizes[node.localName]);
+            const {width, height} = math.getBoundingClientRect();
+            return {tex, text: math.textContent, wrong: wrong.length, width, height};
+          });
+        }""",  # noqa: E501
+        sorted(formulas),
+    )
+    assert len(found) == len(formulas) > 40
+    for one in found:
+        assert one["wrong"] == 0, one
+        assert one["width"] > 10, one
+        assert not set("\\{}_^&$") & set(one["text"]), one
+
+
+def test_what_is_not_known_of_tex_is_an_error_and_the_plain_formula_is_shown(page: Any) -> None:
+    page.goto("/#learn")
+    refused = page.evaluate(
+        r"""async (formulas) => {
+          const {formula} = await import('/studio/panels/learn/tex.js');
+          return formulas.map(tex => { try { formula(tex); return ''; } catch (problem) { return problem.message; } });
+        }""",
+        [r"\foo", r"\frac{1}", r"\sqrt{x", r"x # y", r"\begin{matrix} x \end{matrix}", r"\left( x"],
+    )
+    assert all(refused), refused
+
+    def newer(route: Any) -> None:
+        answer = route.fetch()
+        walk = answer.json()
+        walk["steps"][0]["tex"] = r"\unheardof{x}"
+        route.fulfill(response=answer, json=walk)
+
+    page.route("**/api/v1/walkthrough", newer)
+    opened(page, f"/#learn?run=lstm&text={TEXT}&step=encoder.pieces")
+    assert page.locator(".tex").inner_text() == PROSE["pieces"].formula
+
+
+@pytest.mark.parametrize(
+    ("run", "step"),
+    [
+        ("transformer-tiny", "decoder.0.cross.weights"),
+        ("luong-general", "decoder.cross.scores"),
+        ("lstm", "decoder.0.cell.cell"),
+        ("bahdanau", "encoder.pieces"),
+    ],
+)
+def test_the_code_that_is_copied_runs_and_gives_the_number(page: Any, runs: Path, run: str, step: str) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened(page, f"/#learn?run={run}&text={TEXT}&step={step}")
+    page.get_by_role("button", name="Copy").click()
+    code = page.evaluate("navigator.clipboard.readText()")
+    namespace: dict[str, Any] = {}
+    exec(code.replace(f"runs/{run}", (runs / run).as_posix()), namespace)  # it ends with a comparison
+    shown = [number for number in page.evaluate(SHOWN)["values"] if number is not None]
+    assert namespace["step"].name == step
+    assert shown[0] == pytest.approx(float(namespace["result"].flatten()[0]), rel=1e-4)
+
+
+def test_word_head_layer_and_part_are_chosen_and_undone(page: Any) -> None:
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&step=encoder.0.self.weights")
+    first = page.evaluate(SHOWN)["values"]
+    page.get_by_label("Head").select_option(index=1)
+    wanted = asked(page, "transformer-tiny", head=1)
+    page.locator(".headline", has_text="head 2").wait_for()
+    assert page.evaluate(SHOWN)["values"] == flat(named(wanted, "encoder.0.self.weights")["shown"]) != first
+    page.go_back()
+    page.locator(".headline", has_text="head 1").wait_for()
+    assert page.evaluate(SHOWN)["values"] == first
+    page.get_by_label("Encoder", exact=True).check()
+    page.locator(".guide h3", has_text="Decoder").first.wait_for(state="detached")
+    assert "side=encoder" in page.url
+    page.locator(".words button", has_text="cat").click()
+    page.locator(".headline", has_text="We follow cat").wait_for()
+    wanted = asked(page, "transformer-tiny", side="encoder", word=2)
+    shown = page.evaluate(SHOWN)
+    assert shown["values"] == flat(named(wanted, shown["name"])["shown"])
+    assert shown["row"] == 2
+
+
+def named(walk: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(step for step in walk["steps"] if step["name"] == name)
+    return found
+
+
+def test_a_step_of_another_layer_is_the_same_step_there(page: Any) -> None:
+    opened(page, f"/#learn?run=luong-general&text={TEXT}&step=encoder.0.cell.forget")
+    page.get_by_label("Layer").select_option(index=1)
+    page.wait_for_selector("[data-step='encoder.1.cell.forget']")
+    wanted = asked(page, "luong-general", layer=1)
+    assert page.evaluate(SHOWN)["values"] == flat(named(wanted, "encoder.1.cell.forget")["shown"])
+
+
+def test_an_input_links_to_the_step_that_made_it_and_back_returns(page: Any) -> None:
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&step=encoder.0.self.weights")
+    page.locator(".made a").first.click()
+    page.wait_for_selector("[data-step='encoder.0.self.scores']")
+    page.go_back()
+    page.wait_for_selector("[data-step='encoder.0.self.weights']")
+    page.locator(".guide a", has_text="Keys K").first.click()
+    page.wait_for_selector("[data-step='encoder.0.self.keys']")
+
+
+def test_pointing_at_a_number_says_where_it_comes_from_and_keys_do_too(page: Any) -> None:
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&step=encoder.0.self.weights")
+    page.locator("td[data-place='1,3']").hover()
+    assert page.locator(".reason strong").inner_text() == "black · ate"
+    assert "exp(" in page.locator(".reason").inner_text()
+    page.locator("td[data-place='0,0']").focus()
+    for key in ("ArrowDown", "ArrowRight", "End", "ArrowRight", "ArrowUp", "Home"):
+        page.keyboard.press(key)
+    assert page.locator(".reason strong").inner_text() == "the · the"
+    assert page.evaluate(SHOWN)["name"] == "encoder.0.self.weights"  # the arrows stayed in the table
+
+
+def test_another_sentence_and_another_run_are_walked_through(page: Any) -> None:
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}")
+    page.get_by_label("Your sentence").fill("the dog saw <b>it</b>")
+    page.keyboard.press("Enter")
+    page.locator(".words .token", has_text="<b>it</b>").first.wait_for()
+    page.get_by_label("Run").select_option("lstm")
+    page.locator(".guide", has_text="Forget gate").wait_for()
+    assert "run=lstm" in page.url
+    assert page.locator(".words").inner_text().count("dog") == 1
+
+
+def test_a_place_that_is_not_there_is_said_where_it_happened(page: Any, heard: list[str]) -> None:
+    page.goto(f"/#learn?run=lstm&text={TEXT}&word=99")
+    page.get_by_role("alert").wait_for()
+    assert "word = 99" in page.get_by_role("alert").inner_text()
+    assert len(heard) == 1  # the browser notes the status
+    heard.clear()
+
+
+def test_without_a_run_the_page_says_what_to_do(empty_page: Any) -> None:
+    empty_page.goto("/#learn")
+    empty_page.get_by_role("link", name="Train the demo").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "run", "step"),
+    [
+        (1440, "light", "transformer-tiny", "decoder.0.self.masked"),
+        (1440, "dark", "bahdanau", "decoder.features"),
+        (380, "light", "lstm", "odds"),
+        (380, "dark", "luong-general", "decoder.cross.weights"),
+    ],
+)
+def test_learn_fits_and_is_accessible(
+    page: Any,
+    accessible: Callable[[Any], None],
+    fits: Callable[[Any], None],
+    width: int,
+    scheme: str,
+    run: str,
+    step: str,
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 800})
+    opened(page, f"/#learn?run={run}&text={TEXT}")
+    for _ in range(12):
+        fits(page)
+        page.keyboard.press("ArrowRight")
+    opened(page, f"/#learn?run={run}&text={TEXT}&step={step}")
+    page.wait_for_selector(f"[data-step='{step}']")
+    fits(page)
+    accessible(page)

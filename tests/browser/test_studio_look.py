@@ -1,0 +1,402 @@
+"""Look inside, in a real browser: what is drawn are the numbers of the trace, and every edit can be made and undone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlencode
+
+import pytest
+
+from regard.draw.explanation import Explanation
+from regard.draw.views import View, attention_map, gate_maps, saliency_map, state_maps
+from regard.explain.alignment import Aligner
+from regard.explain.edits import from_data
+from regard.explain.recurrent import saliency
+from regard.explain.whatif import Outcome, what_if
+from regard.inside.importance import importance
+from regard.inside.look import Question, look
+from regard.loading import load
+from regard.translator import Translator
+
+RUN = "transformer-tiny"
+TEXT = "the cat , a bird."  # two words are pieces more
+Page = Any
+
+
+@pytest.fixture(scope="session", autouse=True)
+def aligners(runs: Path) -> None:
+    """How links are read: to choose that takes seconds."""
+    for run in (RUN, "bahdanau"):
+        if Aligner.load(runs / run) is None:
+            Aligner(((0, 0),), late=run == RUN, error_rate=0.25, chosen_on="valid").save(runs / run)
+
+
+@pytest.fixture(scope="session")
+def translator(runs: Path, aligners: None) -> Translator:
+    """The run as the service has it; it reads links alike, for the choice is remembered in the run."""
+    del aligners
+    return load(runs / RUN)
+
+
+@pytest.fixture(scope="session")
+def explanation(translator: Translator) -> Explanation:
+    return translator.translate(TEXT).explanation()
+
+
+def open_look(page: Page, run: str = RUN, text: str = TEXT, **values: str) -> None:
+    page.set_default_timeout(60_000)
+    page.goto(f"/#look?{urlencode({'run': run, 'text': text, **values})}")
+    page.wait_for_selector(".sentence .tokens")
+    settled(page)
+
+
+def settled(page: Page) -> None:
+    """Nothing is on its way any more."""
+    page.wait_for_function("!document.querySelector('.results[aria-busy]')")
+    page.wait_for_function("!document.querySelector('.results .skeleton')")
+
+
+def shown(page: Page, where: str = ".picture") -> dict[str, Any]:
+    found: dict[str, Any] = page.evaluate(f"document.querySelector('{where} .heatmap').shown")
+    return found
+
+
+def values_of(page: Page) -> dict[str, str]:
+    _, _, query = page.evaluate("location.hash").partition("?")
+    return {name: found[0] for name, found in parse_qs(query).items()}
+
+
+def is_picture(found: dict[str, Any], picture: Any) -> None:
+    assert found["rows"] == list(picture.rows)
+    assert found["columns"] == list(picture.columns)
+    assert found["values"] == pytest.approx([value for row in picture.values for value in row], abs=1e-6)
+
+
+def choose(page: Page, legend: str, text: str) -> None:
+    """One of a few, by what stands on it."""
+    group = page.locator("fieldset", has=page.locator("legend", has_text=legend)).first
+    group.get_by_text(text, exact=True).click()
+
+
+# Selectors
+
+
+def test_the_picture_is_first_that_of_the_best_aligner(page: Page, explanation: Explanation) -> None:
+    open_look(page)
+    picture = attention_map(explanation.trace, View(), explanation.aligner)
+    is_picture(shown(page), picture)
+    assert explanation.aligner is not None
+    assert explanation.aligner.describe() in page.locator(".picture figcaption").inner_text()
+
+
+CHOICES: list[tuple[list[tuple[str, str]], View, dict[str, str]]] = [
+    ([("Head", "Mean")], View(head="mean"), {"head": "mean"}),
+    ([("Head", "2")], View(layer=1, head="2"), {"layer": "1", "head": "2"}),
+    ([("Layer", "1")], View(layer=1, head="mean"), {"layer": "1", "head": "mean"}),
+    ([("Attention", "Encoder self")], View("encoder", head="mean"), {"side": "encoder"}),
+    ([("Attention", "Encoder self"), ("Head", "1")], View("encoder", 1, "1"), {"side": "encoder", "head": "1"}),
+    ([("Attention", "Decoder self"), ("Head", "2")], View("decoder", 1, "2"), {"side": "decoder", "head": "2"}),
+    ([("Rows and columns", "Pieces")], View(words=False), {"words": "0"}),
+    ([("Rows and columns", "Pieces"), ("Rows and columns", "Words")], View(), {}),
+]
+
+
+@pytest.mark.parametrize(("steps", "view", "address"), CHOICES)
+def test_every_selector_changes_the_picture_to_the_numbers_of_the_trace(
+    page: Page, explanation: Explanation, steps: list[tuple[str, str]], view: View, address: dict[str, str]
+) -> None:
+    open_look(page)
+    for legend, text in steps:
+        choose(page, legend, text)
+    is_picture(shown(page), attention_map(explanation.trace, view, explanation.aligner))
+    for special in (True, False):
+        page.get_by_label("Special tokens").set_checked(special)
+        chosen = View(view.side, view.layer, view.head, view.words, special)
+        is_picture(shown(page), attention_map(explanation.trace, chosen, explanation.aligner))
+    assert address.items() <= values_of(page).items()
+
+
+def test_back_shows_the_view_before(page: Page) -> None:
+    open_look(page)
+    first = shown(page)
+    choose(page, "Attention", "Encoder self")
+    second = shown(page)
+    assert second != first
+    page.go_back()
+    assert shown(page) == first
+    page.go_forward()
+    assert shown(page) == second
+
+
+def test_every_head_is_a_stamp_that_shows_it_large(page: Page, explanation: Explanation) -> None:
+    open_look(page)
+    stamps = page.locator(".stamp")
+    assert stamps.count() == 2
+    stamps.nth(1).click()
+    is_picture(shown(page), attention_map(explanation.trace, View(layer=1, head="2")))
+    assert stamps.nth(1).get_attribute("aria-pressed") == "true"
+    assert values_of(page)["head"] == "2"
+
+
+def test_rows_sum_to_one_and_what_is_shown_was_used(page: Page) -> None:
+    open_look(page)
+    assert page.locator(".checks .chip").all_inner_texts() == ["✓ Σ row = 1", "✓ shown = used"]
+    assert page.locator(".checks .bad").count() == 0
+
+
+def test_a_row_that_is_pointed_at_tells_what_else_was_probable(page: Page, explanation: Explanation) -> None:
+    open_look(page, words="0", special="1")
+    page.locator(".picture .stage").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    trace = explanation.trace
+    page.wait_for_function(
+        f"document.querySelector('.step strong').textContent === {json.dumps(trace.target.pieces[2])}"
+    )
+    assert page.locator(".candidates bdi").all_inner_texts() == [
+        piece.replace("￭", "‿") for piece in trace.top_pieces[2]
+    ]
+    row = attention_map(trace, View(words=False, special=True), explanation.aligner).values[2]
+    assert f"{row[0]:.2f}" in page.locator("#announced").inner_text()
+
+
+# Beside attention
+
+
+@pytest.mark.parametrize("kind", ["masking", "gradient", "difference"])
+def test_beside_attention_stands_what_each_word_did(page: Page, translator: Translator, kind: str) -> None:
+    open_look(page)
+    expected = importance(look(translator, Question(TEXT)))
+    choose(page, "Measure", {"masking": "Masking", "gradient": "Gradient", "difference": "Attention − masking"}[kind])
+    found = shown(page, ".beside")
+    assert (found["rows"], found["columns"]) == (list(expected.rows), list(expected.columns))
+    assert found["values"] == pytest.approx(getattr(expected, kind).flatten().tolist(), abs=1e-5)
+
+
+# What if
+
+
+def replace_word(page: Page) -> None:
+    page.locator(".sentence .pickable .word").nth(1).click()
+    page.get_by_label("Instead of cat").fill("dog")
+    page.get_by_role("button", name="Replace").click()
+
+
+def mask_word(page: Page) -> None:
+    page.locator(".sentence .pickable .word").nth(1).click()
+    page.get_by_role("button", name="Mask").click()
+
+
+def force_prefix(page: Page) -> None:
+    page.get_by_label("It begins with").fill("un chien")
+    page.get_by_role("button", name="Force", exact=True).click()
+
+
+def set_row(page: Page) -> None:
+    choose(page, "Head", "2")
+    page.locator(".picture .stage").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.locator(".slider").nth(1).get_by_role("button").click()  # all the weight there
+    page.locator(".slider input[type=number]").nth(0).fill("1")  # and as much on the first: half and half
+    page.get_by_role("button", name="Set the row").click()
+
+
+def mute_head(page: Page) -> None:
+    page.locator(".meddle").get_by_label("Head").select_option("1")
+    page.get_by_role("button", name="Mute it").click()
+
+
+def force_head(page: Page) -> None:
+    page.locator(".meddle").get_by_label("Looks at").select_option("1")
+    page.get_by_role("button", name="Force it there").click()
+
+
+def no_positions(page: Page) -> None:
+    page.get_by_role("button", name="Not in the encoder").click()
+
+
+def no_scale(page: Page) -> None:
+    page.get_by_role("button", name="Drop ÷ √d").click()
+
+
+EDITS: list[tuple[Callable[[Page], None], dict[str, Any], str]] = [
+    (replace_word, {"kind": "replace-word", "word": 1, "by": "dog"}, "“cat” → “dog”"),
+    (mask_word, {"kind": "mask-word", "word": 1}, "“cat” masked"),
+    (force_prefix, {"kind": "force-prefix", "prefix": "un chien"}, "begins with “un chien”"),
+    (
+        set_row,
+        {"kind": "set-row", "attention": "decoder.0.cross", "head": 1, "row": 0, "weights": [0.5, 0.5, 0, 0, 0, 0, 0]},
+        "set by hand: decoder layer 1, cross-attention, head 2",
+    ),
+    (mute_head, {"kind": "mute-head", "attention": "decoder.0.cross", "head": 1}, "head 2 muted"),
+    (force_head, {"kind": "force-head", "attention": "decoder.0.cross", "head": 0, "word": 1}, "head 1 at “cat”"),
+    (no_positions, {"kind": "no-positions", "side": "encoder"}, "no positions in the encoder"),
+    (no_scale, {"kind": "no-scale", "attention": "encoder.0.self"}, "encoder layer 1, self-attention: not ÷ √d"),
+]
+
+
+def is_outcome(page: Page, outcome: Outcome) -> None:
+    """Before, after and the change are those of the Python call."""
+    texts = [page.locator(f".difference .{part} .tokens").inner_text() for part in ("before", "after")]
+    assert [" ".join(text.split()) for text in texts] == list(outcome.texts)
+    change = page.locator(".difference .change strong").inner_text().replace("−", "-")
+    assert float(change) == pytest.approx(outcome.difference, abs=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "edit", "chip"), EDITS, ids=lambda part: part["kind"] if isinstance(part, dict) else ""
+)
+def test_an_edit_is_made_shown_and_undone(
+    page: Page, translator: Translator, make: Callable[[Page], None], edit: dict[str, Any], chip: str
+) -> None:
+    open_look(page)
+    view = View(layer=1, head="2") if make is set_row else View()
+    make(page)
+    page.wait_for_selector(".chips .chip")
+    settled(page)
+    assert json.loads(values_of(page)["edits"]) == [edit]
+    assert chip in page.locator(".chips .chip").inner_text()
+    outcome = what_if(translator.model, translator.tokenizers, TEXT, from_data([edit]))
+    is_outcome(page, outcome)
+    is_picture(shown(page), attention_map(outcome.after, view, translator.aligner))
+    page.go_back()
+    page.wait_for_selector(".chips", state="detached")
+    settled(page)
+    assert "edits" not in values_of(page)
+    is_picture(shown(page), attention_map(translator.translate(TEXT).trace(), view, translator.aligner))
+    page.go_forward()
+    page.wait_for_selector(".chips .chip")
+    is_outcome(page, outcome)
+
+
+def test_a_link_shares_edits_and_each_is_taken_back_by_its_chip(page: Page, translator: Translator) -> None:
+    edits = [EDITS[0][1], EDITS[1][1] | {"word": 0}, EDITS[4][1], EDITS[4][1] | {"head": 0}]
+    open_look(page, edits=json.dumps(edits))
+    chips = page.locator(".chips .chip")
+    assert chips.count() == 3  # heads that are muted alike are one
+    assert "2 heads muted" in chips.nth(2).inner_text()
+    is_outcome(page, what_if(translator.model, translator.tokenizers, TEXT, from_data(edits)))
+    chips.nth(0).get_by_role("button").click()
+    page.wait_for_function("document.querySelectorAll('.chips .chip').length === 2")
+    assert json.loads(values_of(page)["edits"]) == edits[1:]
+    page.get_by_role("button", name="Undo all").click()
+    page.wait_for_selector(".chips", state="detached")
+    assert "edits" not in values_of(page)
+
+
+def test_words_that_are_edited_move_with_their_sentence(page: Page) -> None:
+    """A word before the masked one becomes two; taken back, it is one again."""
+    open_look(page, edits=json.dumps([{"kind": "mask-word", "word": 1}]))
+    page.locator(".sentence .pickable .word").nth(0).click()
+    page.get_by_label("Instead of the").fill("the big")
+    page.get_by_role("button", name="Replace").click()
+    page.wait_for_function("document.querySelectorAll('.chips .chip').length === 2")
+    assert json.loads(values_of(page)["edits"])[0] == {"kind": "mask-word", "word": 2}
+    assert "“cat” masked" in page.locator(".chips .chip").nth(0).inner_text()
+    page.get_by_role("button", name="Undo: “the” → “the big”").click()
+    page.wait_for_function("document.querySelectorAll('.chips .chip').length === 1")
+    assert json.loads(values_of(page)["edits"]) == [{"kind": "mask-word", "word": 1}]
+
+
+def test_another_sentence_keeps_only_the_edits_of_the_model(page: Page) -> None:
+    open_look(page, edits=json.dumps([EDITS[1][1], EDITS[4][1]]))
+    page.get_by_label("Sentence").fill("a bird sees the cat")
+    page.get_by_role("button", name="Look", exact=True).click()
+    page.wait_for_function("document.querySelectorAll('.chips .chip').length === 1")
+    assert json.loads(values_of(page)["edits"]) == [EDITS[4][1]]
+
+
+def test_an_edit_that_does_not_fit_is_told_in_place_and_can_be_taken_back(page: Page, heard: list[str]) -> None:
+    page.goto(f"/#look?run={RUN}&text={quote(TEXT)}&edits={quote(json.dumps([{'kind': 'mask-word', 'word': 99}]))}")
+    assert "word = 99: there is no such word" in page.locator(".trouble").inner_text()
+    page.get_by_role("button", name="Undo: “word 100” masked").click()
+    page.wait_for_selector(".picture .heatmap canvas")
+    assert page.locator(".trouble").count() == 0
+    assert all("400" in line for line in heard)
+    heard.clear()
+
+
+# Other outputs, other models
+
+
+def test_another_output_and_another_moment_can_be_looked_into(page: Page, translator: Translator, runs: Path) -> None:
+    open_look(page, target="le chat")
+    is_picture(shown(page), attention_map(translator.explain(TEXT, "le chat").trace, View(), translator.aligner))
+    first = min(path.name for path in (runs / RUN / "checkpoints").iterdir())
+    page.get_by_label("Which checkpoint").select_option(first)
+    page.wait_for_function(f"location.hash.includes('checkpoint={first}')")
+    settled(page)
+    assert page.locator(".beside").is_hidden()  # that is of the best
+
+
+def test_a_model_without_attention_shows_what_its_choices_hang_on(page: Page, runs: Path) -> None:
+    open_look(page, "lstm")
+    model = load(runs / "lstm")
+    trace = model.translate(TEXT).trace()
+    norms = saliency(model.model, trace.source.ids, trace.target.ids)
+    is_picture(shown(page, ".cells .picture"), saliency_map(trace, norms, trace.source, View()))
+    choose(page, "Rows and columns", "Pieces")
+    is_picture(shown(page, ".cells .picture"), saliency_map(trace, norms, trace.source, View(words=False)))
+    assert page.locator(".pictures > .picture").is_hidden()
+    page.locator(".sentence .pickable .word").nth(1).click()
+    page.get_by_role("button", name="Mask").click()
+    page.wait_for_selector(".chips .chip")
+    settled(page)
+    is_outcome(page, what_if(model.model, model.tokenizers, TEXT, from_data([EDITS[1][1]])))
+
+
+@pytest.mark.parametrize("run", ["lstm", "bahdanau"])
+def test_gates_and_states_are_those_of_the_trace(page: Page, runs: Path, run: str) -> None:
+    open_look(page, run)
+    trace = load(runs / run).translate(TEXT).trace()
+    gates, states = gate_maps(trace), state_maps(trace)
+    for legend, number in (("encoder", 0), ("decoder", 1)):
+        choose(page, "Of the", legend)
+        is_picture(shown(page, ".cells .gates"), gates[number])
+    choose(page, "Of the", "encoder")
+    for name, picture in zip(("likeness", "change"), states, strict=True):
+        is_picture(shown(page, f".cells .{name}"), picture)
+    page.get_by_label("From inside").select_option(
+        "encoder.0.cell.forward.hidden" if run == "bahdanau" else "encoder.0.cell.hidden"
+    )
+    hidden = trace.tensors["encoder.0.cell.forward.hidden" if run == "bahdanau" else "encoder.0.cell.hidden"]
+    units = shown(page, ".cells .units")
+    for place, name in enumerate(units["rows"]):
+        unit = int(name.split()[1]) - 1
+        row = units["values"][place * len(hidden) : (place + 1) * len(hidden)]
+        assert row == pytest.approx(hidden[:, unit].tolist(), abs=1e-6)
+
+
+# For everybody
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 380])
+@pytest.mark.parametrize("run", [RUN, "lstm"])
+def test_everybody_can_use_it(
+    page: Page, accessible: Callable[[Page], None], fits: Callable[[Page], None], scheme: str, width: int, run: str
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    open_look(page, run, edits=json.dumps([EDITS[1][1]]))
+    if run == RUN:
+        page.locator(".step").get_by_role("button").click()  # the editor of a row
+    accessible(page)
+    fits(page)
+
+
+def test_markup_in_a_sentence_is_text(page: Page) -> None:
+    open_look(
+        page, text="<img src=x onerror=document.title='caught'> cat", edits=json.dumps([EDITS[1][1] | {"word": 0}])
+    )
+    assert "caught" not in page.title()
+    assert page.locator(".results img").count() == 0
+
+
+def test_without_a_run_it_says_what_to_do(empty_page: Page) -> None:
+    empty_page.goto("/#look")
+    assert empty_page.get_by_role("link", name="Train the demo").is_visible()

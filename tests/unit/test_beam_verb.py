@@ -1,0 +1,135 @@
+"""``regard beam``: the search for one sentence as a tree, here, as JSON and as a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import corpora_for_tests as small
+from pages import asks_for_nothing
+from regard.cli.main import run
+from regard.decode.rules import Beam
+from regard.draw.beam import tree_lines
+from regard.loading import load
+from regard.report.run_report import BeamTree, Twig
+from regard.searching import beam_report
+from regard.training import start
+
+Capture = pytest.CaptureFixture[str]
+CAT = "the cat sees a bird"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("searched") / "tiny"
+    start(made, small.settings("gru", "train.steps=3", "train.validate_every=3"), small.Notes(), device="cpu")
+    return made
+
+
+def test_a_tree_shows_what_was_kept_and_why_the_rest_left(folder: Path, capsys: Capture) -> None:
+    assert run(["beam", str(folder), CAT, "--beam", "2"]) == 0
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()
+    assert lines[2].split() == ["log", "p", "normed", "<start>"]
+    assert " ✓ " in shown.out
+    assert "pruned" in shown.out
+    assert "× pruned (" in shown.err
+    others = lines[lines.index("other beams") + 1 :]
+    assert [line.split()[0] for line in others] == ["1", "2", "5", "10"]
+    assert others[1].endswith("(this one)")
+
+
+def test_numbers_are_those_of_the_search(folder: Path, capsys: Capture) -> None:
+    assert run(["beam", str(folder), CAT, "--beam", "3", "--length-penalty", "0.5", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    best = found["nodes"][found["outputs"][0]]
+    assert (best["fate"], best["reason"], best["token"]) == ("finished", "output", "<end>")
+    written = load(folder).search([CAT], _options(3, 0.5))[0][0]
+    assert best["log_probability"] == pytest.approx(written.log_probability, abs=1e-4)
+    assert best["score"] == pytest.approx(written.score, abs=1e-4)
+    assert found["output"] == written.text
+    mine = next(other for other in found["others"] if other["beam"] == 3)
+    assert mine["output"] == written.text
+    assert mine["score"] == pytest.approx(best["score"], abs=1e-4)
+    parents = {node["number"] for node in found["nodes"]}
+    assert all(node["parent"] in parents for node in found["nodes"][1:])
+
+
+def _options(width: int, penalty: float) -> object:
+    from regard.decode.options import Options  # noqa: PLC0415
+
+    return Options(Beam(width, penalty))
+
+
+def test_a_page_asks_for_nothing_and_holds_the_numbers(folder: Path, capsys: Capture, tmp_path: Path) -> None:
+    page = tmp_path / "tree.html"
+    assert run(["beam", str(folder), CAT, "--html", str(page)]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"wrote {page}" in shown.err
+    written = page.read_text(encoding="utf-8")
+    asks_for_nothing(written)
+    assert "What other beams would write" in written
+    assert "5 (this one)" in written
+
+
+def twig(number: int, parent: int | None, step: int, token: str, fate: str = "kept", reason: str = "") -> Twig:
+    return Twig(number, parent, step, token, -float(number), -float(number) / max(step, 1), fate, reason)
+
+
+def test_a_terminal_has_a_line_for_each_candidate_below_what_it_continues() -> None:
+    twigs = (
+        twig(0, None, 0, "<start>"),
+        twig(1, 0, 1, "le"),
+        twig(2, 0, 1, "la", "pruned", "beam"),
+        twig(3, 1, 2, "chat"),
+        twig(4, 3, 3, "<end>", "finished", "output"),
+        twig(5, 1, 2, "chien", "kept", "full"),
+        twig(6, 5, 3, "<end>", "finished", "worse"),
+    )
+    tree = BeamTree("the cat", "le chat", 2, 1.0, twigs, (4,))
+    assert [line[20:].removesuffix(line[50:]).rstrip() for line in tree_lines(tree, 120)[1:]] == [
+        "├─✓ le",
+        "│ ├─✓ chat",
+        "│ │ └─✓ <end>",
+        "│ └─○ chien",
+        "│   └─■ <end>",
+        "└─× la",
+    ]
+    assert tree_lines(tree, 120)[3].endswith("finished: this is the output")
+    assert tree_lines(tree, 80)[3].endswith("✓ output")
+    assert tree_lines(BeamTree("x", "", 1, 1.0, twigs[:1], ()), 80) == ["    log p   normed  <start>"]
+
+
+def test_a_deep_tree_takes_one_cell_a_level() -> None:
+    twigs = (twig(0, None, 0, "<start>"), *(twig(place, place - 1, place, f"t{place}") for place in range(1, 31)))
+    lines = tree_lines(BeamTree("x", "x", 1, 1.0, twigs, ()), 80)
+    assert lines[1].split()[-2:] == ["└●", "t1"]
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        ([" "], 3, "text = ' ': is empty; a tree is of one search for one sentence"),
+        ([CAT, "--beam", "0"], 2, "beam = 0: a beam holds at least one hypothesis"),
+        ([CAT, "--html", "{tmp}/file/x.html"], 3, "x.html: cannot be written"),
+    ],
+)
+def test_a_mistake_gets_one_line(
+    arguments: list[str], code: int, line: str, folder: Path, capsys: Capture, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert run(["beam", str(folder), *(word.replace("{tmp}", str(tmp_path)) for word in arguments)]) == code
+    shown = capsys.readouterr()
+    assert line in shown.err
+    assert len(shown.err.strip().splitlines()) == 1
+    assert shown.out == ""
+
+
+def test_a_run_has_a_name_and_other_beams_are_what_is_asked_for(folder: Path) -> None:
+    found = beam_report(load(folder), CAT, Beam(2), others=(4,))
+    assert found.name == "tiny"
+    assert [other.beam for other in found.others] == [2, 4]

@@ -1,0 +1,455 @@
+"""What the service answers: its own API, LibreTranslate's, languages, numbers, and its description of itself."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, Phase, given, settings
+
+import corpora_for_tests as small
+import regard
+import serving
+from regard.corpora.fable import generate
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.loading import load
+from regard.serve.app import Service, create_app
+from regard.serve.detect import Detector, Letters
+from regard.serve.languages import Languages, languages_of, name_of
+from regard.serve.library import Library
+from regard.serve.shape import shape
+from regard.settings import DataSettings, Settings
+from regard.text.tokenizers import learn
+from serving import CAT
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return serving.runs(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def client(runs: Path) -> Iterator[TestClient]:
+    with serving.client(runs) as found:
+        yield found
+
+
+def ask(client: TestClient, path: str, **body: Any) -> Any:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def refused(client: TestClient, path: str, **body: Any) -> tuple[int, str]:
+    answer = client.post(path, json=body)
+    return answer.status_code, answer.json()["error"]
+
+
+# /api/v1/translate
+
+
+def test_a_translation_has_the_translators_words_and_links(client: TestClient, runs: Path) -> None:
+    found = ask(client, "/api/v1/translate", run="attentive", texts=[CAT, ""], beam=3, best=2)
+    expected = load(runs / "attentive").translate(CAT, Options(Beam(3, best=2)))
+    first, second = found["translations"]
+    assert [each["text"] for each in first["outputs"]] == [each.text for each in expected.outputs]
+    assert first["source_words"] == CAT.split()
+    for rank, output in enumerate(first["outputs"]):
+        links = expected.alignment(rank)
+        assert [(link["target"], link["source"]) for link in output["links"]] == [link[3:] for link in links]
+        assert [link["weight"] for link in output["links"]] == pytest.approx([link.weight for link in links], abs=1e-4)
+        assert output["words"] == output["text"].split()
+        assert output["log_probability"] == pytest.approx(expected.outputs[rank].log_probability, abs=1e-3)
+    assert first["aligner"].startswith("cross-attention")
+    assert second["outputs"][0]["text"] == ""
+    assert found["milliseconds"] > 0
+
+
+def test_a_prefix_is_kept_and_links_only_come_when_asked_for(client: TestClient) -> None:
+    found = ask(client, "/api/v1/translate", run="attentive", texts=[CAT], prefix="le chat", alignment=False)
+    assert found["translations"][0]["outputs"][0]["text"].startswith("le chat")
+    assert found["translations"][0]["outputs"][0]["links"] == []
+    assert found["translations"][0]["aligner"] == ""
+
+
+def test_a_run_without_attention_has_no_links(client: TestClient) -> None:
+    found = ask(client, "/api/v1/translate", run="plain", texts=[CAT])
+    assert found["translations"][0]["outputs"][0]["links"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "expected"),
+    [
+        ({"run": "atentive"}, 404, "run = atentive: no such run here; did you mean 'attentive'?"),
+        ({"beam": 0}, 400, "beam: input should be greater than or equal to 1"),
+        ({"texts": "one"}, 400, "texts: input should be a valid list"),
+        ({"texts": [1]}, 400, "texts.0: input should be a valid string"),
+        ({"beams": 3}, 400, "beams: Extra inputs are not permitted"),
+        (
+            {"prefix": "xyzzy"},
+            400,
+            "prefix = 'xyzzy': has pieces that this model's vocabulary does not; use other words",
+        ),
+    ],
+)
+def test_a_wrong_question_gets_one_line(client: TestClient, change: dict[str, Any], status: int, expected: str) -> None:
+    assert refused(client, "/api/v1/translate", **{"run": "attentive", "texts": [CAT]} | change) == (status, expected)
+
+
+def test_what_is_not_json_or_not_there_gets_one_line(client: TestClient) -> None:
+    broken = client.post("/api/v1/translate", content=b"{", headers={"Content-Type": "application/json"})
+    assert (broken.status_code, broken.json()["error"]) == (400, "1: JSON decode error")
+    assert client.get("/nowhere").json()["error"] == "GET /nowhere: not found; /docs lists what there is"
+    wrong = client.delete("/health")
+    assert (wrong.status_code, wrong.headers["Allow"]) == (405, "GET")
+
+
+# /api/v1/runs
+
+
+def test_runs_tell_their_languages_and_never_their_folder(client: TestClient, runs: Path) -> None:
+    answer = client.get("/api/v1/runs")
+    found = {each["name"]: each for each in answer.json()["runs"]}
+    assert list(found) == ["attentive", "plain", "zealous"]
+    assert found["attentive"]["languages"] == {"source": "en", "target": "fr"}
+    assert (found["attentive"]["attention"], found["plain"]["attention"]) == (True, False)
+    assert "folder" not in found["plain"]
+    assert str(runs) not in answer.text
+
+
+def test_a_run_that_cannot_be_read_is_listed_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "broken").mkdir(parents=True)
+    (tmp_path / "runs" / "broken" / "settings.toml").write_text("about = 3\n")
+    with serving.client(tmp_path / "runs") as client:
+        (found,) = client.get("/api/v1/runs").json()["runs"]
+        assert found["state"] == "unreadable"
+        assert found["note"].startswith("broken/settings.toml")
+        assert client.get("/languages").json() == []
+        assert client.get("/frontend/settings").json()["language"] is None
+        assert client.get("/api/v1/runs/broken").status_code == 400
+
+
+def test_one_run_tells_all_but_where_files_are(client: TestClient, runs: Path, tmp_path: Path) -> None:
+    found = client.get("/api/v1/runs/attentive").json()
+    assert found["summary"]["name"] == "attentive"
+    assert found["model"] == {
+        "kind": "recurrent",
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "heads": 1,
+        "attentions": ["decoder.cross"],
+    }
+    assert found["aligner"].startswith("cross-attention")  # the tests above have asked for links
+    assert found["checkpoints"][0]["best"]
+    shutil.copytree(runs / "plain", tmp_path / "runs" / "moved")
+    path = tmp_path / "runs" / "moved" / "settings.toml"
+    path.write_text(path.read_text().replace('source = ""', 'source = "/home/me/train.de"', 1))
+    log = tmp_path / "runs" / "moved" / "log.jsonl"
+    log.write_text(log.read_text() + '{"event": "step", "step": 9, "loss": NaN}\n')
+    with serving.client(tmp_path / "runs") as other:
+        told = other.get("/api/v1/runs/moved")
+        assert told.json()["settings"]["data"]["source"] == "train.de"
+        assert told.json()["losses"][-1] == [9, None]
+        assert str(tmp_path) not in told.text
+
+
+@pytest.mark.parametrize(
+    ("preset", "task", "expected"),
+    [
+        (
+            "transformer-tiny",
+            "translate",
+            (2, 2, ["encoder.0.self", "encoder.1.self", "decoder.0.self", "decoder.0.cross"]),
+        ),
+        ("transformer-tiny", "language", (0, 2, ["decoder.0.self", "decoder.1.self"])),
+        ("transformer-tiny", "tag", (2, 0, ["encoder.0.self", "encoder.1.self"])),
+        ("lstm", "classify", (1, 0, [])),
+    ],
+)
+def test_the_shape_of_a_model_is_told_by_its_settings(
+    preset: str, task: str, expected: tuple[int, int, list[str]]
+) -> None:
+    known = regard.load_settings(preset, "model.depth=1" if preset == "lstm" else "model.dropout=0.0")
+    found = shape(known.model_copy(update={"task": task}))
+    assert (found.encoder_layers, found.decoder_layers, found.attentions[: len(expected[2])]) == expected
+
+
+# LibreTranslate
+
+
+def test_one_text_gives_one_and_many_give_many(client: TestClient) -> None:
+    one = ask(client, "/translate", q=CAT, source="en", target="fr")
+    many = ask(client, "/translate", q=[CAT, "the bear sleeps"], source="en", target="fr", format="text")
+    assert set(one) == set(many) == {"translatedText"}
+    assert many["translatedText"][0] == one["translatedText"]
+    assert len(many["translatedText"]) == 2
+    assert ask(client, "/translate", q=[], source="en", target="fr") == {"translatedText": []}
+
+
+def test_a_form_is_as_good_as_json(client: TestClient) -> None:
+    body = {"q": CAT, "source": "en", "target": "fr", "alternatives": "2"}
+    form = client.post("/translate", data=body).json()
+    assert form == client.post("/translate", json=body).json()
+    several = client.post("/translate", data=body | {"q": [CAT, "the cat"]}).json()
+    assert several["translatedText"][0] == form["translatedText"]
+    assert client.post("/detect", params={"q": CAT}).json()[0]["language"] == "en"
+
+
+def test_alternatives_are_further_translations_none_twice(client: TestClient) -> None:
+    one = ask(client, "/translate", q=CAT, source="en", target="fr", alternatives=3)
+    many = ask(client, "/translate", q=[CAT], source="en", target="fr", alternatives=3)
+    assert many["alternatives"] == [one["alternatives"]]
+    texts = [one["translatedText"], *one["alternatives"]]
+    assert 2 <= len(texts) == len(set(texts)) <= 4
+
+
+def test_lines_stay_lines(client: TestClient) -> None:
+    found = ask(client, "/translate", q=f"{CAT}\n\n  \nthe bear sleeps", source="en", target="fr")["translatedText"]
+    first, empty, blank, last = found.split("\n")
+    assert (empty, blank) == ("", "  ")
+    assert first == ask(client, "/translate", q=CAT, source="en", target="fr")["translatedText"]
+    assert last
+
+
+def test_html_keeps_its_tags(client: TestClient) -> None:
+    page = f'<p class="x">the <b>black</b> cat</p><script>x</script><p>{CAT}</p>'
+    found = ask(client, "/translate", q=page, source="en", target="fr", format="html", alternatives=1)
+    for text in (found["translatedText"], *found["alternatives"]):
+        assert text.startswith('<p class="x">')
+        assert text.count("<b>") == text.count("</b>") == 1
+        assert "</p><script>x</script><p>" in text
+
+
+def test_html_without_attention_is_placed_by_place(client: TestClient) -> None:
+    found = ask(client, "/translate", q="the <b>black</b> cat", source="en", target="hi", format="html")
+    assert found["translatedText"].count("</b>") == 1
+
+
+def test_an_unknown_source_is_found_out(client: TestClient) -> None:
+    found = ask(client, "/translate", q=[CAT, "the bear sleeps"], source="auto", target="fr")
+    assert [each["language"] for each in found["detectedLanguage"]] == ["en", "en"]
+    assert all(90 < each["confidence"] <= 100 for each in found["detectedLanguage"])
+    single = ask(client, "/translate", q=CAT, source="auto", target="fr")
+    assert single["detectedLanguage"] == found["detectedLanguage"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"target": "de"}, (400, "source, target = en, de: no run translates that; here is en to fr, en to hi")),
+        (
+            {"source": "auto", "target": "de"},
+            (400, "source, target = auto, de: no run translates that; here is en to fr, en to hi"),
+        ),
+        ({"format": "pdf"}, (400, "format: input should be 'text' or 'html'")),
+        ({"alternatives": 11}, (400, "alternatives: input should be less than or equal to 10")),
+        ({"q": 7}, (400, "q.str: input should be a valid string")),
+    ],
+)
+def test_libretranslates_errors_are_400(client: TestClient, change: dict[str, Any], expected: tuple[int, str]) -> None:
+    assert refused(client, "/translate", **{"q": CAT, "source": "en", "target": "fr"} | change) == expected
+
+
+@pytest.mark.parametrize("run", [b"attentive", b"\\udfff"])
+@pytest.mark.parametrize("path", ["/translate", "/api/v1/translate", "/detect"])
+def test_half_a_character_is_no_reason_to_fall_over(client: TestClient, path: str, run: bytes) -> None:
+    """JSON can smuggle in half a surrogate pair, which no UTF-8 can hold."""
+    body = b'{"q": "the \\ud800 cat", "texts": ["\\ud800"], "source": "en", "target": "fr", "run": "RUN"}'
+    answer = client.post(path, content=body.replace(b"RUN", run), headers={"Content-Type": "application/json"})
+    assert answer.status_code < 500
+    answer.text.encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "expected"),
+    [
+        (b"{", "application/json", 400, 'body: is not JSON; send an object such as {"q": "a text"}'),
+        (b"[" * 100_000, "application/json", 400, 'body: is not JSON; send an object such as {"q": "a text"}'),
+        (b"[]", "application/json", 400, 'body = list: must be an object, such as {"q": "a text"}'),
+        (
+            b"q=x",
+            "text/plain",
+            415,
+            "content-type = text/plain: not understood; send application/json or application/x-www-form-urlencoded",
+        ),
+        (b"q=x", "application/x-www-form-urlencoded", 400, "source: Field required"),
+    ],
+)
+def test_bodies_that_cannot_be_read_get_one_line(
+    client: TestClient, body: bytes, kind: str, status: int, expected: str
+) -> None:
+    answer = client.post("/translate", content=body, headers={"Content-Type": kind})
+    assert (answer.status_code, answer.json()["error"]) == (status, expected)
+
+
+def test_more_alternatives_than_the_beam_may_hold_are_refused(runs: Path) -> None:
+    from regard.serve.limits import Limits  # noqa: PLC0415
+
+    with serving.client(runs, limits=Limits(beam=3)) as client:
+        expected = (400, "alternatives = 3: too many; ask for at most 2")
+        assert refused(client, "/translate", q=CAT, source="en", target="fr", alternatives=3) == expected
+
+
+def test_languages_and_settings_are_libretranslates(client: TestClient) -> None:
+    assert client.get("/languages").json() == [
+        {"code": "en", "name": "English", "targets": ["fr", "hi"]},
+        {"code": "fr", "name": "French", "targets": []},
+        {"code": "hi", "name": "Hindi", "targets": []},
+    ]
+    found = client.get("/frontend/settings").json()
+    assert found["charLimit"] == 5000
+    assert found["keyRequired"] is False
+    assert found["language"]["target"] == {"code": "fr", "name": "French"}
+
+
+# Languages
+
+
+def with_data(**values: str) -> Settings:
+    known = small.settings("lstm")
+    return known.model_copy(update={"data": DataSettings(**values)})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"corpus": "fable:hi"}, Languages("en", "hi")),
+        ({"source": "data/train.de", "target": "data/train.en"}, Languages("de", "en")),
+        ({"source": "train.de.gz", "target": "train.EN.zst"}, Languages("de", "en")),
+        ({"source": "a.txt", "target": "b.txt"}, None),
+        ({"source": "a.en", "target": "b.en"}, None),
+        ({"corpus": "pairs.tsv"}, None),
+        ({"corpus": "pairs.tsv", "languages": "pt-gl"}, Languages("pt", "gl")),
+    ],
+)
+def test_languages_are_what_settings_or_names_say_and_never_guessed(
+    values: dict[str, str], expected: Languages | None
+) -> None:
+    assert languages_of(with_data(**values)) == expected
+    assert languages_of(with_data(**values).model_copy(update={"task": "tag"})) is None
+
+
+def test_a_language_without_a_name_goes_by_its_code() -> None:
+    assert (name_of("de"), name_of("xx")) == ("German", "xx")
+
+
+def letters(kind: Any, *lines: str) -> Letters:
+    found = Letters()
+    found.learn(learn(kind, lines, size=401 if kind in ("bpe", "unigram") else 8000))
+    return found
+
+
+ENGLISH = "the black cat ate the mouse and the old bear sleeps near the river"
+FRENCH = "le chat noir a mangé la souris et le vieil ours dort près de la rivière"
+HINDI = "काली बिल्ली ने चूहा खाया और बूढ़ा भालू नदी के पास सोता है"
+
+
+@pytest.mark.parametrize("kind", ["word", "space", "bpe", "unigram"])
+def test_letters_tell_languages_apart(kind: str) -> None:
+    pairs = list(generate("fr", count=97, split="train")), list(generate("hi", count=97, split="train"))
+    english, french = ([getattr(each, side) for each in pairs[0]] for side in ("source", "target"))
+    hindi = [each.target for each in pairs[1]]
+    find = Detector({"en": letters(kind, *english), "fr": letters(kind, *french), "hi": letters(kind, *hindi)})
+    for text, language in ((ENGLISH, "en"), (FRENCH, "fr"), (HINDI, "hi"), ("भालू", "hi")):
+        found = find(text)
+        assert found[0].language == language
+        assert found[0].confidence > 60
+        assert [each.confidence for each in found] == sorted((each.confidence for each in found), reverse=True)
+
+
+def test_confidence_is_honest() -> None:
+    find = Detector({"en": letters("word", ENGLISH), "fr": letters("word", FRENCH)})
+    assert {each.confidence for each in find("你好")} == {0.0}  # nobody here knows these letters
+    assert {each.confidence for each in find("123 !?")} == {0.0}
+    alike = Detector({"en": letters("word", ENGLISH), "xx": letters("word", ENGLISH)})
+    assert [each.confidence for each in alike(ENGLISH)] == [50.0, 50.0]
+    scripts = Detector({"en": letters("character", ENGLISH), "hi": letters("character", HINDI)})
+    assert [each.confidence for each in scripts(HINDI)] == [50.0, 0.0]  # the script is right, and that is all it knows
+    assert Detector({"en": letters("byte", ENGLISH)})("the cat")[0].confidence == 0.0
+    assert Detector({})("the cat") == []
+
+
+def test_confidence_is_bayes_rule() -> None:
+    """Two triples ` a `: one language has seen it three times, the other never; T = 2 with the unseen one."""
+    one, other = Letters(), Letters()
+    one.triples, one.letters = {" a ": 3.0}, {"a"}
+    other.triples, other.letters = {" b ": 1.0}, {"a", "b"}
+    likelihood = [(3 + 0.5) / (3 + 1.5), 0.5 / (1 + 1.5)]
+    expected = 100 * likelihood[0] / sum(likelihood)
+    assert Detector({"one": one, "other": other})("a")[0].confidence == pytest.approx(expected, abs=0.06)
+    assert math.log(likelihood[0]) == pytest.approx(one.log_probability([" a "], 3))
+
+
+# Numbers
+
+
+def test_metrics_count_requests_batches_and_models(runs: Path) -> None:
+    with serving.client(runs) as client:
+        ask(client, "/api/v1/translate", run="attentive", texts=[CAT, CAT])
+        client.get("/nowhere")
+        client.request("BREW", "/health")
+        found = client.get("/metrics")
+        assert found.headers["Content-Type"].startswith("text/plain")
+        numbers = dict(line.rsplit(" ", 1) for line in found.text.splitlines() if not line.startswith("#"))
+        assert numbers['regard_requests_total{method="POST",route="/api/v1/translate",status="200"}'] == "1.0"
+        assert numbers['regard_requests_total{method="GET",route="(none)",status="404"}'] == "1.0"
+        assert any('method="OTHER"' in name for name in numbers)
+        assert numbers["regard_batch_texts_sum"] == "2.0"
+        assert numbers["regard_models_loaded"] == "1.0"
+        assert numbers['regard_queue_length{run="attentive"}'] == "0.0"
+        assert (
+            float(numbers['regard_model_bytes{run="attentive"}'])
+            == client.app.state.service.library.loaded["attentive"].bytes
+        )  # type: ignore[attr-defined]
+
+
+# The description
+
+
+def test_every_operation_is_described_with_its_problems(client: TestClient) -> None:
+    root = client.get("/openapi.json").json()
+    assert "HTTPValidationError" not in root["components"]["schemas"]
+    for path, operations in root["paths"].items():
+        for method, operation in operations.items():
+            where = f"{method} {path}"
+            assert operation.get("description"), where
+            assert operation.get("tags"), where
+            assert "4XX" in operation["responses"], where
+            assert "422" not in operation["responses"], where
+
+
+def test_fuzzing_by_the_description_finds_no_5xx(runs: Path) -> None:
+    """Every operation, with bodies that fit the description and bodies that do not."""
+    app = create_app(Service(Library(runs)))
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "localhost"})
+    operations = [found.ok() for found in schema.get_all_operations()]
+    assert len(operations) > 7
+    bad: list[str] = []
+    for operation in operations:
+        if operation.method == "get" or operation.path in ("/translate", "/detect", "/api/v1/translate"):
+            _try(operation, bad)
+    assert bad == []
+
+
+def _try(operation: Any, bad: list[str]) -> None:
+    @given(case=operation.as_strategy())
+    @settings(
+        max_examples=7,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def ask_it(case: Any) -> None:
+        answer = case.call(headers={"Host": "localhost"})
+        if answer.status_code >= 500:
+            bad.append(f"{case.method} {case.formatted_path} {case.body!r}: {answer.status_code}")
+
+    ask_it()

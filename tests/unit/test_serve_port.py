@@ -1,0 +1,327 @@
+"""The service on a real port: clients that exist already, clients that misbehave, and the verbs that start it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+from libretranslatepy import LibreTranslateAPI
+
+import serving
+from regard.cli import serve as verb
+from regard.cli.main import run
+from regard.errors import ResourceError
+from regard.serve.guard import Doors
+from regard.serve.limits import Limits
+from regard.serve.server import Place, address
+from serving import CAT
+
+PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ports")
+    shutil.copytree(serving.runs(tmp_path_factory) / "attentive", folder / "demo")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(runs: Path) -> Iterator[str]:
+    with serving.on_a_port(runs, Limits(reading=1.0)) as found:
+        yield found
+
+
+def connect(service: str) -> socket.socket:
+    host, _, port = service.removeprefix("http://").partition(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+def request(service: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection(service.removeprefix("http://"), timeout=20)
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    connection.request(method, path, data, {} if data is None else {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    found = answer.status, json.loads(answer.read())
+    connection.close()
+    return found
+
+
+def translates(service: str) -> bool:
+    status, found = request(service, "POST", "/api/v1/translate", {"run": "demo", "texts": [CAT], "beam": 1})
+    return status == 200 and bool(found["translations"])
+
+
+# Clients that exist already
+
+
+def test_libretranslates_client_works_unchanged(service: str) -> None:
+    client = LibreTranslateAPI(service)
+    assert isinstance(client.translate(CAT, "en", "fr"), str)
+    assert client.detect(CAT)[0]["language"] == "en"
+    assert client.languages()[0] == {"code": "en", "name": "English", "targets": ["fr"]}
+
+
+def test_libretranslates_client_brings_its_key(runs: Path) -> None:
+    with serving.on_a_port(runs, doors=Doors(token="key")) as service:
+        assert LibreTranslateAPI(service, "key").languages()[0]["code"] == "en"
+        assert isinstance(LibreTranslateAPI(service, "key").translate(CAT, "en", "fr"), str)
+        with pytest.raises(HTTPError, match="403"):
+            LibreTranslateAPI(service, "another").translate(CAT, "en", "fr")
+
+
+def commands() -> list[str]:
+    """Every curl command of the documentation."""
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.startswith("curl ")]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_commands_of_the_documentation_work(service: str) -> None:
+    assert len(commands()) > 7
+    for command in commands():
+        line = command.replace("http://127.0.0.1:5000", service).replace("curl ", "curl --silent --fail --max-time 20 ")
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (command, done.stderr)
+        assert done.stdout, command
+
+
+# Clients that misbehave
+
+
+def test_a_client_that_hangs_up_is_forgotten_and_others_are_served(service: str) -> None:
+    body = json.dumps({"run": "demo", "texts": [f"{CAT} {number}" for number in range(50)]}).encode()
+    head = f"POST /api/v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+    for _ in range(7):
+        gone = connect(service)
+        gone.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+        gone.close()
+    assert translates(service)
+
+
+def test_a_body_of_a_hundred_megabytes_is_refused_and_never_held(service: str) -> None:
+    """The client hears why, though it is still talking; and the answer comes before it has said it all."""
+    with connect(service) as large:
+        size = 100 << 20
+        large.sendall(f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n".encode())
+        block = b"x" * (1 << 20)
+        sent = 0
+        try:
+            while sent < size:
+                large.sendall(block)
+                sent += len(block)
+        except OSError:  # it has closed the door
+            pass
+        answer = b""
+        while b"too large" not in answer and (more := large.recv(65536)):
+            answer += more
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"body = 104,857,600 bytes: too large; send at most 2,097,152" in answer
+    assert translates(service)
+
+
+def test_a_body_without_a_length_is_refused_when_it_gets_too_long(service: str) -> None:
+    with connect(service) as large:
+        large.sendall(b"POST /api/v1/translate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        block = b"100000\r\n" + b"x" * (1 << 20) + b"\r\n"
+        for _ in range(3):
+            large.sendall(block)
+        assert large.recv(65536).startswith(b"HTTP/1.1 413")
+    assert translates(service)
+
+
+def test_a_body_that_does_not_come_is_given_up(service: str) -> None:
+    with connect(service) as slow:
+        slow.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\nq=")
+        assert translates(service)
+        answer = slow.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"body: did not arrive within 1 s" in answer
+
+
+def test_heads_that_never_end_are_hung_up_on_and_hold_nobody_up(service: str) -> None:
+    """Slowloris: many connections, each with half a request; and one that had a whole request before."""
+    crowd = [connect(service) for _ in range(101)]
+    for each in crowd:
+        each.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
+    assert translates(service)
+    crowd[0].sendall(b"alhost\r\n\r\n")
+    assert crowd[0].recv(65536).startswith(b"HTTP/1.1 200")
+    crowd[0].sendall(b"GET /health HT")
+    for each in crowd:
+        try:
+            while each.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+        each.close()
+    assert translates(service)
+
+
+def test_a_client_that_reads_slowly_holds_nobody_up(service: str) -> None:
+    with connect(service) as slow:
+        slow.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        slow.recv(1)
+        assert translates(service)
+
+
+def test_what_is_not_http_is_refused_in_one_line(service: str) -> None:
+    with connect(service) as strange:
+        strange.sendall(b"\x16\x03\x01 hello\r\n\r\n")
+        assert strange.recv(65536).startswith(b"HTTP/1.1 400")
+    assert translates(service)
+
+
+# An orderly end
+
+
+def test_requests_in_flight_are_finished_when_the_service_ends(runs: Path) -> None:
+    found: list[tuple[int, Any]] = []
+
+    def ask(service: str) -> None:
+        texts = [f"{CAT} {CAT} {number}" for number in range(61)]
+        found.append(request(service, "POST", "/api/v1/translate", {"run": "demo", "texts": texts, "beam": 7}))
+
+    with serving.on_a_port(runs) as service:
+        assert translates(service)
+        asked = threading.Thread(target=ask, args=(service,))
+        asked.start()
+        time.sleep(0.05)
+    asked.join(20)
+    assert [(status, len(answer["translations"])) for status, answer in found] == [(200, 61)]
+
+
+# The verbs
+
+
+def started(*arguments: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "regard", *arguments, "--port", "0", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "REGARD_TOKEN": ""},
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, process.stderr and process.stderr.read()
+    return process, json.loads(line)
+
+
+def test_serve_says_where_it_is_and_ends_in_good_order(runs: Path) -> None:
+    process, told = started("serve", str(runs / "demo"))
+    service = told["address"].rstrip("/")
+    assert request(service, "GET", "/health") == (200, {"status": "ok"})
+    assert LibreTranslateAPI(service).languages()[0]["code"] == "en"
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert f"the service is at {service}/" in said
+    assert '"route": "/health"' in said
+    assert "Traceback" not in said
+
+
+def test_the_studio_of_an_empty_folder_is_there(tmp_path: Path) -> None:
+    process, told = started("studio", str(tmp_path / "new"))
+    service = told["address"].rstrip("/")
+    assert request(service, "GET", "/api/v1/runs") == (200, {"runs": []})
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert (process.returncode, told["studio"]) == (0, True)
+    assert said == f"the studio is at {service}/; Ctrl-C stops it\n"
+    assert (tmp_path / "new").is_dir()
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_a_port_that_is_taken_is_one_line_and_exit_code_5(runs: Path, capsys: Capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        assert run(["serve", str(runs / "demo"), "--port", port]) == 5
+        assert capsys.readouterr().err == (
+            f"--port = {port}: is taken by another program; use another, or 0 for any that is free\n"
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (["serve"], 2, "nothing to serve; name a run"),
+        (["serve", "nowhere"], 4, "nowhere: no such folder"),
+        (["serve", "--runs", "x", "--memory", "much"], 2, "--memory = much: not a size; write 512M or 4G"),
+        (["serve", "--runs", "x", "--allow-origin", "example.org"], 2, "--allow-origin = example.org: not an origin"),
+        (
+            ["serve", "--runs", "x", "--port", "0", "--host", "192.0.2.1", "--token", "t"],
+            5,
+            "--host = 192.0.2.1, --port = 0:",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(arguments: list[str], code: int, expected: str, capsys: Capture) -> None:
+    assert run(arguments) == code
+    said = capsys.readouterr().err
+    assert expected in said
+    assert said.count("\n") == 1
+
+
+def test_sizes_are_read_as_people_write_them() -> None:
+    assert [verb._bytes(text) for text in ("7", "512M", "1.5 GiB", "2kb")] == [7, 512 << 20, 3 << 29, 2048]
+
+
+def test_off_this_machine_a_token_is_made_up_and_names_are_allowed() -> None:
+    doors, made_up = verb._doors("0.0.0.0", "", ["Box.lan"], ["https://a.example"])
+    assert made_up
+    assert len(doors.token) >= 32
+    assert doors.hosts == {"127.0.0.1", "localhost", "::1", "box.lan"}
+    assert doors.origins == {"https://a.example"}
+    given, made_up = verb._doors("10.0.0.7", "mine", None, None)
+    assert (given.token, made_up, "10.0.0.7" in given.hosts) == ("mine", False, True)
+    assert verb._doors("localhost", "", None, None)[0].token == ""
+    assert verb._doors("box.lan", "", None, None)[1]
+
+
+@pytest.mark.parametrize(("token", "shown"), [("", True), ("secret-of-mine", False)])
+def test_a_token_is_shown_only_when_it_was_made_up(
+    runs: Path, token: str, shown: bool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.serve.server.run", lambda server, listening: (server._started(), listening.close()))
+    opened: list[str] = []
+    monkeypatch.setattr(verb.webbrowser, "open", opened.append)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    given = ["--token", token] if token else []
+    assert run(["studio", str(runs), "--host", "0.0.0.0", "--port", "0", "--json", *given]) == 0
+    said = capsys.readouterr()
+    assert ("made up for this time" in said.err) is shown
+    assert "secret-of-mine" not in said.err + said.out
+    assert "?token=" in opened[0]
+
+
+def test_an_address_is_one_that_a_browser_can_open() -> None:
+    for host, expected in (
+        ("0.0.0.0", "http://127.0.0.1:"),
+        ("127.0.0.1", "http://127.0.0.1:"),
+        ("::1", "http://[::1]:"),
+    ):
+        try:
+            listening = Place(host, 0).open()
+        except ResourceError:
+            assert host == "::1"  # a machine without IPv6
+            continue
+        assert address(listening).startswith(expected)
+        listening.close()
