@@ -41,7 +41,9 @@ def opened(page: Any, where: str) -> None:
 
 
 def figures(page: Any) -> dict[str, float]:
-    rows = "rows => rows.map(row => [row.querySelector('dt').textContent, Number(row.querySelector('dd').dataset.value)])"
+    rows = (
+        "rows => rows.map(row => [row.querySelector('dt').textContent, Number(row.querySelector('dd').dataset.value)])"
+    )
     return dict(page.eval_on_selector_all(".figures > div", rows))
 
 
@@ -108,7 +110,11 @@ def test_each_occurrence_is_shown_with_its_translation_and_links(page: Any) -> N
         assert row.locator(".tokens").first.inner_text().split() == SENTENCES[number].split()
         assert row.locator(".tokens").last.inner_text().split() == one["outputs"][0]["words"]
         assert row.locator(".tokens").first.locator(".found").inner_text() == "bank"
-        linked = {link["target"] for link in one["outputs"][0]["links"] if link["source"] == found["occurrences"][number]["place"]}
+        linked = {
+            link["target"]
+            for link in one["outputs"][0]["links"]
+            if link["source"] == found["occurrences"][number]["place"]
+        }
         assert row.locator(".tokens").last.locator(".found").count() == len(linked)
         became = found["occurrences"][number]["translation"] or "no link"
         assert row.locator(".became").inner_text() == f"bank → {became}"
