@@ -68,7 +68,7 @@ def test_two_sentences_show_the_services_numbers_at_every_layer(page: Any, run: 
         assert values == pytest.approx(cosines[layer, :2, :2].flatten().tolist())
         told = figures(page)
         assert told["Control: the"] == pytest.approx(float(cosines[layer, 2, 3]))
-        assert list(told.values())[0] == pytest.approx(float(cosines[layer, 0, 1]))
+        assert next(iter(told.values())) == pytest.approx(float(cosines[layer, 0, 1]))
         near = page.eval_on_selector_all(".near .number", "spans => spans.map(span => Number(span.dataset.value))")
         words = page.eval_on_selector_all(".near li b", "words => words.map(word => word.textContent)")
         wanted = [one for own in found["neighbours"][layer][:2] for one in own]
