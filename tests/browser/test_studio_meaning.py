@@ -68,7 +68,7 @@ def test_two_sentences_show_the_services_numbers_at_every_layer(page: Any, run: 
         assert values == pytest.approx(cosines[layer, :2, :2].flatten().tolist())
         told = figures(page)
         assert told["Control: the"] == pytest.approx(float(cosines[layer, 2, 3]))
-        assert list(told.values())[0] == pytest.approx(float(cosines[layer, 0, 1]))
+        assert next(iter(told.values())) == pytest.approx(float(cosines[layer, 0, 1]))
         near = page.eval_on_selector_all(".near .number", "spans => spans.map(span => Number(span.dataset.value))")
         words = page.eval_on_selector_all(".near li b", "words => words.map(word => word.textContent)")
         wanted = [one for own in found["neighbours"][layer][:2] for one in own]
@@ -181,10 +181,9 @@ def test_without_a_run_the_page_says_what_to_do(empty_page: Any) -> None:
     empty_page.get_by_role("link", name="Train the demo").wait_for()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 380])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (380, "dark")])
 def test_meaning_fits_and_is_accessible(
-    page: Any, accessible: Callable[[Any], None], fits: Callable[[Any], None], scheme: str, width: int
+    page: Any, accessible: Callable[[Any], None], fits: Callable[[Any], None], width: int, scheme: str
 ) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 800})
