@@ -61,7 +61,7 @@ function saliencyPart(onview) {
   const special = check("Special tokens", false, (yes) => onview({special: yes ? "1" : ""}));
   const node = element(
     "section",
-    {class: "card picture", "aria-labelledby": "saliency-title", hidden: true},
+    {class: "card saliency", "aria-labelledby": "saliency-title", hidden: true},
     element("h2", {id: "saliency-title"}, "Gradient saliency"),
     element("p", {class: "note idea"}, "This model attends to nothing: all it knows of the source went through one state. Row by row: on which words the choice of that word hangs."),
     element("div", {class: "row end selectors"}, words, special),

@@ -12,7 +12,7 @@ const NAMES = {translate: "Translation", tag: "Tags", classify: "Class", languag
  * @param {{onedit: (...edits: object[]) => void, onremove: (edits: object[]) => void}} actions
  */
 export function sentenceCard({onedit, onremove}) {
-  const node = element("section", {class: "card sentence", "aria-label": "Sentence"});
+  const node = element("section", {class: "card sentence", "aria-label": "The sentence and its output"});
   let lines = {};
   const card = {
     node,
