@@ -356,4 +356,4 @@ def test_presets_say_how_large_they_are(service: TestClient) -> None:
     assert found["transformer-tiny"]["parameters"] > 1e6
     assert found["transformer-tiny"]["sizes"]["model.heads"] == 4
     assert found["lstm"]["sizes"] == {"model.width": 256, "model.hidden": 256, "model.depth": 1}
-    assert SimpleNamespace(**found["demo"]).train["steps"] == 2000
+    assert SimpleNamespace(**found["demo"]).train["steps"] == 3000
