@@ -1,12 +1,13 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt demo bench ladder kill docs clean
+.PHONY: help setup check lint types test fmt demo bench bench-cpu bench-scaling bench-translate ladder kill evidence docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
+DATA   ?= ../shared/data
 
 help:            ## list the targets
-	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
 .venv/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -32,11 +33,21 @@ fmt: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-demo: setup ## train a translator on the built-in corpus, test it, write its report, translate: about two and a half minutes
+demo: setup ## train a translator on the built-in corpus, test it, write its report, translate: about three minutes
 	$(BIN)/regard demo
 
 bench: setup ## measure the fused paths against their written-out twins
 	$(BIN)/python bench/fused.py
+
+bench-translate: setup ## measure the engines of translation against each other; DATA holds multi30k: about half an hour
+	$(BIN)/python bench/engines.py --data $(DATA) --ledger
+
+bench-cpu: setup ## training on the CPU, Regard and its peers in one run; installs them into .bench; about half an hour
+	$(BIN)/python bench/training.py --ledger
+	for model in transformer bahdanau luong; do $(BIN)/python bench/step_profile.py --model $$model --ledger; done
+
+bench-scaling: setup ## how the cost of training grows with length, width, depth and processes: minutes
+	$(BIN)/python bench/scaling.py --ledger
 
 ladder: setup ## train every preset and compare them by sentence length: about an hour
 	$(BIN)/python bench/ladder.py
@@ -44,7 +55,10 @@ ladder: setup ## train every preset and compare them by sentence length: about a
 kill: setup ## kill a training 20 times, resume it each time, compare the end: about three minutes
 	$(BIN)/python bench/kill_and_resume.py
 
-docs: setup ## regenerate docs/reference from the code
+evidence: setup ## train the demo and check what it must show from inside, claim by claim: about three minutes
+	$(BIN)/python bench/evidence.py
+
+docs: setup ## regenerate docs/reference from the code, docs/benchmarks.md from the ledger
 	$(BIN)/python docs/generate.py
 
 clean: ## remove what the targets made

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, MarianConfig, MarianMTModel
 
 import regard
+from ledger import enter, exponent
 from regard.decode.grouping import of_like_length
 from regard.decode.rules import Beam
 from regard.decode.search import search
@@ -37,7 +37,6 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.settings import TransformerModel
 from regard.text.special import END, PAD, START, UNK
 
-LEDGER = Path(__file__).parent / "ledger.jsonl"
 NEVER = -1e4  # a bias that lets nothing end before its limit
 LENGTHS = (10, 20, 40, 80, 160)
 
@@ -235,9 +234,8 @@ def growth(preset: str, rounds: int) -> dict[str, object]:
             if trial:  # the first round warms up
                 spent[length].append(took / 8)
     medians = [statistics.median(spent[length]) for length in LENGTHS]
-    logs = [math.log(length) for length in LENGTHS]
-    exponent = statistics.linear_regression(logs, [math.log(value) for value in medians]).slope
-    return {"preset": preset, "seconds": [round(value, 5) for value in medians], "exponent": round(exponent, 2)}
+    seconds_each = [round(value, 5) for value in medians]
+    return {"preset": preset, "seconds": seconds_each, "exponent": round(exponent(LENGTHS, medians), 2)}
 
 
 def draw(results: list[dict[str, object]]) -> str:
@@ -260,10 +258,8 @@ def draw(results: list[dict[str, object]]) -> str:
         '<text transform="translate(20 145) rotate(-90)" text-anchor="middle" fill="#666">seconds a sentence</text>',
     ]
     lines += [f'<text x="{x(n):.0f}" y="288" text-anchor="middle" fill="#666">{n}</text>' for n in LENGTHS]
-    for exponent in range(math.ceil(low), math.floor(high) + 1):
-        lines.append(
-            f'<text x="64" y="{y(10**exponent) + 4:.0f}" text-anchor="end" fill="#666">{10**exponent:g}</text>'
-        )
+    for power in range(math.ceil(low), math.floor(high) + 1):
+        lines.append(f'<text x="64" y="{y(10**power) + 4:.0f}" text-anchor="end" fill="#666">{10**power:g}</text>')
     for place, (result, curve) in enumerate(zip(results, curves, strict=True)):
         points = " ".join(f"{x(n):.1f},{y(value):.1f}" for n, value in zip(LENGTHS, curve, strict=True))
         style = f'fill="none" stroke="{colours[place % 4]}" stroke-width="2" stroke-dasharray="{dashes[place % 4]}"'
@@ -272,13 +268,6 @@ def draw(results: list[dict[str, object]]) -> str:
         lines.append(f'<path d="M490 {40 + 22 * place}H515" {style}/>')
         lines.append(f'<text x="520" y="{44 + 22 * place}" fill="#666">{label}</text>')
     return "\n".join([*lines, "</svg>", ""])
-
-
-def enter(bench: str, result: dict[str, object], command: str) -> None:
-    where = {"torch": torch.__version__, "machine": platform.processor() or platform.machine()}
-    record = {"bench": bench, "date": time.strftime("%Y-%m-%d"), "threads": torch.get_num_threads()}
-    with LEDGER.open("a", encoding="utf-8") as ledger:
-        ledger.write(json.dumps({**record, **where, **result, "command": command}) + "\n")
 
 
 def main() -> None:
@@ -296,6 +285,7 @@ def main() -> None:
     parser.add_argument("--ledger", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    measured = {"torch": torch.__version__, "threads": options.threads}
     if (options.run is None) != (options.source is None):
         parser.error("--run and --source go together")
     if options.growth:
@@ -304,7 +294,7 @@ def main() -> None:
             results.append(growth(preset, options.rounds))
             print(json.dumps(results[-1]), flush=True)
             if options.ledger:
-                enter("growth", results[-1], "python bench/translate.py --growth --ledger")
+                enter("growth", measured | results[-1], "python bench/translate.py --growth --ledger")
         if options.out is not None:
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(draw(results), encoding="utf-8")
@@ -319,7 +309,7 @@ def main() -> None:
         print(json.dumps(result), flush=True)
         if options.ledger:
             flags = "" if options.run is None else f" --run {options.run.name} --source {options.source.name}"
-            enter("translate", result, f"python bench/translate.py{flags} --batch {options.batch} --ledger")
+            enter("translate", measured | result, f"python bench/translate.py{flags} --batch {options.batch} --ledger")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Write docs/reference and the studio's colours from the code, so that they cannot say anything else than it does.
+"""Write docs/reference and the studio's colours from the code, docs/benchmarks.md from the ledger: so they agree.
 
 python docs/generate.py
 """
 
 from __future__ import annotations
 
+import sys
 import types
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
@@ -35,8 +36,12 @@ from regard.settings import (
     VectorSettings,
 )
 
-REFERENCE = Path(__file__).parent / "reference"
-STUDIO_COLOURS = Path(__file__).parents[1] / "src" / "regard" / "studio" / "pieces" / "colours.js"
+sys.path.append(str(Path(__file__).parent))  # for the file beside this one, however this one was loaded
+import measurements
+
+DOCS = Path(__file__).parent
+REFERENCE = DOCS / "reference"
+STUDIO_COLOURS = DOCS.parent / "src" / "regard" / "studio" / "pieces" / "colours.js"
 SOURCE = "<!-- made by `make docs`; change the code, not this file -->\n"
 
 # Where each kind of settings stands in the file, outermost first.
@@ -129,8 +134,17 @@ def attention_page() -> str:
 PAGES = {"settings.md": settings_page, "presets.md": presets_page, "attention.md": attention_page}
 
 
+def benchmarks() -> dict[str, str]:
+    """The page of measurements and its figures, by their places under docs."""
+    lines = measurements.read_ledger()
+    drawn = {f"figures/{name}": svg for name, svg in measurements.figures(lines).items()}
+    return {"benchmarks.md": SOURCE + measurements.page(lines)} | drawn
+
+
 if __name__ == "__main__":
     REFERENCE.mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page(), encoding="utf-8")
     STUDIO_COLOURS.write_text(colours.module(), encoding="utf-8")
+    for name, text in benchmarks().items():
+        (DOCS / name).write_text(text, encoding="utf-8")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 from regard import build
+from regard.engines import Material, choose, silent
 from regard.errors import ModelError
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.run import Run, best_checkpoint, named_checkpoint
@@ -17,12 +19,30 @@ from regard.translator import Translator
 
 
 def load(
-    folder: str | Path, *others: str | Path, device: str = "cpu", checkpoint_name: str | None = None
+    folder: str | Path,
+    *others: str | Path,
+    device: str = "cpu",
+    engine: str = "native",
+    tell: Callable[[str], object] = silent,
+    checkpoint_name: str | None = None,
 ) -> Translator:
     """The best model of a run, ready to translate; with others, an ensemble of runs that share one vocabulary.
 
-    ``checkpoint_name`` is another checkpoint of the first run, as ``step-2000``.
+    ``engine`` names who searches, one of `regard.engines.ENGINES`; ``tell`` hears what came of that.
+    ``checkpoint_name`` is another checkpoint of the first run, as ``step-2000``; it is searched natively.
     """
+    material = open_material(folder, *others, device=device, checkpoint_name=checkpoint_name)
+    searcher = choose(engine if checkpoint_name is None else "native", material, tell)
+    places = _positions(material.run.settings.model)
+    return Translator(
+        material.models, material.tokenizers, material.device, material.run, material.longest, places, searcher
+    )
+
+
+def open_material(
+    folder: str | Path, *others: str | Path, device: str = "cpu", checkpoint_name: str | None = None
+) -> Material:
+    """What there is of a run, or of several: models, tokenizers, and the longest source that goes through at once."""
     run = open_translating(folder)
     chosen = torch.device(device)
     tokenizers = Tokenizers.load(run.tokenizer)
@@ -36,7 +56,7 @@ def load(
         models.append(_model(other, theirs, chosen))
     places = _positions(run.settings.model)
     longest = run.settings.data.longest if places is None else min(run.settings.data.longest, places)
-    return Translator(tuple(models), tokenizers, chosen, run, longest - 1, places)
+    return Material(run, tuple(models), tokenizers, chosen, longest - 1)
 
 
 def open_translating(folder: str | Path) -> Run:

@@ -10,6 +10,7 @@ RUN/log.jsonl           what happened
 RUN/aligner.json        which attention shows who translates whom, once somebody has asked
 RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
+RUN/engines/            the model as other programs read it; see `regard.engines`
 RUN/tensorboard/        event files, where they were asked for
 """
 
@@ -33,7 +34,7 @@ SETTINGS = "settings.toml"
 MANIFEST = "manifest.json"
 PARTS = (
     *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
-    *("aligner.json", "report.html"),
+    *("aligner.json", "report.html", "engines"),
 )
 _STEP = re.compile(r"step-(\d+)")
 
@@ -114,6 +115,10 @@ class Run:
     @property
     def data(self) -> Path:
         return self.folder / "data"
+
+    @property
+    def engines(self) -> Path:
+        return self.folder / "engines"
 
 
 # Checkpoints, as far as they can be understood without their tensors

@@ -354,8 +354,9 @@ class TrainSettings(Frozen):
     average: AverageSettings = NoAverage()
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the arithmetic; weights are float32. Auto is bfloat16 on a GPU that has it."""
-    step: Literal["auto", "eager", "compiled", "graph"] = "auto"
-    """How a step is run; auto is one CUDA graph per batch shape on a GPU, eager elsewhere."""
+    step: Literal["auto", "eager", "compiled", "graph", "compiled-graph"] = "auto"
+    """How a step is run; auto is one CUDA graph per batch shape on a GPU, eager elsewhere. A compiled graph has fewer
+    kernels, made in half a minute: auto has it where training may take five minutes or more."""
     shapes: Count = 24
     """How many batch shapes a GPU run has."""
     skip_nonfinite: bool = False

@@ -16,10 +16,12 @@ from typing import NamedTuple, overload
 import torch
 
 from regard.aligning import aligner_of
+from regard.decode.engine import Engine
 from regard.decode.ensemble import Ensemble
+from regard.decode.fused import Fused
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.decode.texts import BUDGET, Output, Part, TextSearch
+from regard.decode.texts import Output, Part, TextSearch
 from regard.draw.explanation import Explanation
 from regard.draw.notebook import fragment
 from regard.errors import DataError, SettingsError
@@ -111,6 +113,7 @@ class Translator:
     run: Run | None = None
     longest: int = 1000  # source pieces at once; longer texts are cut at sentence ends and put together again
     most: int | None = None  # target tokens that the model has positions for
+    engine: Engine | None = None  # who searches in place of our own loop; looking is always done with the model
 
     @property
     def model(self) -> EncoderDecoder:
@@ -120,7 +123,8 @@ class Translator:
     @cached_property
     def search(self) -> TextSearch:
         model = self.model if len(self.models) == 1 else Ensemble(self.models).eval()
-        return TextSearch(model, self.tokenizers, self.device, self.longest, self.most)
+        fused = Fused(model) if Fused.fits(model) else None
+        return TextSearch(model, self.tokenizers, self.device, self.longest, self.most, fused, self.engine)
 
     @overload
     def translate(
@@ -154,7 +158,7 @@ class Translator:
         return found[0] if isinstance(texts, str) else found
 
     def stream(
-        self, texts: Iterable[str], options: Options | None = None, *, budget: int = BUDGET
+        self, texts: Iterable[str], options: Options | None = None, *, budget: int | None = None
     ) -> Iterator[Translation]:
         """Translate as many texts as there are, in order; no more than a chunk of them is held in memory."""
         options = self._allowing_unknown(options or Options())

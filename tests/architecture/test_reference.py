@@ -18,3 +18,8 @@ specification.loader.exec_module(generate)
 @pytest.mark.parametrize("name", generate.PAGES)
 def test_a_page_is_current(name: str) -> None:
     assert (DOCS / "reference" / name).read_text(encoding="utf-8") == generate.PAGES[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", generate.benchmarks())
+def test_the_page_of_measurements_says_what_the_ledger_says(name: str) -> None:
+    assert (DOCS / name).read_text(encoding="utf-8") == generate.benchmarks()[name], "run `make docs`"

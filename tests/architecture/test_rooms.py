@@ -37,7 +37,7 @@ DOORS: dict[str, set[str]] = {
     "decode": {"errors", "models", "nn", "text"},
     "measure": {"errors", "text"},
     "explain": {"errors", "files", "decode", "measure", "models", "nn", "text"},
-    "interop": {"build", "data", "errors", "models", "nn", "reader", "settings"},
+    "interop": {"build", "data", "errors", "models", "nn", "reader", "settings", "text"},
     "tasks": {
         *("corpora", "data", "decode", "errors", "explain", "interop", "measure", "models", "nn", "settings", "text"),
     },
@@ -47,7 +47,8 @@ DOORS: dict[str, set[str]] = {
     "training": {"build", "data", "errors", "files", "run", "settings", "tasks", "text", "trainer"},
     "aligning": {"corpora", "errors", "explain", "measure", "models", "run", "settings", "tasks", "text"},
     "translator": {"aligning", "decode", "draw", "errors", "explain", "models", "run", "text"},
-    "loading": {"build", "errors", "models", "run", "settings", "text", "trainer", "translator"},
+    "engines": {"data", "decode", "errors", "files", "interop", "models", "nn", "run", "text"},
+    "loading": {"build", "engines", "errors", "models", "run", "settings", "text", "trainer", "translator"},
     "prediction": {
         *("build", "data", "decode", "errors", "loading", "measure", "run", "tasks", "text", "trainer", "translator"),
     },
@@ -87,7 +88,7 @@ DOORS: dict[str, set[str]] = {
         *("archive", "comparing", "corpora", "data", "decode", "demonstration", "draw", "errors", "evaluation"),
         *("explain", "explaining", "files", "glossary", "loading", "measure", "prediction", "report", "reporting"),
         *("run", "runs", "searching", "serve", "settings", "tasks", "text", "trainer", "training", "translator"),
-        *("understanding", "walking"),
+        *("engines", "understanding", "walking"),
     },
 }
 WITHOUT_TORCH = (

@@ -48,3 +48,20 @@ def test_a_compiled_step_is_the_eager_step_and_one_graph_for_all_shapes(tmp_path
         torch.testing.assert_close(found[name], tensor, atol=1e-5, rtol=0)
     assert not counters["graph_break"]
     assert counters["stats"]["unique_graphs"] == 1
+
+
+def test_compiled_parts_give_the_eager_loss_with_one_graph_a_kind_of_part(tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    counters.clear()
+    settings = small.settings("transformer-tiny", "model.dropout=0.0")
+    task = open_task(Run.create(tmp_path / "run", settings), small.Notes().tell).train()
+    batches = [Tensors.of(batch, CPU) for batch in Batches(task.train_examples, 128).epoch(0)]
+    batches = [batch for batch in batches if batch.source.shape != batch.target_in.shape][:4]
+    expected = [task(batch, static=True).detach() for batch in batches]
+    task.compile_parts("eager")
+    for batch, loss in zip(batches, expected, strict=True):
+        torch.testing.assert_close(task(batch, static=True).detach(), loss, atol=0, rtol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 3  # an encoder's layer, a decoder's, the loss
+    with torch.compiler.set_stance("force_eager"):
+        torch.testing.assert_close(task(batches[0]).detach(), expected[0], atol=0, rtol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 3

@@ -44,12 +44,18 @@ def train(folder: Path, preset: str, *overrides: str) -> Curve:
     return curve
 
 
-@pytest.mark.parametrize("preset", ["transformer-tiny", "luong-general", "bahdanau", "lstm"])
-def test_a_captured_step_is_the_eager_step(preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("preset", "step"),
+    [(preset, "graph") for preset in ("transformer-tiny", "luong-general", "bahdanau", "lstm")]
+    + [("transformer-tiny", "compiled-graph")],
+)
+def test_a_captured_step_is_the_eager_step(
+    preset: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In float32 and without dropout, on the same batches."""
     monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
     menu = "train.precision=float32"
-    graph = train(tmp_path / "graph", preset, "train.step=graph", menu)
+    graph = train(tmp_path / "graph", preset, f"train.step={step}", menu)
     eager = train(tmp_path / "eager", preset, "train.step=eager", menu)
     assert len(graph.losses) == len(eager.losses) == 60
     torch.testing.assert_close(torch.tensor(graph.valid), torch.tensor(eager.valid), atol=1e-3, rtol=1e-3)

@@ -19,7 +19,10 @@ from regard.corpora.fable import noun_phrases, pools
 from regard.corpora.lexicon import Lexicon, Noun, load
 from regard.corpora.phrases import english, french, hindi
 from regard.corpora.pools import Pools
+from regard.corpora.syntax import NounPhrase, Pronoun
 from regard.errors import RegardError, SettingsError
+from regard.settings import load_settings
+from regard.tasks.material import materials
 
 
 @pytest.fixture(scope="module")
@@ -273,6 +276,46 @@ def test_more_sentences_than_there_are_is_refused() -> None:
     generate("fr", count=most, split="valid", maximum_words=5)
     with pytest.raises(RegardError, match=r"^count = .* different sentences of 5 words in valid; fewer, or a larger"):
         generate("fr", count=most + 1, split="valid", maximum_words=5)
+
+
+def test_in_a_riddle_only_the_adjective_tells_and_both_nouns_are_as_likely() -> None:
+    chance = Random(3)
+    author, meant = Author(pools(), chance.random), Counter[str]()
+    while meant.total() < 400:
+        author.used.clear()
+        text = author.reference(9 + int(3 * chance.random()), "past", riddle=True)
+        if text is None:
+            continue
+        clause, because = text.clauses
+        assert isinstance(clause.subject, NounPhrase)
+        assert isinstance(because.subject, Pronoun)
+        assert clause.object is not None
+        phrases = {"eater": clause.subject, "eaten": clause.object}
+        assert clause.subject.plural == clause.object.plural
+        assert not any(phrase.noun.human for phrase in phrases.values())
+        fitting = [name for name, phrase in phrases.items() if because.predicate in pools().qualities[phrase.noun].all]
+        assert len(fitting) == 1
+        assert phrases[fitting[0]] is because.subject.referent
+        meant[fitting[0]] += 1
+    assert 0.3 < meant["eater"] / meant.total() < 0.7
+
+
+def test_riddles_are_a_share_beside_those_there_are_and_keep_all_promises() -> None:
+    plain, more = (
+        list(generate("fr", count=500, split="valid", riddles=share, maximum_words=15)) for share in (0.0, 0.6)
+    )
+    assert sum(len(one.referents) for one in more) > 1.5 * sum(len(one.referents) for one in plain)
+    assert plain == list(generate("fr", count=500, split="valid", maximum_words=15))
+    assert all(split_of(one.source) == "valid" for one in more)
+    assert {len(one.source.split()) for one in more} == set(range(5, 16))
+    with pytest.raises(SettingsError, match=r"riddles = 1\.5: is a share of clauses; 0 to 1 would be right"):
+        generate("fr", count=1, riddles=1.5)
+
+
+def test_riddles_of_the_settings_reach_the_corpus() -> None:
+    settings = load_settings("transformer-tiny", "data.corpus='fable:fr'", "data.pairs=50", "data.riddles=0.7")
+    rows = [row for _, row in materials(settings)[0].rows(("source",))]
+    assert rows == [(one.source,) for one in generate("fr", count=50, riddles=0.7)]
 
 
 def test_asking_for_nothing_gives_nothing() -> None:

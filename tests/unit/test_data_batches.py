@@ -245,3 +245,13 @@ def test_impossible_wishes_are_refused(examples: Examples) -> None:
         choose_menu(np.ones(1, int), np.ones(1, int), budget=9, size=0)
     with pytest.raises(SettingsError, match="budget = 9: a row has 10 tokens; raise the budget or limit the length"):
         choose_menu(np.full(1, 10), np.ones(1, int), budget=9)
+
+
+def test_a_menu_of_multiples_still_holds_every_row() -> None:
+    chance = np.random.default_rng(0)
+    source, target = chance.integers(1, 41, 997), chance.integers(1, 41, 997)
+    menu = choose_menu(source, target, budget=211, size=7, multiple=8)
+    assert {shape.source % 8 for shape in menu} == {0}
+    assert all(
+        any(shape.source >= s and shape.target >= t for shape in menu) for s, t in zip(source, target, strict=True)
+    )

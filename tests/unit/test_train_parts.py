@@ -202,11 +202,16 @@ def test_batches_made_ahead_come_in_order_and_an_error_where_it_belongs() -> Non
 # What kind of step
 
 
-def test_the_kind_of_step_follows_the_machine_and_the_settings() -> None:
+def test_the_kind_of_step_follows_the_machine_and_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     train = load_settings("lstm").train
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert step_kind(train, cpu, ALONE) == "eager"
+    monkeypatch.setattr("regard.trainer.loop.find_spec", lambda _: None)
     assert step_kind(train, gpu, ALONE) == "graph"
+    monkeypatch.setattr("regard.trainer.loop.find_spec", lambda name: name)
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    assert step_kind(train, gpu, ALONE) == "compiled-graph"
+    assert step_kind(load_settings("lstm", "train.time='299s'").train, gpu, ALONE) == "graph"
     assert step_kind(train, gpu, Workers(0, 2)) == "eager"
     assert step_kind(load_settings("lstm", "train.accumulate=2").train, gpu, ALONE) == "eager"
     assert step_kind(load_settings("transformer-tiny", "train.step=compiled").train, cpu, ALONE) == "compiled"

@@ -1,4 +1,4 @@
-"""``regard demo``: the main job, on the built-in corpus, in about two minutes."""
+"""``regard demo``: the main job, on the built-in corpus, in about three minutes."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli.streams import say
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def evaluate(
     reverse_links: Annotated[Path | None, typer.Option(help="Those of the other direction, to join with.")] = None,
     symmetrise: Annotated[str, typer.Option(help=f"How to join them: {', '.join(METHODS)}.")] = "grow-diag-final-and",
     comet: Annotated[str, typer.Option(help="Also COMET with this model, if comet-score is installed.")] = "",
+    engine: Annotated[str, typer.Option(help="native, auto, ctranslate2 or ctranslate2-int8.")] = "native",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout.")] = False,
 ) -> None:
@@ -64,7 +66,7 @@ def evaluate(
     texts = evaluation.read_texts(source, target, hypotheses)
     wanted = _Wanted(alignment, links, reverse_links, reverse, symmetrise)
     golds = None if alignment is None else evaluation.read_alignments(alignment, texts)
-    outputs = texts.hypotheses or _translate(run, texts, beam, device)
+    outputs = texts.hypotheses or _translate(run, texts, beam, device, engine)
     if out is not None:
         _write(out, outputs)
     counts = evaluation.training_counts(opened, texts.sources)
@@ -148,13 +150,13 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, devi
     return evaluation.alignment_of(found[0], golds, both, wanted.method)  # type: ignore[arg-type]
 
 
-def _translate(run: Path, texts: Texts, beam: int, device: str) -> list[str]:
+def _translate(run: Path, texts: Texts, beam: int, device: str, engine: str) -> list[str]:
     from regard import evaluation
     from regard.cli.progress import Lines
     from regard.loading import load
     from regard.training import pick_device
 
-    translator = load(run, device=str(pick_device(device)))
+    translator = load(run, device=str(pick_device(device)), engine=engine, tell=say)
     return evaluation.translate(translator, texts.sources, beam=beam, progress=Lines("translated"))
 
 

@@ -36,7 +36,7 @@ from regard.errors import RegardError
 WELCOME = """\
 Regard {version}: sequence-to-sequence models that you can look into.
 
-  regard demo                      train a small English-French translator here, in about two minutes
+  regard demo                      train a small English-French translator here, in about three minutes
   regard train transformer-small --source train.de --target train.en \\
       --valid-source val.de --valid-target val.en
                                    train one on your own parallel text

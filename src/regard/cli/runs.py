@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.errors import SettingsError
+from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from regard.runs import Portrait, Summary
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, show, remove, export and import runs.", no_args_is_help=True, rich_markup_mode=None)
 
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
+TARGETS = ("archive", "ctranslate2")
 Json = Annotated[bool, typer.Option("--json", help="As JSON on stdout.")]
 
 
@@ -192,13 +193,29 @@ def _confirmed(question: str) -> bool:
 @app.command()
 def export(
     run: RunFolder,
-    file: Annotated[Path, typer.Argument(help="The archive to write: .tar, .tar.gz, .tgz or .tar.zst.")],
+    file: Annotated[
+        Path | None, typer.Argument(help="The archive to write: .tar, .tar.gz, .tgz or .tar.zst.", show_default=False)
+    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also optimizer and newest checkpoint, so that training can go on.")
     ] = False,
+    to: Annotated[str, typer.Option(help="archive, or ctranslate2: a folder that this engine reads.")] = "archive",
+    quantization: Annotated[str, typer.Option(help="Of ctranslate2: float32, int8, int16, float16, bfloat16.")] = (
+        "float32"
+    ),
+    out: Annotated[Path | None, typer.Option(help="The folder for ctranslate2; default: inside the run.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write a run into one file: settings, tokenizers, log and the best weights."""
+    """Write a run into one file (settings, tokenizers, log and the best weights), or its model for CTranslate2."""
+    if to not in TARGETS:
+        raise SettingsError(f"--to = {to}: nothing that is exported to; {did_you_mean(to, TARGETS)}")
+    if to == "ctranslate2":
+        if file is not None:
+            raise SettingsError(f"FILE = {file}: is for an archive; give --out DIR")
+        _export_engine(run, out, quantization, as_json=as_json)
+        return
+    if file is None:
+        raise SettingsError("FILE: missing; name the archive to write, for example run.tar.gz")
     from regard.archive import pack
 
     packed = pack(run, file, everything=everything)
@@ -209,6 +226,19 @@ def export(
         "with all that training needs to go on" if packed.resumable else "weights alone; --all takes the optimizer too"
     )
     print(f"{file}: {', '.join(packed.checkpoints)}, {_bytes(file.stat().st_size)}, {what}", file=sys.stderr)
+
+
+def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: bool) -> None:
+    from regard.engines import export as convert
+    from regard.loading import open_material
+    from regard.runs import size
+
+    folder = convert(open_material(run), out, quantization)
+    if as_json:
+        print(json.dumps({"folder": str(folder), "quantization": quantization, "bytes": size(folder)}))
+        return
+    use = "" if out else f'; regard translate {run} "…" --engine ctranslate2 uses it'
+    print(f"{folder}: {quantization}, {_bytes(size(folder))}{use}", file=sys.stderr)
 
 
 @app.command("import")

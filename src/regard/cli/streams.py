@@ -12,6 +12,11 @@ from pathlib import Path
 from regard.errors import DataError, SettingsError
 
 
+def say(line: str) -> None:
+    """A line for people."""
+    print(line, file=sys.stderr)
+
+
 def texts_of(texts: list[str] | None, file: Path | None) -> Iterator[str]:
     """Those of the command line, the lines of a file, or the lines of stdin."""
     if texts and file is not None:

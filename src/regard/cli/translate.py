@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import destination, texts_of
+from regard.cli.streams import destination, say, texts_of
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def translate(
     copy_unknown: Annotated[bool, typer.Option("--copy-unknown", help="Copy words the model cannot write.")] = False,
     ensemble: Annotated[list[Path] | None, typer.Option("--with", help="A further run that votes; again.")] = None,
     show: Annotated[str, typer.Option(help="text, align (who looked at whom) or scores.")] = "text",
+    engine: Annotated[str, typer.Option(help="native, auto, ctranslate2 or ctranslate2-int8.")] = "native",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text.")] = False,
 ) -> None:
@@ -64,7 +65,7 @@ def translate(
         rule = Beam(width, length_penalty, coverage_penalty, nbest, groups, parted)
     words, glossary = tuple(forbid or ()), _glossary(constrain)
     options = Options(rule, bool(risk), min_ratio, max_ratio, no_repeat, words, prefix, glossary, copy_unknown)
-    translator = load(run, *(ensemble or ()), device=str(pick_device(device)))
+    translator = load(run, *(ensemble or ()), device=str(pick_device(device)), engine=engine, tell=say)
     _write(translator.stream(waiting, options), out, nbest, "json" if as_json else show)
     if show == "align" and not as_json:
         print(f"weights: {translator.aligner.describe()}", file=sys.stderr)

@@ -126,7 +126,13 @@ def batch_lengths(examples: Examples) -> tuple[Lengths | None, Lengths | None]:
 
 
 def menu_for(
-    examples: Examples, *, budget: int, size: int = 24, longest: int | None = None, truncate: bool = False
+    examples: Examples,
+    *,
+    budget: int,
+    size: int = 24,
+    longest: int | None = None,
+    truncate: bool = False,
+    multiple: int = 1,
 ) -> tuple[Shape, ...]:
     """The shapes that pad these examples least, if long rows are left out or cut off as `plan` does."""
     limit = min(longest or budget, budget)
@@ -134,7 +140,7 @@ def menu_for(
     if truncate:
         source, target = np.minimum(source, limit), np.minimum(target, limit)
     kept = np.maximum(source, target) <= limit
-    return choose_menu(source[kept], target[kept], budget=budget, size=size)
+    return choose_menu(source[kept], target[kept], budget=budget, size=size, multiple=multiple)
 
 
 def collate(examples: Examples, rows: NDArray[np.integer], shape: Shape) -> Batch:

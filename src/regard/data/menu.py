@@ -26,9 +26,11 @@ class Shape(NamedTuple):
 
 
 def choose_menu(
-    source: NDArray[np.integer], target: NDArray[np.integer], *, budget: int, size: int = 24
+    source: NDArray[np.integer], target: NDArray[np.integer], *, budget: int, size: int = 24, multiple: int = 1
 ) -> tuple[Shape, ...]:
     """At most `size` shapes that hold every row, with the fewest padded positions on both sides together.
+
+    Source lengths are multiples of `multiple`: kernels that read a mask want that, and are compiled anew without it.
 
     Source lengths are cut into intervals, and the rows of each interval by target length. A row with lengths
     (s, t) costs S + T, the lengths of its shape. The best cut of a prefix of source lengths into m shapes is
@@ -42,7 +44,7 @@ def choose_menu(
     longest = int(max(source.max(), target.max()))
     if longest > budget:
         raise SettingsError(f"budget = {budget}: a row has {longest} tokens; raise the budget or limit the length")
-    sources, targets = _candidates(source), _candidates(target)
+    sources, targets = np.unique(-(-_candidates(source) // multiple) * multiple), _candidates(target)
     places = np.searchsorted(sources, source) * len(targets) + np.searchsorted(targets, target)
     table = np.bincount(places, minlength=len(sources) * len(targets)).reshape(len(sources), len(targets))
     cuts = _best_cuts(table, sources, targets, size)

@@ -61,7 +61,7 @@ BEAM = Beam()
 WORTH_MOVING = 7 / 8  # without a beam, rows stay where they are until so few are left that moving them pays
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def search(
     model: Writer,
     first: Tensor,
@@ -97,7 +97,7 @@ def search(
         over = _over(after, rule)
         if listener is not None:
             listener.hear(Step(now, choice, scores, after, over))
-        rows, kept = _rows(now, choice.parents), None
+        kept = None
         if bool(over.any()):
             _collect(after.select(over.nonzero().squeeze(1)), results)
             after = _close(after, over)
@@ -105,9 +105,10 @@ def search(
             if not len(kept):
                 return results
         if kept is not None and (choice.parents is not None or len(kept) <= WORTH_MOVING * len(now.open)):
-            state, after = state.select(rows[kept], sentences=kept), after.select(kept)
+            state = state.select(_rows(now, choice.parents)[kept], sentences=kept)
+            after = after.select(kept)
         elif choice.parents is not None:
-            state = state.select(rows)
+            state = state.select(_rows(now, choice.parents))
         now = after
         token = now.written[:, :, -1].flatten()
 
@@ -154,14 +155,17 @@ def _advance(now: Front, choice: Choice, scores: Tensor) -> Front:
     if choice.parents is not None:
         written = gather(written, choice.parents)
         covered = None if covered is None else gather(covered, choice.parents)
-    return replace(
-        now,
-        written=torch.cat((written, choice.tokens[:, :, None]), 2),
-        totals=choice.totals,
-        finished=now.finished.merge(now.written, choice.ended, scores),
-        count=now.count + scores.isfinite().sum(1),
-        covered=covered,
-    )
+    finished, count = now.finished, now.count
+    if _may_end(scores):
+        finished = finished.merge(now.written, choice.ended, scores)
+        count = count + scores.isfinite().sum(1)
+    written = torch.cat((written, choice.tokens[:, :, None]), 2)
+    return replace(now, written=written, totals=choice.totals, finished=finished, count=count, covered=covered)
+
+
+def _may_end(scores: Tensor) -> bool:
+    """Whether anything ends; where asking would stall the device, it may."""
+    return scores.device.type != "cpu" or bool(scores.amax() > -torch.inf)
 
 
 def _over(after: Front, rule: Rule) -> Tensor:

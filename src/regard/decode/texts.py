@@ -15,10 +15,13 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms
+from regard.decode.engine import Engine
 from regard.decode.ensemble import Ensemble
+from regard.decode.fused import Fused
 from regard.decode.grouping import of_like_length
 from regard.decode.options import SLACK, Options
 from regard.decode.risk import utilities
+from regard.decode.rules import Beam
 from regard.decode.search import Hypothesis, Listener, search
 from regard.decode.split import split
 from regard.errors import DataError
@@ -27,6 +30,7 @@ from regard.text.special import END, PAD, UNK
 from regard.text.tokenizers import Tokenizers
 
 BUDGET = 8192  # source tokens times hypotheses in one batch
+CPU_BUDGET = 4096  # on a CPU, where what does not fit into its caches costs more than another step
 MORE_WAYS = 50  # ways to spell a forbidden word that are found out at the most
 
 
@@ -57,6 +61,8 @@ class TextSearch:
     device: torch.device
     longest: int = 1000  # source pieces that go through the model at once
     most: int | None = None  # target tokens that the model can write, where it has only so many positions
+    fused: Fused | None = None  # the same model, laid out for speed
+    engine: Engine | None = None  # who searches instead, where it can
 
     def __call__(
         self,
@@ -64,7 +70,7 @@ class TextSearch:
         options: Options,
         *,
         first: int = 0,
-        budget: int = BUDGET,
+        budget: int | None = None,
         listener: Listener | None = None,
     ) -> list[list[Output]]:
         """Each text's outputs, best first. ``first`` is the number of the first text, which decides its chance."""
@@ -73,6 +79,7 @@ class TextSearch:
         numbers = [first + number for number, several in enumerate(parts) for _ in several]
         training = self.model.training
         self.model.eval()
+        budget = budget or (CPU_BUDGET if self.device.type == "cpu" else BUDGET)
         try:
             found = iter(self._search_all(flat, options, numbers, budget, listener))
         finally:
@@ -92,12 +99,33 @@ class TextSearch:
         """One list for each part, whatever batch it was in."""
         sources = [[*self.tokenizers.source.encode(text), END] for text in texts]
         results: list[list[Output]] = [[] for _ in texts]
-        for group in of_like_length([len(source) for source in sources], budget // options.rule.rows):
+        left = list(range(len(texts)))
+        if listener is None:
+            left = self._let_engine_search(texts, sources, options, budget, results)
+        for places in of_like_length([len(sources[row]) for row in left], budget // options.rule.rows):
+            group = [left[place] for place in places]
             wishes = _Wishes(self.tokenizers, options, [texts[row] for row in group])
             found = self._search([sources[row] for row in group], wishes, [numbers[row] for row in group], listener)
             for row, hypotheses in zip(group, found, strict=True):
                 results[row] = [self._output(texts[row], each) for each in hypotheses]
         return results
+
+    def _let_engine_search(
+        self,
+        texts: list[str],
+        sources: list[list[int]],
+        options: Options,
+        budget: int,
+        results: list[list[Output]],
+    ) -> list[int]:
+        """Fill in what the engine finds; returns the numbers of the texts that are left to our own search."""
+        every = list(range(len(texts)))
+        if self.engine is None or self.engine.refuses(options) or not isinstance(options.rule, Beam):
+            return every
+        limits = _Wishes(self.tokenizers, options, texts).limits(sources, self.most)
+        for row, found in enumerate(self.engine.search(sources, limits, options.rule, budget)):
+            results[row] = [self._output(texts[row], each) for each in found or []]
+        return [row for row in every if not results[row]]
 
     def _search(
         self, sources: list[list[int]], wishes: _Wishes, numbers: list[int], listener: Listener | None
@@ -109,15 +137,17 @@ class TextSearch:
         results: list[list[Hypothesis]] = [[] for _ in sources]
         rows = list(range(len(sources)))
         forbidden: set[tuple[int, ...]] = set(wishes.forbidden)
+        rule = wishes.options.rule
+        writer = self.model if self.fused is None or rule.coverage_penalty else self.fused  # coverage looks inside
         for _ in range(MORE_WAYS):
-            with torch.no_grad():
-                first, state = self.model.start(source[rows])
+            with torch.inference_mode():
+                first, state = writer.start(source[rows])
             found = search(
-                self.model,
+                writer,
                 first,
                 state,
                 limits[rows],
-                rule=wishes.options.rule,
+                rule=rule,
                 constraints=wishes.constraints(rows, sources, forbidden),
                 numbers=[numbers[row] for row in rows],
                 listener=listener,

@@ -44,7 +44,7 @@ class Labelling:
 
     def read(self, text: str) -> Side:
         rows = self.reader.words(text.split())[0] if self.tags else self.reader.text(text)
-        return spell(rows if self.reader.letters else [row[0] for row in rows], self.reader.tokenizer, text)
+        return spell(rows, self.reader.tokenizer, text)
 
     def scene(self, read: Side) -> Scene:
         return Scene(read, reads_backwards(self.model))

@@ -142,11 +142,17 @@ def forward_all(model: Model, sources: Sequence[Rows], targets: Sequence[int], o
     read = torch.tensor([[*_first(model), *targets][: len(targets)]] * len(sources), device=device)
     if isinstance(model, LanguageModel):
         return model(read, observer)
-    source = pad_sequence([torch.tensor(list(ids)) for ids in sources], batch_first=True, padding_value=PAD).to(device)
+    source = pad_sequence([_numbers(rows) for rows in sources], batch_first=True, padding_value=PAD).to(device)
     if isinstance(model, EncoderDecoder):
         return model(source, read, observer=observer)
     found = model(source, observer=observer)  # (B, S, C) or, pooled, (B, C)
     return found if found.dim() == 3 else found[:, None]
+
+
+def _numbers(rows: Rows) -> Tensor:
+    """(S,), or (S, 1 + L) where letters follow the ids."""
+    ids, letters = apart(rows)
+    return torch.tensor(list(rows) if letters else ids)
 
 
 def _first(model: Model) -> tuple[int, ...]:

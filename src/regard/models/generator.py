@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from regard.nn.embeddings import Output
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.recurrent import CellState
 from regard.nn.state import State
@@ -40,6 +41,8 @@ class Encoder(Protocol):
 
 class Decoder(Protocol):
     """Reads target tokens, given a source, and says what it makes of each."""
+
+    output: Output
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Any, Any]:
         """The state before the first token."""

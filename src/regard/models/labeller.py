@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from regard.models.generator import Encoded, Encoder
 from regard.nn import masks
 from regard.nn.attention import Attention
+from regard.nn.dropout import Dropout
 from regard.nn.linear import linear
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.text.special import PAD
@@ -64,7 +65,7 @@ class Labeller(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.pool = pool
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.head = linear(encoder.width, labels)
         self.pad = pad
 

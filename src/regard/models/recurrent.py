@@ -16,6 +16,7 @@ from regard.models.generator import Encoded
 from regard.nn import masks
 from regard.nn.attention import Attention, Memory
 from regard.nn.chain import Chain
+from regard.nn.dropout import Dropout
 from regard.nn.embeddings import Embedding, Output
 from regard.nn.linear import linear
 from regard.nn.observe import UNOBSERVED, Observer
@@ -40,7 +41,7 @@ class RecurrentEncoder(nn.Module):
         self.embedding = embedding
         self.stack = stack
         self.reverse = reverse
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @property
     def width(self) -> int:
@@ -90,7 +91,7 @@ class ContextDecoder(nn.Module):
         self.stack = stack
         self.output = output
         self.bridge = bridge
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[None, Cells]:  # noqa: ARG002
         return State(None, first_cells(encoded, self.bridge), 0)
@@ -139,7 +140,7 @@ class BahdanauDecoder(nn.Module):
         self.readout = linear(stack.width + context_width + embedding.width, output.weight.shape[1])
         self.output = output
         self.bridge = bridge
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Memory, Cells]:
         memory = self.attention.remember(encoded.states, encoded.mask, observer=observer.at("cross"))
@@ -207,7 +208,7 @@ class LuongDecoder(nn.Module):
         self.output = output
         self.feeding = feeding
         self.bridge = bridge
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Memory, LuongTarget]:
         memory = self.attention.remember(encoded.states, encoded.mask, observer=observer.at("cross"))

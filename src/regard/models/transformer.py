@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from regard.models.generator import Encoded
 from regard.nn.attention import Memory
 from regard.nn.cache import Cache
 from regard.nn.chain import Chain
+from regard.nn.dropout import Dropout
 from regard.nn.embeddings import Embedding, Output
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.positions import Learned, Sinusoidal, Unplaced
@@ -18,6 +20,13 @@ from regard.nn.words import WordEmbedding
 Positions = Sinusoidal | Learned | Unplaced
 Sources = tuple[Memory, ...]  # one a layer; empty without a source
 Caches = tuple[Cache, ...]  # one a layer
+
+
+def narrowed(x: Tensor) -> Tensor:
+    """Under autocast, the stream between the layers in the half type: every product rounds to it anyway, and what
+    stands between two products is bound by how much memory moves."""
+    kind = x.device.type
+    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
 
 class TransformerEncoder(nn.Module):
@@ -37,7 +46,7 @@ class TransformerEncoder(nn.Module):
         self.positions = positions
         self.layers = Chain[EncoderLayer](layers)
         self.norm = norm
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     @property
     def width(self) -> int:
@@ -45,7 +54,7 @@ class TransformerEncoder(nn.Module):
 
     def forward(self, source: Tensor, mask: Tensor, observer: Observer = UNOBSERVED) -> Encoded:
         x = observer.see("embedded", self.embedding(source))
-        x = self.dropout(observer.see("placed", self.positions(x)))
+        x = self.dropout(narrowed(observer.see("placed", self.positions(x))))
         for level, layer in enumerate(self.layers):
             x = layer(x, mask, observer.at(level))
         x = x if self.norm is None else self.norm(x, mask)
@@ -71,7 +80,7 @@ class TransformerDecoder(nn.Module):
         self.layers = Chain[DecoderLayer](layers)
         self.output = output
         self.norm = norm
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Sources, Caches]:
         sources = []
@@ -92,7 +101,7 @@ class TransformerDecoder(nn.Module):
         observer: Observer = UNOBSERVED,
     ) -> tuple[Tensor, State[Sources, Caches]]:
         x = observer.see("embedded", self.embedding(tokens))
-        x = self.dropout(observer.see("placed", self.positions(x, state.length)))
+        x = self.dropout(narrowed(observer.see("placed", self.positions(x, state.length))))
         caches = []
         for level, layer in enumerate(self.layers):
             source = state.source[level] if state.source else None

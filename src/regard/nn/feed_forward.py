@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.nn.dropout import Dropout
 from regard.nn.linear import linear
 
 
@@ -20,7 +21,7 @@ class FeedForward(nn.Module):
         self.expand = linear(width, hidden)
         self.contract = linear(hidden, width)
         self.activation = activation
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.contract(self.dropout(self.activation(self.expand(x))))
@@ -34,7 +35,7 @@ class GatedFeedForward(nn.Module):
         self.expand = linear(width, hidden, bias=False)
         self.gate = linear(width, hidden, bias=False)
         self.contract = linear(hidden, width, bias=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.contract(self.dropout(F.silu(self.gate(x)) * self.expand(x)))

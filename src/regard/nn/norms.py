@@ -2,7 +2,8 @@
 
 Layer norm looks across the features of one token; batch norm across the real tokens of a batch, one
 feature at a time; RMS norm is layer norm without the mean and the shift. All share one call,
-``norm(x, mask)``, though only batch norm cares which tokens are padding.
+``norm(x, mask)``, though only batch norm cares which tokens are padding. Computed in float32 under autocast, the
+result is still of the type of x.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class LayerNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        return F.layer_norm(x, self.gain.shape, self.gain, self.shift, self.epsilon)
+        return F.layer_norm(x, self.gain.shape, self.gain, self.shift, self.epsilon).to(x.dtype)
 
 
 class RMSNorm(nn.Module):
@@ -46,7 +47,7 @@ class RMSNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        return F.rms_norm(x, self.gain.shape, self.gain, self.epsilon)
+        return F.rms_norm(x, self.gain.shape, self.gain, self.epsilon).to(x.dtype)
 
 
 class BatchNorm(nn.Module):

@@ -7,7 +7,7 @@ does everything it has to do to a state with one verb, `State.select`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, TypeVar
 
 from torch import Tensor
 
@@ -16,19 +16,15 @@ Target = TypeVar("Target")
 Tree = TypeVar("Tree")
 
 
-@runtime_checkable
-class Selectable(Protocol):
-    """A node of the tree that knows best how its rows are selected."""
-
-    def select_rows(self, rows: Tensor) -> Any: ...
-
-
 def select_rows(tree: Tree, rows: Tensor) -> Tree:
-    """The same tree with only these rows, in this order; a row may appear more than once."""
+    """The same tree with only these rows, in this order; a row may appear more than once.
+
+    A node with a method ``select_rows`` of its own knows best.
+    """
     node: Any = tree
     if isinstance(node, Tensor):
         return node.index_select(0, rows)  # type: ignore[return-value]
-    if isinstance(node, Selectable):
+    if hasattr(type(node), "select_rows"):
         return node.select_rows(rows)
     if isinstance(node, tuple):
         return tuple(select_rows(child, rows) for child in node)  # type: ignore[return-value]

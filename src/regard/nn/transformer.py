@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from regard.nn.attention import Attention, Memory
 from regard.nn.cache import Cache
 from regard.nn.chain import Chain
+from regard.nn.dropout import Dropout
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from regard.nn.observe import UNOBSERVED, Observer
@@ -23,7 +24,7 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = norm
         self.before = before
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor], mask: Tensor | None = None) -> Tensor:
         if self.before:

@@ -140,7 +140,8 @@ def plane_of(report: MeaningReport) -> Html:
             Dot(*point, str(number + 1), number, note=report.places[number].sentence)
             for number, point in enumerate(points[:count])
         ]
-        others = [Dot(*point, report.control, 5, hollow=True) for point in points[count:]]
+        names = [report.control, *[""] * len(points)]  # one label is enough for all of them
+        others = [Dot(*point, name, 5, hollow=True) for point, name in zip(points[count:], names, strict=False)]
         panels.append(Panel(layer, f"{share:.0%} of the variance", (*own, *others)))
     return plane.plane_svg(panels, title=f"{report.word} on two axes, layer by layer")
 

@@ -73,7 +73,7 @@ def _panel(panel: Panel, reach: float) -> list[Html]:
     for dot in panel.dots:
         x = middle + dot.x / reach * (middle - MARGIN)
         y = top + middle - dot.y / reach * (middle - MARGIN)
-        drawn.append(_dot(dot, x, y, _beside(dot.label, x, y, taken)))
+        drawn.append(_dot(dot, x, y, _beside(dot.label, x, y, taken) if dot.label else None))
     return drawn
 
 

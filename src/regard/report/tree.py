@@ -17,7 +17,7 @@ from regard.report.run_report import BeamTree, Twig
 
 SIZE, LINE = 12, 15  # letters, and from one line to the next
 HIGH, GAP, ALLEY = 3 * LINE + 6, 8, 30  # of a box, between boxes, between columns
-NARROWEST, WIDEST = 96, 150  # of a box
+NARROWEST, WIDEST = 108, 150  # of a box: two scores fit
 PRUNED = 3  # of a step that are drawn, best first
 
 WHY = {

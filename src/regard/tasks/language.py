@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.models.language_model import LanguageModel
 from regard.nn import masks
-from regard.tasks.losses import drop_words, token_loss
+from regard.tasks.losses import drop_words
 from regard.tasks.task import Scores, Task, Tensors
 
 
@@ -22,7 +22,7 @@ class Language(Task):
         target = drop_words(batch.target_in, self.word_dropout)
         _, state = self.model.start(len(target))
         features, _ = self.model.advance(target, state, masks.padding(target))
-        return token_loss(self.model, features, batch.target_out, smoothing=self.smoothing, static=static)
+        return self.token_loss(self.model, features, batch.target_out, static=static)
 
     def validate(self, device: torch.device) -> Scores:
         """The score is the perplexity of a piece, e to the loss."""

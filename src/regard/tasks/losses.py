@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.generator import Generator
+from regard.nn.cross_entropy import cross_entropy
 from regard.nn.observe import UNOBSERVED, Unobserved
 from regard.settings import ReinforceSettings
-from regard.text.special import PAD, UNK
+from regard.text.special import UNK
 
 
-def token_loss(
-    model: Generator, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, static: bool = False
-) -> Tensor:
-    """Cross-entropy of the next token, summed over the real ones.
+class CrossEntropy(nn.Module):
+    """`cross_entropy` as a module, so that it can be compiled by itself: then wide logits are never written down."""
 
-    The output layer is most of the work of a small model, so only features that have a target go through it;
-    ``static`` sends all of them, because a captured graph cannot have shapes that depend on the data.
-    """
-    if static:
-        logits = model.project(features).flatten(0, 1).float()
-        return F.cross_entropy(logits, targets.flatten(), ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
-    real = targets != PAD
-    logits = model.project(features[real]).float()
-    return F.cross_entropy(logits, targets[real], reduction="sum", label_smoothing=smoothing)
+    def forward(self, logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
+        return cross_entropy(logits.flatten(0, 1), targets.flatten(), smoothing)
 
 
 def drop_words(ids: Tensor, rate: float) -> Tensor:

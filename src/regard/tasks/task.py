@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental import _config as shapes
 
 from regard.data.batches import Batch, Batches
 from regard.data.examples import Examples
+from regard.models.generator import Generator
+from regard.nn.cross_entropy import linear_cross_entropy
+from regard.nn.transformer import DecoderLayer, EncoderLayer
+from regard.tasks.losses import CrossEntropy
 from regard.tasks.showing import Showing
+from regard.text.special import PAD
 
 VALID_BUDGET = 4096  # tokens a batch when validating; it changes no number
 
@@ -81,6 +88,8 @@ class Task(nn.Module, ABC):
         self._smoothing = smoothing
         self._word_dropout = word_dropout
         self.model = model
+        self.cross_entropy = CrossEntropy()
+        self.compiled = False
         self.train_examples = train
         self.valid_examples = valid
         self.progress = 0.0  # share of the training that lies behind; the trainer keeps it up to date
@@ -98,6 +107,29 @@ class Task(nn.Module, ABC):
     def prepare(self, batch: Batch, epoch: int) -> Batch:  # noqa: ARG002
         """The batch as training sees it in this epoch; subword sampling happens here."""
         return batch
+
+    def compile_parts(self, backend: str = "inductor") -> None:
+        """Compile the parts that a model repeats, each by itself: one compilation does for all that are alike."""
+        self.compiled = True
+        shapes.use_duck_shape = False  # lengths that happen to be equal at first need not stay so
+        for message in ("The .grad attribute", "(?s).*Online softmax"):  # torch's notes to itself while it compiles
+            warnings.filterwarnings("ignore", message)
+        for part in self.modules():
+            if isinstance(part, EncoderLayer | DecoderLayer | CrossEntropy):
+                part.compile(dynamic=True, backend=backend)
+
+    def token_loss(self, model: Generator, features: Tensor, targets: Tensor, *, static: bool = False) -> Tensor:
+        """Cross-entropy of the next token, summed over the real ones.
+
+        The output layer is most of the work of a small model, so only features that have a target go through it;
+        ``static`` sends all of them, because a captured graph cannot have shapes that depend on the data.
+        """
+        if self.compiled or torch.compiler.is_compiling():
+            return self.cross_entropy(model.project(features), targets, self.smoothing)
+        real = targets != PAD
+        rows, wanted = (features.flatten(0, 1), targets.flatten()) if static else (features[real], targets[real])
+        output = model.decoder.output
+        return linear_cross_entropy(rows, output.weight, output.bias, wanted, self.smoothing)
 
     @abstractmethod
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor: ...

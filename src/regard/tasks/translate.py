@@ -26,7 +26,7 @@ from regard.nn import masks
 from regard.nn.attention import Attention
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.settings import ReinforceSettings
-from regard.tasks.losses import Choices, drop_words, reinforce, token_loss
+from regard.tasks.losses import Choices, drop_words, reinforce
 from regard.tasks.showing import Showing
 from regard.tasks.task import Task, Tensors
 from regard.text.special import END, PAD
@@ -99,7 +99,7 @@ class Translate(Task):
         observer: Observer = UNOBSERVED if choices is None else choices
         _, state = self.model.start(source, observer=observer)
         features, _ = self.model.advance(target, state, masks.padding(target), observer)
-        total = token_loss(self.model, features, batch.target_out, smoothing=self.smoothing, static=static)
+        total = self.token_loss(self.model, features, batch.target_out, static=static)
         return total if choices is None else total + self._reinforce(choices, features, batch.target_out)
 
     def _own_share(self) -> float:

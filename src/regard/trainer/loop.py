@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import queue
 import resource
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -31,6 +33,8 @@ from regard.trainer.steps import EagerStep, GraphStep, Recipe, Step, Taken
 from regard.trainer.workers import ALONE, Workers
 
 LOG_EVERY = 1.0  # seconds
+GRAPHS = ("graph", "compiled-graph")
+PAYS = 300.0  # seconds of training that win back the time to compile
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class Trainer:
             weight_decay=settings.weight_decay,
             momentum=settings.momentum,
             second_moment=settings.second_moment,
-            capturable=self.kind == "graph",
+            capturable=self.kind in GRAPHS,
         )
         self.average = None
         if isinstance(settings.average, MovingAverage):
@@ -179,7 +183,8 @@ class Trainer:
         settings, examples = self.settings, self.task.train_examples
         menu: tuple[Shape, ...] = ()
         if self.device.type == "cuda":  # few shapes: each can be captured, and memory is not cut into odd pieces
-            menu = menu_for(examples, budget=settings.batch, size=settings.shapes, longest=longest)
+            multiple = 8 if self.kind == "compiled-graph" else 1
+            menu = menu_for(examples, budget=settings.batch, size=settings.shapes, longest=longest, multiple=multiple)
         workers = self.workers
         return Batches(
             examples,
@@ -220,8 +225,8 @@ class Trainer:
             self.device,
             self.workers,
         )
-        if self.kind == "graph":
-            return GraphStep(recipe)
+        if self.kind in GRAPHS:
+            return GraphStep(recipe, compiled=self.kind == "compiled-graph")
         return EagerStep(recipe, compiled=self.kind == "compiled", tell=self.listener.tell)
 
     # Validation and checkpoints
@@ -230,7 +235,7 @@ class Trainer:
         pace.pause()
         if self.workers.leads:
             average = self._averaged()
-            with averaging.swapped(self.weights, average):
+            with averaging.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
                 samples = self.task.showing.sampled(self.device) if self.task.showing else ()
                 watched = self._watched()
@@ -376,12 +381,18 @@ def step_kind(settings: TrainSettings, device: torch.device, workers: Workers) -
     can_capture = device.type == "cuda" and workers.world == 1 and settings.accumulate == 1
     can_capture = can_capture and settings.scheduled_sampling == 0
     if settings.step == "auto":
-        return "graph" if can_capture else "eager"
-    if settings.step == "graph" and not can_capture:
+        pays = can_compile() and (settings.seconds is None or settings.seconds >= PAYS)
+        return ("compiled-graph" if pays else "graph") if can_capture else "eager"
+    if settings.step in GRAPHS and not can_capture:
         raise SettingsError(
-            "train.step = graph: needs one GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
+            f"train.step = {settings.step}: needs one GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
         )
     return settings.step
+
+
+def can_compile() -> bool:
+    """Whether kernels can be made here: Triton is there, and a C compiler for what calls them."""
+    return find_spec("triton") is not None and any(shutil.which(name) for name in ("cc", "gcc", "clang"))
 
 
 def uses_bfloat16(settings: TrainSettings, device: torch.device) -> bool:

@@ -124,10 +124,13 @@ class GraphStep:
 
     The first batch of a shape is an ordinary step, which also warms up; the second is captured and
     from then on every batch of that shape is copied into the graph's inputs and the graph replayed.
+    Compiled, the parts that a model repeats are fused into fewer kernels first, once for all shapes.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, *, compiled: bool = False) -> None:
         self.recipe = recipe
+        if compiled:
+            recipe.task.compile_parts()
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self.pool = torch.cuda.graph_pool_handle()
         self.met: set[tuple[torch.Size, ...]] = set()
@@ -156,7 +159,7 @@ class GraphStep:
     def _update(self, batch: Tensors) -> tuple[Tensor, Tensor]:
         """Everything on the device; a gradient that is not finite changes nothing."""
         recipe = self.recipe
-        recipe.optimizer.zero_grad(set_to_none=False)
+        recipe.optimizer.zero_grad(set_to_none=True)  # captured, each graph makes its own in the pool they share
         with recipe.precision():
             loss = recipe.task(batch, static=True)
         (loss / self.count).backward()

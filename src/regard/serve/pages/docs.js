@@ -25,6 +25,7 @@ function kind(schema, root) {
   if (options) return options.map(each => kind(each, root)).join(" or ");
   if (found.const !== undefined) return JSON.stringify(found.const);
   if (found.enum) return found.enum.map(value => JSON.stringify(value)).join(" or ");
+  if (found.prefixItems) return `[${found.prefixItems.map(each => kind(each, root)).join(", ")}]`;
   if (found.type === "array") return `list of ${kind(found.items ?? {}, root)}`;
   const names = {string: "text", integer: "whole number", boolean: "true or false", null: "nothing"};
   return found.title && found.type === "object" ? found.title : names[found.type] ?? found.type ?? "anything";
@@ -51,7 +52,8 @@ const bodySchema = operation => operation.requestBody?.content?.["application/js
 /** The address of an operation, its path filled with examples. */
 function address(path, operation, root) {
   const parameters = (operation.parameters ?? []).filter(each => each.in === "path");
-  const fill = (whole, {name, schema}) => whole.replace(`{${name}}`, example(schema, root));
+  const fill = (whole, {name, schema, examples, example: one}) =>
+    whole.replace(`{${name}}`, one ?? Object.values(examples ?? {})[0]?.value ?? example(schema, root));
   return parameters.reduce(fill, path);
 }
 
@@ -68,21 +70,37 @@ function command(method, path, operation, root) {
   return words.join(" ");
 }
 
-/** The fields of a body or of an answer. */
-function fields(title, schema, root) {
+/** The description of a field, without the marks of Markdown. */
+const plain = text => (text ?? "").replaceAll(/`|\*/g, "");
+
+/** The object that a schema is, or is a list of, or may be; nothing where there is none. */
+function inside(schema, root) {
   const found = resolve(schema, root);
-  const inner = found.type === "array" ? resolve(found.items, root) : found;
-  if (!inner.properties) return "";
-  const needed = new Set(inner.required ?? []);
-  const rows = Object.entries(inner.properties).map(([name, field]) =>
-    element("tr", {},
+  if (found.properties) return found;
+  const next = found.items ? [found.items] : found.anyOf ?? [];
+  return next.map(each => inside(each, root)).find(each => each);
+}
+
+/** The fields of a body or of an answer; what has fields of its own can be opened, a few levels deep. */
+function fields(title, schema, root, depth = 0) {
+  const found = inside(schema, root);
+  if (!found) return "";
+  const needed = new Set(title === "Send" ? found.required ?? [] : []);
+  const rows = Object.entries(found.properties).map(([name, field]) => {
+    const inner = inside(field, root);
+    const standing = needed.has(name) ? ", needed" : field.default === undefined ? "" : `, else ${JSON.stringify(field.default)}`;
+    return element("tr", {},
       element("th", {scope: "row"}, name),
-      element("td", {}, kind(field, root), field.default === undefined ? "" : `, else ${JSON.stringify(field.default)}`),
-      element("td", {class: "soft"}, resolve(field, root).description ?? field.description ?? ""),
-    ),
-  );
-  const caption = needed.size ? `${title}; needed: ${[...needed].join(", ")}` : title;
-  return element("table", {}, element("caption", {}, caption), element("tbody", {}, ...rows));
+      element("td", {}, kind(field, root) + standing),
+      element("td", {class: "soft"},
+        plain(field.description ?? resolve(field, root).description),
+        inner && depth < 3
+          ? element("details", {}, element("summary", {}, `fields of ${inner.title}`), fields("", field, root, depth + 1))
+          : ""),
+    );
+  });
+  const caption = title ? element("caption", {}, title) : "";
+  return element("table", {}, caption, element("tbody", {}, ...rows));
 }
 
 /** A button that sends the example and shows what comes back. */
@@ -123,7 +141,7 @@ function article(method, path, operation, root) {
   const heading = element("h3", {}, element("span", {class: "method"}, method.toUpperCase()), path);
   return element("article", {"data-operation": `${method} ${path}`},
     heading,
-    element("p", {}, operation.description ?? operation.summary ?? ""),
+    element("p", {}, plain(operation.description ?? operation.summary)),
     alsoForm ? element("p", {class: "soft"}, alsoForm) : "",
     bodySchema(operation) ? fields("Send", bodySchema(operation), root) : "",
     answer ? fields("Get", answer, root) : "",
@@ -149,7 +167,7 @@ async function draw() {
   const about = document.getElementById("about");
   try {
     const root = await (await fetch("/openapi.json")).json();
-    about.textContent = root.info.description.replaceAll(/[`*]/g, "");
+    about.textContent = plain(root.info.description);
     for (const [tag, articles] of sections(root)) {
       const id = tag.toLowerCase().replaceAll(/\W+/g, "-");
       document.getElementById("contents").append(element("a", {href: `#${id}`}, tag));

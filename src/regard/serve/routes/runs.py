@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
+from fastapi import Path as InPath
 
 from regard import runs as shelf
 from regard.errors import RegardError
@@ -30,7 +31,7 @@ def every_run(request: Request) -> RunsAnswer:
 
 
 @router.get("/{run}")
-def one_run(request: Request, run: str) -> RunAnswer:
+def one_run(request: Request, run: Annotated[str, InPath(examples=["demo"])]) -> RunAnswer:
     """Settings, curves and checkpoints of one run."""
     library: Library = request.app.state.service.library
     path = library.path(run)

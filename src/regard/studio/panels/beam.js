@@ -54,6 +54,7 @@ class Beam {
       "div",
       {hidden: true, class: "search"},
       this.result,
+      this.about,
       element(
         "figure",
         {class: "card"},
@@ -61,7 +62,6 @@ class Beam {
         this.picture.node,
         element("figcaption", {}, CAPTION),
       ),
-      this.about,
       this.all,
       element("h2", {}, "Other beams"),
       element(

@@ -18,7 +18,7 @@ const NEIGHBOURS = 5;
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/meaning.css");
-  const fit = usable(runs, "").filter((run) => run.task !== "language");
+  const fit = usable(runs).filter((run) => run.task !== "language");
   const frame = root.appendChild(element("div", {class: "meaning"}));
   frame.append(pageHead("Meaning", LEAD));
   if (!fit.length) {

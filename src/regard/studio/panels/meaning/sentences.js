@@ -43,6 +43,7 @@ export function sentenceList(change) {
     drop.addEventListener("click", () => {
       const others = inputs();
       item.remove();
+      node.word = null; // the numbers of the others change
       if (input.value.trim()) tell();
       (others[place + 1] ?? others[place - 1] ?? add).focus();
     });

@@ -1,0 +1,175 @@
+"""What the demo run must show from inside: trains it, or takes one that is there, and checks three claims.
+
+    python bench/evidence.py [--run FOLDER] [--ledger]
+
+1. The alignment of *the black cat ate the mouse* is right, link by link.
+2. In *the bear ate the honey because it was hungry* and *… delicious*, blanking out the noun that *it* stands for costs
+   the pronoun's translation more than blanking out the other. Both nouns are masculine in French, so *il* itself
+   cannot show it; with *pear*, which is feminine, it can, and must come out right with both endings. Beside this
+   stands how often masking points to the right noun, and how often the pronoun is right, in sentences of this kind
+   that training did not have.
+3. *Bank* is closer to itself in two money sentences than in a money and a river sentence at the last layer, and not so
+   at layer 0.
+
+One table is printed; the exit code is 1 if a claim fails. ``--ledger`` appends the result to bench/ledger.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+from regard import training
+from regard.cli.demo import SETTINGS
+from regard.cli.display import display
+from regard.corpora.author import Author
+from regard.corpora.fable import pools, split_of
+from regard.corpora.sentence import Sentence, compose
+from regard.explain.importance import masking_between
+from regard.explain.meaning import find, meaning
+from regard.loading import load
+from regard.settings import load_settings
+from regard.translator import Translator
+
+LEDGER = Path(__file__).parent / "ledger.jsonl"
+PRESET = "transformer-tiny"
+TESTED, MASKED, GOOD = 400, 50, 0.8  # sentences; how many of them are masked too; how often right is often
+CAT = "the black cat ate the mouse"
+LINKS = {(0, 0), (1, 2), (2, 1), (3, 3), (3, 4), (4, 5), (5, 6)}
+BEAR = "the bear ate the {} because it was {}"
+NOUNS = (1, 4)  # their places in it
+BANKS = (
+    "the thief found the coin in the bank",
+    "the banker counted the money in the bank",
+    "the duck slept on the bank",
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something shown, or not."""
+
+    name: str
+    found: str
+    right: bool
+
+
+def riddles(count: int) -> list[Sentence]:
+    """Sentences outside the training part whose two nouns differ in gender, half of them meaning the first noun."""
+    chance = Random(7)
+    author = Author(pools(), chance.random)
+    kept: dict[bool, list[Sentence]] = {True: [], False: []}
+    while min(map(len, kept.values())) < count // 2:
+        author.used.clear()
+        text = author.reference(9 + int(3 * chance.random()), "past", riddle=True)
+        if text is None:
+            continue
+        eater, eaten = text.clauses[0].subject, text.clauses[0].object
+        sentence = compose(text, "fr")
+        tells = eater.noun.feminine_french != eaten.noun.feminine_french and not eater.plural  # type: ignore[union-attr]
+        if tells and sentence.tags.count("NOUN") == 2 and split_of(sentence.source) != "train":
+            ((_, meant),) = sentence.referents
+            kept[meant == eater.head].append(sentence)  # type: ignore[union-attr]
+    return [sentence for group in kept.values() for sentence in islice(group, count // 2)]
+
+
+def pronoun_is_right(translator: Translator, sentences: Sequence[Sentence]) -> float:
+    outputs = translator.translate([sentence.source for sentence in sentences], beam=1)
+    pairs = zip(outputs, sentences, strict=True)
+    return sum(("qu'elle" in one.text) == ("qu'elle" in other.target) for one, other in pairs) / len(sentences)
+
+
+def masked(translator: Translator, source: str, nouns: Sequence[int]) -> list[float]:
+    """What blanking out each of these words costs the pronoun's translation, in nats; nothing, if there is none."""
+    trace = translator.translate(source, beam=1).trace()
+    rows = [place for place, word in enumerate(trace.target.words) if word.startswith("qu'")][:1]
+    effect = masking_between(translator.model, trace.source, trace.target).weights
+    return [float(effect[row][noun]) for row in rows for noun in nouns] or [0.0] * len(nouns)
+
+
+def pointed_right(translator: Translator, sentences: Sequence[Sentence]) -> float:
+    """How often the noun that is meant costs more than the other."""
+    hits = 0
+    for sentence in sentences:
+        ((_, meant),) = sentence.referents
+        first, second = (place for place, tag in enumerate(sentence.tags) if tag == "NOUN")
+        costs = masked(translator, sentence.source, (meant, second if meant == first else first))
+        hits += costs[0] > costs[1]
+    return hits / len(sentences)
+
+
+def cat(translator: Translator) -> list[Claim]:
+    found = translator.translate(CAT)
+    links = set(translator.explained(found.trace()).links)
+    return [Claim("the black cat: links", f"{found.text}: {len(links & LINKS)} of {len(LINKS)}", links == LINKS)]
+
+
+def bear(translator: Translator) -> list[Claim]:
+    tests = riddles(TESTED)
+    hungry, delicious = (masked(translator, BEAR.format("honey", end), NOUNS) for end in ("hungry", "delicious"))
+    pears = [translator.translate(BEAR.format("pear", end)).text for end in ("hungry", "delicious")]
+    pointed = pointed_right(translator, tests[:: TESTED // MASKED])
+    right = pronoun_is_right(translator, tests)
+    return [
+        Claim("honey, hungry: masking points to the bear", _pair(hungry), hungry[0] > hungry[1]),
+        Claim("honey, delicious: masking points to the honey", _pair(delicious), delicious[1] > delicious[0]),
+        Claim("pear, hungry: masculine", pears[0], "qu'il " in pears[0]),
+        Claim("pear, delicious: feminine", pears[1], "qu'elle " in pears[1]),
+        Claim(f"masking points right in {MASKED} others", f"{pointed:.0%}, chance is 50 %", pointed > GOOD),
+        Claim(f"the pronoun is right in {TESTED} others", f"{right:.1%}, chance is 50 %", right > GOOD),
+    ]
+
+
+def _pair(costs: Sequence[float]) -> str:
+    return f"bear {costs[0]:.4f}, honey {costs[1]:.4f} nats".replace("-", "−")
+
+
+def bank(translator: Translator) -> list[Claim]:
+    found = meaning(translator.model, translator.tokenizers.source, find("bank", BANKS)).cosines()
+    within, between = found[:, 0, 1], found[:, [0, 1], 2].amax(1)  # (L + 1,), the nearer of the two
+    told = f"money and money {within[-1]:.3f}, money and river {between[-1]:.3f}"
+    first = f"money and money {within[0]:.3f}, money and river {between[0]:.3f}"
+    return [
+        Claim("bank, last layer: closer within the sense", told, bool(within[-1] > between[-1])),
+        Claim("bank, layer 0: no closer", first, bool((within[0] - between[0]).abs() < 1e-5)),
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="What the demo run shows from inside, claim by claim.")
+    parser.add_argument("--run", type=Path, help="a demo's run folder; without it, one is trained")
+    parser.add_argument("--ledger", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        run, took = arguments.run, None
+        if run is None:
+            run, began = Path(folder) / "demo", time.perf_counter()
+            with display() as shown:
+                training.start(run, load_settings(PRESET, *SETTINGS), shown, device="cpu")
+            took = round(time.perf_counter() - began)
+        translator = load(run)
+        claims = [*cat(translator), *bear(translator), *bank(translator)]
+    width = max(len(claim.name) for claim in claims)
+    for claim in claims:
+        print(f"{'yes' if claim.right else 'NO':4}{claim.name:{width}}  {claim.found}")
+    if arguments.ledger:
+        given = " --run FOLDER" if arguments.run else ""
+        record = {"bench": "evidence", "date": time.strftime("%Y-%m-%d"), "device": f"{os.cpu_count()} CPU cores"}
+        shown_claims = {claim.name: {"found": claim.found, "right": claim.right} for claim in claims}
+        rest = {"train_seconds": took, "claims": shown_claims, "command": f"python bench/evidence.py{given} --ledger"}
+        with LEDGER.open("a", encoding="utf-8") as ledger:
+            ledger.write(json.dumps({**record, **rest}, ensure_ascii=False) + "\n")
+    return not all(claim.right for claim in claims)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""Training speed on one GPU: Regard's kinds of step against a plain Hugging Face loop, on the same weights and batches.
+
+    python bench/gpu_training.py DATA [--tokens 8192 32768] [--pairs 60000] [--rounds 5] [--ledger]
+
+DATA has train.de.gz and train.en.gz. All contestants begin as the same Marian model (6+6 layers, width 512,
+feed-forward 1024, 8,000 joint pieces) and see the same padded batches in the same order, already on the device, in bf16
+autocast with fused AdamW and clipping. They take turns: a round of each, then the next round; the figure is the median
+over rounds of padded source and target tokens per second, with the spread. Before that, with dropout off, each takes
+the same first steps from the same weights, and the losses are printed beside one another. What capturing and compiling
+cost is shown by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import transformers
+from torch import Tensor, nn
+
+import regard
+from regard.data.batches import Batches, menu_for
+from regard.interop.huggingface import from_marian
+from regard.run import Run
+from regard.tasks.task import Tensors
+from regard.tasks.translate import Habits, Translate
+from regard.trainer.optimizer import make_optimizer
+from regard.trainer.steps import EagerStep, GraphStep, Recipe
+from regard.training import open_task
+
+LEDGER = Path(__file__).parent / "ledger.jsonl"
+CUDA = torch.device("cuda")
+PIECES = 8000
+SMOOTHING = 0.1
+RATE = 3e-4
+Take = Callable[[Tensors], Tensor]  # a batch in, its summed loss out
+
+
+def marian(dropout: float) -> Any:
+    """The model of the benchmark, as Hugging Face has it."""
+    sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in SIZES.items()}
+    config = transformers.MarianConfig(
+        vocab_size=PIECES, d_model=512, max_position_embeddings=512, activation_function="relu", scale_embedding=True,
+        dropout=dropout, attention_dropout=0.0, activation_dropout=dropout, pad_token_id=0, eos_token_id=3,
+        decoder_start_token_id=2, forced_eos_token_id=None, **sizes,
+    )  # fmt: skip
+    torch.manual_seed(1)
+    return transformers.MarianMTModel(config).to(CUDA).train()
+
+
+SIZES = {"layers": 6, "attention_heads": 8, "ffn_dim": 1024}
+
+
+def plain_loop(dropout: float) -> Take:
+    """What a careful user of `transformers` writes."""
+    model = marian(dropout)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
+
+    def take(batch: Tensors) -> Tensor:
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", torch.bfloat16):
+            logits = model(
+                input_ids=batch.source, attention_mask=(batch.source != 0).long(), decoder_input_ids=batch.target_in
+            ).logits
+            targets = batch.target_out.flatten()
+            loss = F.cross_entropy(
+                logits.flatten(0, 1), targets, ignore_index=0, reduction="sum", label_smoothing=SMOOTHING
+            )
+        (loss / (targets != 0).sum()).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss.detach()
+
+    return take
+
+
+def regard_step(kind: str, dropout: float, task: Translate) -> Take:
+    """One of Regard's steps, from the weights that the plain loop begins with."""
+    model = from_marian(marian(0.0)).to(CUDA)
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = dropout
+    habits = Habits(smoothing=SMOOTHING)
+    own = Translate(model, task.tokenizers, task.train_examples, task.valid_examples, habits=habits).to(CUDA).train()
+    optimizer = make_optimizer(
+        "adamw", own, weight_decay=0.0, momentum=0.0, second_moment=0.98, capturable=kind != "eager"
+    )
+    recipe = Recipe(own, optimizer, None, 1.0, autocast=True, device=CUDA)
+    step = EagerStep(recipe) if kind == "eager" else GraphStep(recipe, compiled=kind == "graph, compiled")
+    number = 0
+
+    def take(batch: Tensors) -> Tensor:
+        nonlocal number
+        number += 1
+        taken = step([batch], float((batch.target_out != 0).sum()), RATE, number)
+        return torch.as_tensor(taken.loss)
+
+    return take
+
+
+def prepare(data: Path, pairs: int, folder: Path) -> Translate:
+    for side in ("de", "en"):
+        with gzip.open(data / f"train.{side}.gz", "rb") as lines:
+            (folder / f"train.{side}").write_bytes(b"".join(islice(lines, pairs)))
+    settings = regard.load_settings(
+        "transformer-base", f"data.source='{folder}/train.de'", f"data.target='{folder}/train.en'",
+        f"data.valid_source='{data}/dev.de.gz'", f"data.valid_target='{data}/dev.en.gz'",
+        "data.longest=128", "text.tokenizer=bpe", f"text.size={PIECES}", "text.joint=true",
+    )  # fmt: skip
+    task = open_task(Run.create(folder / "run", settings), lambda line: print(line, flush=True))
+    assert isinstance(task, Translate)
+    return task
+
+
+def batches_of(task: Translate, budget: int, count: int) -> list[Tensors]:
+    """The first batches of a training, on the device."""
+    menu = menu_for(task.train_examples, budget=budget, size=24, longest=128)
+    made = Batches(task.train_examples, budget, seed=1, longest=128, menu=menu).read()
+    return [Tensors.of(batch, CUDA) for batch, _ in islice(made, count)]
+
+
+def timed(take: Take, batches: Iterable[Tensors]) -> tuple[float, int]:
+    """Seconds, and padded tokens."""
+    torch.cuda.synchronize()
+    began, tokens = time.perf_counter(), 0
+    for batch in batches:
+        take(batch)
+        tokens += batch.source.numel() + batch.target_in.numel()
+    torch.cuda.synchronize()
+    return time.perf_counter() - began, tokens
+
+
+def contestants(task: Translate, kinds: list[str], dropout: float) -> dict[str, Take]:
+    made = {"hugging face": plain_loop(dropout)} if "hugging face" in kinds else {}
+    return made | {kind: regard_step(kind, dropout, task) for kind in kinds if kind != "hugging face"}
+
+
+def curves(task: Translate, kinds: list[str], batches: list[Tensors]) -> dict[str, list[float]]:
+    """Losses per token of the same first steps, dropout off."""
+    found = {}
+    for kind, take in contestants(task, kinds, 0.0).items():
+        found[kind] = [round(float(take(batch)) / int((batch.target_out != 0).sum()), 4) for batch in batches]
+    return found
+
+
+def measure(task: Translate, kinds: list[str], budget: int, rounds: int, steps: int) -> list[dict[str, object]]:
+    batches = batches_of(task, budget, 4 * steps)
+    found: dict[str, list[float]] = {kind: [] for kind in kinds}
+    ready: dict[str, float] = {}
+    taking = contestants(task, kinds, 0.1)
+    for kind, take in taking.items():  # every shape twice: warmed up, compiled and captured
+        ready[kind] = timed(take, batches + batches)[0]
+    streams = {kind: cycle(batches) for kind in kinds}
+    for _ in range(rounds):
+        for kind, take in taking.items():
+            seconds, tokens = timed(take, islice(streams[kind], steps))
+            found[kind].append(tokens / seconds)
+    return [
+        {
+            "contestant": kind,
+            "batch_tokens": budget,
+            "tokens_per_second": round(statistics.median(speeds)),
+            "spread": [round(min(speeds)), round(max(speeds))],
+            "ratio": round(statistics.median(speeds) / statistics.median(found[kinds[0]]), 3),
+            "first_two_rounds_seconds": round(ready[kind], 1),
+            "milliseconds": round(1000 * 2 * budget / statistics.median(speeds), 2),
+        }
+        for kind, speeds in found.items()
+    ]
+
+
+def profile(task: Translate, kind: str, budget: int) -> None:
+    """Where the time of a step goes, by kernel."""
+    take, (batch, *_) = contestants(task, [kind], 0.1)[kind], batches_of(task, budget, 1)
+    for _ in range(5):
+        take(batch)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        for _ in range(5):
+            take(batch)
+        torch.cuda.synchronize()
+    print(f"{kind}, {budget} tokens, shape {tuple(batch.source.shape)} {tuple(batch.target_in.shape)}, 5 steps")
+    print(seen.key_averages().table(sort_by="cuda_time_total", row_limit=32, max_name_column_width=90))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Training speed on one GPU.")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--tokens", type=int, nargs="+", default=[8192, 32768])
+    parser.add_argument("--kinds", nargs="+", default=["hugging face", "eager", "graph", "graph, compiled"])
+    parser.add_argument("--pairs", type=int, default=60_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--profile", default="")
+    parser.add_argument("--ledger", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        task = prepare(arguments.data, arguments.pairs, Path(folder))
+        if arguments.profile:
+            return profile(task, arguments.profile, arguments.tokens[-1])
+        few = batches_of(task, arguments.tokens[0], 20)
+        for kind, losses in curves(task, arguments.kinds, few).items():
+            print(f"{kind:<18}loss of steps 1, 2, … {losses}", flush=True)
+        for budget in arguments.tokens:
+            for row in measure(task, arguments.kinds, budget, arguments.rounds, arguments.steps):
+                print(json.dumps(row), flush=True)
+                if arguments.ledger:
+                    _enter(row)
+    return None
+
+
+def _enter(row: dict[str, object]) -> None:
+    about = {
+        "bench": "gpu-training", "model": "transformer 6+6, width 512, feed-forward 1024",
+        "date": time.strftime("%Y-%m-%d"), "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__, "transformers": transformers.__version__, "command": "bench/gpu_training.py",
+    }  # fmt: skip
+    with LEDGER.open("a", encoding="utf-8") as ledger:
+        ledger.write(json.dumps({**about, **row}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""docs/benchmarks.md and its figures, made of the lines of bench/ledger.jsonl and of nothing else.
+
+A section whose lines are not there is left out; a field that nobody foresaw becomes a column under its own name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from regard.report.charts import STYLE, Bar, Point, Series, bar_chart, line_chart, linear, logarithmic
+
+Line = dict[str, Any]
+LEDGER = Path(__file__).parents[1] / "bench" / "ledger.jsonl"
+UNSHOWN = ("bench", "date", "device", "run", "command")  # told once, under the table
+NAMES = {
+    "contestant": "",
+    "tokens_per_second": "tokens/s",
+    "tokens_per_cpu_second": "tokens per CPU second",
+    "sentences_per_second": "sentences/s",
+    "peak_mib": "peak MiB",
+    "share_of_peak": "of the machine's peak",
+    "share_of_model_rate": "of the peak at its shapes",
+    "times": "times the fastest peer",
+    "times_spread": "range",
+    "spread": "range",
+    "first_loss": "first loss",
+    "mflop_per_token": "MFLOP a token",
+    "matrix_gflops": "matrix products at best, GFLOP/s",
+    "model_gflops": "matrix products at the model's shapes, GFLOP/s",
+    "mib": "MiB",
+}
+SHARES = ("share_of_peak", "share_of_model_rate", "padding")
+STANDALONE = (
+    "svg.chart{color:#222;background:var(--paper)}@media (prefers-color-scheme:dark){svg.chart{color:#ddd}}"  # no page
+)
+
+
+def read_ledger(path: Path = LEDGER) -> list[Line]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def newest(lines: Iterable[Line], *keys: str) -> list[Line]:
+    """Of lines that agree in the keys, the last run: all of its lines, or the last line where runs have no name."""
+    groups: dict[tuple[Any, ...], list[Line]] = {}
+    for line in lines:
+        group = groups.setdefault(tuple(line.get(key) for key in keys), [])
+        if group and (line.get("run") is None or line.get("run") != group[-1].get("run")):
+            group.clear()
+        group.append(line)
+    return [line for group in groups.values() for line in group]
+
+
+# Tables
+
+
+def shown(name: str, value: Any) -> str:
+    """A value as a person reads it."""
+    if isinstance(value, list):
+        between = "–" if len(value) == 2 and name.endswith(("spread", "range")) else ", "
+        return between.join(shown("", one) for one in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return {None: "", True: "yes", False: "no"}.get(value, str(value))
+    if name in SHARES:
+        return f"{value:.0%}"
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:g}"
+
+
+def named(field: str) -> str:
+    return NAMES.get(field, field.replace("_", " "))
+
+
+def table(lines: Sequence[Line], first: str = "contestant") -> str:
+    """One row a line; what all have in common goes above the table instead of into it."""
+    fields = list(dict.fromkeys(field for line in lines for field in line if field not in UNSHOWN))
+    fields = sorted(fields, key=lambda field: field != first)
+    alike = [
+        field
+        for field in fields
+        if field != first and len(lines) > 1 and len({json.dumps(line.get(field)) for line in lines}) == 1
+    ]
+    columns = [field for field in fields if field not in alike]
+    numbers = {field for field in columns if all(isinstance(line.get(field, 0), int | float) for line in lines)}
+    rows = [
+        "| " + " | ".join(named(field) for field in columns) + " |",
+        "|" + "|".join("---:" if field in numbers else "---" for field in columns) + "|",
+        *("| " + " | ".join(shown(field, line.get(field)) for field in columns) + " |" for line in lines),
+    ]
+    common = "; ".join(f"{named(field)}: {shown(field, lines[0][field])}" for field in alike)
+    return "\n".join([*([f"For all of them: {common}.", ""] if common else []), *rows])
+
+
+def source(lines: Sequence[Line]) -> str:
+    """Where, when and with which command it was measured."""
+    found = dict.fromkeys(
+        f"`{line['command']}` ({line.get('device') or line.get('machine') or 'machine not noted'}, {line['date']})"
+        for line in lines
+    )
+    return "Measured with " + "; ".join(found) + "."
+
+
+def busy(lines: Sequence[Line]) -> str:
+    """A warning where others were at work on the machine."""
+    if not any(line.get("load", 0) > 1.5 * line.get("threads", 1) + 0.5 for line in lines):
+        return ""
+    return "The machine was busy with other work: read the ratios and the CPU seconds, not the tokens a second.\n\n"
+
+
+# Sections
+
+
+def by_model(lines: Sequence[Line], prefix: str) -> str:
+    """A table and a chart for each model and size of batch."""
+    parts = []
+    for model, batch in dict.fromkeys((line.get("model"), line.get("batch_tokens")) for line in lines):
+        here = [line for line in lines if (line.get("model"), line.get("batch_tokens")) == (model, batch)]
+        here.sort(key=lambda line: -line.get("tokens_per_second", 0))
+        title = f"{model}, batches of {batch:,} tokens a side" if batch else str(model)
+        picture = f"![tokens a second, {model}](figures/{figure_name(prefix, model, batch)})"
+        parts.append(f"### {title}\n\n{busy(here)}{table(here)}\n\n{picture}\n\n{source(here)}")
+    return "\n\n".join(parts)
+
+
+def plain(lines: Sequence[Line]) -> str:
+    return f"{table(lines, 'engine')}\n\n{source(lines)}"
+
+
+def profiles(lines: Sequence[Line]) -> str:
+    kinds = list(dict.fromkeys(kind for line in lines for kind in line["shares"]))
+    rows = ["| kind of work | " + " | ".join(line["model"] for line in lines) + " |"]
+    rows.append("|---|" + "---:|" * len(lines))
+    rows += [
+        f"| {kind} | " + " | ".join(f"{line['shares'].get(kind, 0):.1%}" for line in lines) + " |" for kind in kinds
+    ]
+    return "\n".join(rows) + f"\n\n{source(lines)}"
+
+
+def scaling(lines: Sequence[Line]) -> str:
+    parts = []
+    for part in dict.fromkeys(line["part"] for line in lines):
+        here = [line for line in lines if line["part"] == part]
+        pictures = "\n\n".join(
+            f"![{named(value)} by {part}](figures/scaling-{part}-{value}.svg)"
+            for value in ("tokens_per_second", "mib")
+            if any(value in line for line in here)
+        )
+        parts.append(f"### By {part}\n\n{table(here, 'model')}\n\n{pictures}\n\n{source(here)}")
+    return "\n\n".join(parts)
+
+
+def growth(lines: Sequence[Line]) -> str:
+    picture = "![seconds a sentence by length](figures/growth.svg)"
+    return f"{table(lines, 'preset')}\n\n{picture}\n\n{source(lines)}"
+
+
+SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str], str]] = [
+    (
+        "cpu-training",
+        "Training on the CPU",
+        ("model", "batch_tokens"),
+        lambda lines: by_model(lines, "cpu-training"),
+        "The same model, the same batches, each contestant a process of its own; they take turns. Tokens are source "
+        "and target tokens without padding; the figures are medians over rounds. A peer's model, loss and optimizer "
+        "are its own, and so is its training step where it can be called; batches come ready for all, so nobody pays "
+        "for padding that its own batching would add. Losses must be alike, or the work was not the same. The share "
+        "of the peak is of the matrix rate measured in the same rounds, and counts operations on real tokens alone. "
+        "fairseq 0.12.2 is not among the peers: its C++ extension did not compile against torch 2.13.",
+    ),
+    (
+        "cpu-profile",
+        "Where the time of a step goes",
+        ("model",),
+        profiles,
+        "Share of the time of all kernels of a Regard step.",
+    ),
+    (
+        "gpu-training",
+        "Training on a GPU",
+        ("model", "batch_tokens", "contestant"),
+        lambda lines: by_model(lines, "gpu-training"),
+        "",
+    ),
+    ("engines", "Translation on the CPU", ("engine", "contestant", "beam", "batch", "threads"), plain, ""),
+    ("translate", "Search against `generate`", ("weights", "beam", "batch"), plain, ""),
+    ("growth", "Translation by sentence length", ("preset",), growth, "Greedy, source and output of the same length."),
+    ("gpu-translation", "Translation on a GPU", ("engine", "contestant", "beam", "batch", "corpus"), plain, ""),
+    (
+        "scaling",
+        "How the cost of training grows",
+        ("part", "model"),
+        scaling,
+        "Small models, batches of the same number of tokens whatever their length. The time exponent is the `e` of "
+        "`seconds a step ∝ size^e`, the memory exponent that of the memory a step takes beyond the weights.",
+    ),
+]
+
+
+def page(lines: Sequence[Line]) -> str:
+    """The whole page."""
+    parts = [
+        "# Benchmarks",
+        "Every figure stands in `bench/ledger.jsonl` with the command that measures it again; this page is made of "
+        "that by `make docs`. A range is the lowest and the highest round.",
+    ]
+    for bench, title, keys, write, about in SECTIONS:
+        here = newest((line for line in lines if line["bench"] == bench), *keys)
+        if here:
+            parts += [f"## {title}", *([about] if about else []), write(here)]
+    return "\n\n".join(parts) + "\n"
+
+
+# Figures
+
+
+def figure_name(prefix: str, model: object, batch: object) -> str:
+    return f"{prefix}-{model}{f'-{batch}' if batch else ''}.svg".replace(" ", "-").replace(",", "")
+
+
+def standalone(svg: str) -> str:
+    """A chart that brings its own style, to be shown as a picture."""
+    head, _, rest = svg.partition(">")
+    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{STYLE.strip()}{STANDALONE}</style>{rest}\n'
+
+
+def figures(lines: Sequence[Line]) -> dict[str, str]:
+    """The pictures of the page by the names of their files."""
+    made = {}
+    for bench, keys in (
+        ("cpu-training", ("model", "batch_tokens")),
+        ("gpu-training", ("model", "batch_tokens", "contestant")),
+    ):
+        here = newest((line for line in lines if line["bench"] == bench), *keys)
+        for model, batch in dict.fromkeys((line.get("model"), line.get("batch_tokens")) for line in here):
+            chosen = [line for line in here if (line.get("model"), line.get("batch_tokens")) == (model, batch)]
+            made[figure_name(bench, model, batch)] = standalone(speeds(chosen, str(model)))
+    grown = newest((line for line in lines if line["bench"] == "scaling"), "part", "model")
+    for part in dict.fromkeys(line["part"] for line in grown):
+        for value in ("tokens_per_second", "mib"):
+            chosen = [line for line in grown if line["part"] == part and value in line]
+            if chosen:
+                made[f"scaling-{part}-{value}.svg"] = standalone(curves(chosen, part, value))
+    return made
+
+
+def speeds(lines: Sequence[Line], model: str) -> str:
+    """A bar for each contestant, the fastest first."""
+    ordered = sorted(lines, key=lambda line: -line["tokens_per_second"])
+    bars = [Bar(line["contestant"], line["tokens_per_second"], *bounds(line.get("spread"))) for line in ordered]
+    highest = max(max(bar.value, bar.high or 0) for bar in bars)
+    return bar_chart(bars, linear("tokens/s", [highest], zero=True), title=f"Tokens a second, {model}", decimals=0)
+
+
+def bounds(spread: Any) -> tuple[float | None, float | None]:
+    return (spread[0], spread[1]) if isinstance(spread, list) and len(spread) == 2 else (None, None)
+
+
+def curves(lines: Sequence[Line], part: str, value: str) -> str:
+    """A line for each model, both axes logarithmic: a straight line is a power."""
+    pairs = [[(size, one) for size, one in zip(line["sizes"], line[value], strict=True) if one > 0] for line in lines]
+    series = [
+        Series(line["model"], [Point(math.log10(size), math.log10(one)) for size, one in points])
+        for line, points in zip(lines, pairs, strict=True)
+    ]
+    x = logarithmic(part, [size for points in pairs for size, _ in points])
+    y = logarithmic(named(value), [one for points in pairs for _, one in points])
+    return line_chart(series, x, y, title=f"{named(value)} by {part}")

@@ -1,0 +1,99 @@
+"""The output layer and its loss in one: ``−Σ log p(target)`` of ``softmax(W x + b)``, with its gradient on the way.
+
+The logits of a batch are its largest tensor by far, and cross-entropy reads and writes them again and again. Here they
+exist for some rows at a time: the gradient of the loss with respect to them, ``p − target``, needs nothing but
+themselves, so it takes their place at once, is multiplied into the gradients of x, W and b, and is gone. Smoothing
+mixes every target with the uniform distribution, which is the same for all rows and so comes as one vector.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 26}  # logits at a time: a cache holds those on a CPU
+
+
+PAD = 0  # a target that does not count
+
+
+def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    """The loss of ``logits`` (N, V) alone, in float32 at least: the written-out twin, and what compilers do best."""
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return F.cross_entropy(wide, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
+
+
+def linear_cross_entropy(x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    """``cross_entropy(x Wᵀ + b)`` of ``x`` (N, D), ``W`` (V, D), ``b`` (V,) and ``targets`` (N,)."""
+    if not torch.is_grad_enabled():
+        return cross_entropy(F.linear(x, weight, bias), targets, smoothing)
+    kind = x.device.type
+    narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+    return _LinearCrossEntropy.apply(x, weight, bias, targets, smoothing, narrow)  # type: ignore[no-untyped-call]
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    """All gradients are made in the forward pass; the backward pass scales them."""
+
+    @staticmethod
+    def forward(  # noqa: PLR0917
+        context: Any, x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, narrow: torch.dtype
+    ) -> Tensor:
+        each = max(1, _ELEMENTS.get(x.device.type, 1 << 22) // len(weight))
+        with torch.autocast(x.device.type, enabled=False):
+            slopes = _Slopes(x, weight, bias, smoothing, narrow)
+            for first in range(0, len(x), each):
+                slopes.add(first, targets[first : first + each, None])
+            context.save_for_backward(*slopes.finish())
+        return slopes.loss
+
+    @staticmethod
+    def backward(context: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
+        return *(slope * scale.to(slope) for slope in context.saved_tensors), None, None, None
+
+
+class _Slopes:
+    """The loss and its gradients, as they grow. Products are of the narrow type, sums of the wide one."""
+
+    def __init__(self, x: Tensor, weight: Tensor, bias: Tensor, smoothing: float, narrow: torch.dtype) -> None:
+        self.wide = torch.promote_types(narrow, torch.float32)
+        self.given = x.to(narrow), weight.to(narrow), bias.to(narrow)
+        self.smoothing = smoothing
+        self.mean_weight, self.mean_bias = weight.to(self.wide).mean(0), bias.to(self.wide).mean()
+        self.x, self.weight, self.bias = torch.empty_like(x), torch.zeros_like(weight), torch.zeros_like(bias)
+        self.loss, self.count = x.new_zeros((), dtype=self.wide), x.new_zeros((), dtype=self.wide)
+        self.sum = torch.zeros_like(self.mean_weight)  # of the rows that count
+
+    def add(self, first: int, targets: Tensor) -> None:
+        """Some rows more, (n, 1)."""
+        x, weight, bias = self.given
+        end = first + len(targets)
+        rows, real = x[first:end], (targets != PAD).to(self.wide)
+        logits = torch.addmm(bias, rows, weight.T)  # (n, V)
+        highest, place = logits.max(1, keepdim=True)
+        right = logits.gather(1, targets)
+        odds = logits.softmax(1, dtype=self.wide)
+        normaliser = highest - odds.gather(1, place).log()  # log Σ exp, however far apart the logits are
+        mean = (rows.to(self.wide) @ self.mean_weight + self.mean_bias)[:, None]  # of a row's logits
+        self.loss += (real * (normaliser - (1 - self.smoothing) * right - self.smoothing * mean)).sum()
+        slope = odds.scatter_add_(1, targets, torch.full_like(real, self.smoothing - 1)).to(x.dtype)
+        counted = real.to(x.dtype) * rows
+        self.x[first:end] = real * (slope @ weight - self.smoothing * self.mean_weight)
+        self._add_weight(slope, counted)
+        self.bias += (slope.T @ real.to(x.dtype)).squeeze(1)
+        self.sum += counted.sum(0, dtype=self.wide)
+        self.count += real.sum()
+
+    def _add_weight(self, slope: Tensor, rows: Tensor) -> None:
+        if self.weight.dtype == slope.dtype:
+            self.weight.addmm_(slope.T, rows)
+        else:
+            self.weight += slope.T @ rows
+
+    def finish(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The gradients of x, W and b, with the part of the uniform distribution that all rows share."""
+        share = self.smoothing / len(self.weight)
+        return self.x, self.weight.sub_(share * self.sum), self.bias.sub_(share * self.count)

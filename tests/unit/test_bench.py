@@ -1,0 +1,159 @@
+"""The parts of the benchmarks that can be wrong without anybody noticing: what is counted, and what is told of it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+ROOT = Path(__file__).parents[2]
+SIZES = {
+    "vocabulary": 53,
+    "width": 12,
+    "depth": 2,
+    "heads": 3,
+    "hidden": 31,
+    "dropout": 0.0,
+    "smoothing": 0.1,
+    "rate": 1e-3,
+    "clip": 1.0,
+    "threads": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def bench() -> dict[str, ModuleType]:
+    """The files of bench/ and docs/ as they import each other."""
+    added = [str(ROOT / "bench"), str(ROOT / "docs")]
+    sys.path.extend(added)
+    names = ("cost", "ledger", "measurements", "peers.protocol", "peers.regard", "step_profile", "training")
+    found = {name: importlib.import_module(name) for name in names}
+    for path in added:
+        sys.path.remove(path)
+    return found
+
+
+def batch(bench: dict[str, ModuleType], rows: int = 3, source: int = 7, target: int = 5) -> object:
+    """Rows without padding."""
+    chance = np.random.default_rng(0)
+    sides = [chance.integers(4, 53, (rows, length)) for length in (source, target)]
+    return bench["peers.protocol"].as_batch(sides[0], sides[1], sides[1])
+
+
+def test_the_operations_counted_on_paper_are_those_that_torch_counts(bench: dict[str, ModuleType]) -> None:
+    work = bench["peers.protocol"].Work(model="transformer", **SIZES)
+    given = batch(bench)
+    made = bench["peers.regard"].make_model(work).eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        made(given.source, given.target_in)
+    counts = counter.get_flop_counts()["Global"].items()
+    found = sum(count for kernel, count in counts if not any(word in str(kernel) for word in ("attention", "bmm")))
+    assert sum(product.operations for product in bench["cost"].products(work, given)) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("model", ["bahdanau", "luong"])
+def test_a_recurrent_model_uses_each_weight_once_a_token(bench: dict[str, ModuleType], model: str) -> None:
+    """Torch does not count inside its recurrent kernels: here the weights are counted, on the side they belong to."""
+    work = bench["peers.protocol"].Work(model=model, **SIZES | {"depth": 1})
+    given = batch(bench)
+    weights = {
+        name: parameter.numel()
+        for name, parameter in bench["peers.regard"].make_model(work).named_parameters()
+        if parameter.dim() > 1 and not name.endswith(("embedding.weight", "score.combine", "score.bias"))
+    }
+    keys = ("encoder.", "decoder.attention.score.key_weight", "decoder.attention.score.weight")
+    source = sum(count for name, count in weights.items() if name.startswith(keys))
+    expected = 2 * (source * given.source.numel() + (sum(weights.values()) - source) * given.target_out.numel())
+    assert sum(product.operations for product in bench["cost"].products(work, given)) == pytest.approx(expected)
+
+
+def test_padding_is_not_counted_as_work(bench: dict[str, ModuleType]) -> None:
+    work = bench["peers.protocol"].Work(model="transformer", **SIZES)
+    given = batch(bench)
+    sides = [np.pad(side.numpy(), ((0, 0), (0, 11))) for side in (given.source, given.target_in, given.target_out)]
+    padded = bench["peers.protocol"].as_batch(*sides)
+    count = bench["cost"].operations_per_token
+    assert padded.tokens == given.tokens
+    assert count(work, [padded]) == count(work, [given])
+
+
+@pytest.mark.parametrize("model", ["transformer", "bahdanau", "luong"])
+def test_a_contestant_learns(bench: dict[str, ModuleType], model: str) -> None:
+    torch.manual_seed(0)
+    work = bench["peers.protocol"].Work(model=model, **SIZES | {"rate": 0.02})
+    contestant = bench["peers.regard"].Regard(work, compiled=False)
+    given = batch(bench)
+    losses = [bench["peers.protocol"].measure(contestant, [given])["loss"] for _ in range(7)]
+    assert losses[0] == pytest.approx(np.log(53), abs=1.5)
+    assert losses[-1] < losses[0]
+
+
+def test_speed_is_the_median_and_a_share_is_of_the_same_round(bench: dict[str, ModuleType]) -> None:
+    taken = [
+        {"tokens": 100, "seconds": seconds, "cpu_seconds": 2.0, "loss": 1.0, "peak_mib": 7.0} for seconds in (1, 2, 4)
+    ]
+    matrix = [{"best": 100.0 * slow, "model": 50.0 * slow} for slow in (4, 2, 1)]  # the machine was slower and slower
+    found = bench["training"].summary({"loss": 3.0}, taken, matrix, operations=2.0)
+    assert (found["tokens_per_second"], found["spread"], found["tokens_per_cpu_second"]) == (50, [25, 100], 50)
+    assert (found["share_of_peak"], found["share_of_model_rate"]) == (0.5, 1.0)
+
+
+def test_a_power_has_its_exponent(bench: dict[str, ModuleType]) -> None:
+    assert bench["ledger"].exponent([2, 3, 7], [5 * n**1.5 for n in (2, 3, 7)]) == pytest.approx(1.5)
+
+
+def test_a_line_of_the_ledger_says_when_where_and_how(bench: dict[str, ModuleType], tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    bench["ledger"].enter("some", {"figure": 3}, "python some.py", ledger)
+    line = json.loads(ledger.read_text(encoding="utf-8"))
+    assert line["figure"] == 3
+    assert line["command"] == "python some.py"
+    assert "CPU cores" in line["device"]
+
+
+def test_a_kernel_has_one_kind(bench: dict[str, ModuleType]) -> None:
+    kind = bench["step_profile"].kind_of
+    assert kind("aten::addmm") == "matrix products"
+    assert kind("aten::_fused_adam_") == "optimizer and clipping"
+    assert kind("aten::add_") == "element by element"
+    assert kind("aten::unheard_of") == "rest"
+
+
+def line(**fields: object) -> dict[str, object]:
+    common = {"bench": "gpu-training", "date": "2026-01-02", "device": "a GPU", "model": "m", "batch_tokens": 8192}
+    return common | {"contestant": "regard", "tokens_per_second": 1000, "command": "make it"} | fields
+
+
+def test_a_page_has_sections_only_for_what_was_measured(bench: dict[str, ModuleType]) -> None:
+    pages = bench["measurements"]
+    assert "## " not in pages.page([])
+    page = pages.page([line(), line(contestant="other", unforeseen=7)])
+    assert [row for row in page.splitlines() if row.startswith("## ")] == ["## Training on a GPU"]
+    assert "unforeseen" in page
+    assert "`make it` (a GPU, 2026-01-02)" in page
+
+
+def test_a_later_measurement_takes_the_place_of_an_earlier_one(bench: dict[str, ModuleType]) -> None:
+    newest = bench["measurements"].newest
+    keys = ("model", "batch_tokens", "contestant")
+    assert newest([line(tokens_per_second=1), line(tokens_per_second=2)], *keys) == [line(tokens_per_second=2)]
+    lines = [line(run="a"), line(run="a", contestant="other"), line(run="b")]
+    assert newest(lines, "model") == [line(run="b")]
+    assert newest(lines[:2], "model") == lines[:2]
+
+
+def test_a_picture_stands_alone_and_shows_every_contestant(bench: dict[str, ModuleType]) -> None:
+    made = bench["measurements"].figures([line(), line(contestant="other", spread=[900, 1100])])
+    (svg,) = made.values()
+    assert svg.startswith("<svg")
+    assert 'xmlns="http://www.w3.org/2000/svg"' in svg
+    assert "regard" in svg
+    assert "other" in svg
+    assert list(made) == ["gpu-training-m-8192.svg"]

@@ -1,0 +1,204 @@
+"""Who searches: choosing an engine, the converted model in the run's folder, and what falls back to our own loop."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import corpora_for_tests as small
+import regard.engines
+from regard.cli.main import run
+from regard.decode.options import Options
+from regard.decode.rules import Beam, Sample
+from regard.engines import CTranslate2, Material, _cached, _open, choose, export
+from regard.errors import ModelError, ResourceError, SettingsError
+from regard.loading import load, open_material
+from regard.training import start
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+
+Capture = pytest.CaptureFixture[str]
+TEXTS = ["the black cat ate the mouse", "the bear ate the honey", "", "a small bird sees the river"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Transformer of subwords, trained just long enough to write something."""
+    folder = tmp_path_factory.mktemp("engines") / "run"
+    learned = ("train.steps=60", "train.validate_every=60", "train.rate=3e-3", "model.dropout=0.0", "model.width=32")
+    subwords = ("text.tokenizer=bpe", "text.size=400", "text.joint=true", "model.tie=all")
+    start(folder, small.settings("transformer-small", *learned, *subwords), small.Notes(), device="cpu")
+    return folder
+
+
+@pytest.fixture
+def copied(trained: Path, tmp_path: Path) -> Path:
+    shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("engines"))
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("beam", [1, 5])
+def test_both_engines_translate_alike_and_say_what_they_are(trained: Path, beam: int) -> None:
+    heard: list[str] = []
+    native, other = load(trained), load(trained, engine="auto", tell=heard.append)
+    assert heard == ["engine: ctranslate2, float32: the same outputs in less time"]
+    assert isinstance(other.engine, CTranslate2)
+    ours, theirs = (each.translate(TEXTS, beam=beam) for each in (native, other))
+    assert [each.text for each in ours] == [each.text for each in theirs]
+    assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-3)
+    assert ours[0].attention.cross.shape == theirs[0].attention.cross.shape  # looking replays with the model
+
+
+def test_an_engine_searches_all_but_what_comes_to_its_limit(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = load(trained, engine="ctranslate2")
+    seen = []
+    search = CTranslate2.search
+    monkeypatch.setattr(CTranslate2, "search", lambda *given: seen.append(search(*given)) or [None, *seen[-1][1:]])
+    assert [each.text for each in translator.translate(TEXTS)] == [each.text for each in load(trained).translate(TEXTS)]
+    assert len(seen[0]) == 3  # an empty text goes to nobody
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (Options(Sample(2)), "sampling by seed"),
+        (Options(Beam(2, coverage_penalty=0.2)), "coverage"),
+        (Options(Beam(2, groups=2, diversity=0.5)), "groups"),
+        (Options(shortest=0.5), "a least length"),
+        (Options(no_repeat=3), "repeated pieces"),
+        (Options(forbidden=("chat",)), "forbidden words"),
+        (Options(prefix="le"), "a prefix"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_an_engine_does_not_know_goes_to_our_own_search(trained: Path, options: Options, what: str) -> None:
+    heard: list[str] = []
+    translator = load(trained, engine="ctranslate2", tell=heard.append)
+    expected = load(trained).translate(TEXTS, options)
+    for _ in range(2):
+        assert [each.text for each in translator.translate(TEXTS, options)] == [each.text for each in expected]
+    assert heard == [f"engine: native: ctranslate2 knows nothing of {what}"]  # once
+
+
+def test_a_converted_model_is_kept_until_the_weights_are_others(copied: Path) -> None:
+    load(copied, engine="ctranslate2")
+    folder = copied / "engines" / "ctranslate2-float32"
+    made = (folder / "model.bin").stat().st_mtime_ns
+    load(copied, engine="ctranslate2")
+    assert (folder / "model.bin").stat().st_mtime_ns == made
+    receipt = json.loads((folder / "regard.json").read_text())
+    (folder / "regard.json").write_text(json.dumps(receipt | {"checkpoint": "step-7"}))
+    load(copied, engine="ctranslate2")
+    assert (folder / "model.bin").stat().st_mtime_ns != made
+    assert json.loads((folder / "regard.json").read_text()) == receipt
+
+
+def test_a_run_that_may_only_be_read_is_converted_elsewhere(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> Path:
+        raise PermissionError
+
+    monkeypatch.setattr(regard.engines, "_cached", refuse)
+    assert load(copied, engine="ctranslate2").translate(TEXTS[0]).text == load(copied).translate(TEXTS[0]).text
+    assert not (copied / "engines").exists()
+
+
+def test_a_damaged_folder_is_named(copied: Path) -> None:
+    folder = _cached(open_material(copied), "float32")
+    (folder / "model.bin").write_bytes(b"nothing")
+    with pytest.raises(ResourceError, match=r"ctranslate2-float32: ctranslate2 cannot use it .*; remove the folder"):
+        _open(ctranslate2, folder, "float32")
+
+
+def test_int8_has_a_folder_of_its_own(copied: Path) -> None:
+    translator = load(copied, engine="ctranslate2-int8")
+    assert translator.engine is not None
+    assert translator.engine.name == "ctranslate2-int8"
+    assert len(translator.translate(TEXTS)) == 4
+    assert (copied / "engines" / "ctranslate2-int8" / "model.bin").is_file()
+
+
+def test_an_engine_that_does_not_fit_is_refused_in_one_line(trained: Path) -> None:
+    material = open_material(trained)
+    several = Material(material.run, material.models * 2, material.tokenizers, material.device, 7)
+    elsewhere = Material(material.run, material.models, material.tokenizers, torch.device("meta"), 7)
+    with pytest.raises(SettingsError, match="engine = nativ: no such engine; did you mean 'native'"):
+        choose("nativ", material)
+    with pytest.raises(SettingsError, match="translates with one run, and here are several"):
+        choose("ctranslate2", several)
+    with pytest.raises(SettingsError, match="computes on the CPU here; add --device cpu"):
+        choose("ctranslate2", elsewhere)
+    for given, why in ((several, "several runs vote"), (elsewhere, "computes on meta")):
+        heard: list[str] = []
+        assert choose("auto", given, heard.append) is None
+        assert heard == [f"engine: native: {why}"]
+
+
+def test_auto_stays_where_the_other_engine_is_missing_or_would_differ(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    material = open_material(trained)
+    with monkeypatch.context() as changed:
+        changed.setattr(regard.engines, "unfit", lambda _: "model.kind = recurrent: not here")
+        assert choose("auto", material, heard.append) is None
+        with pytest.raises(ModelError, match=r"model\.kind = recurrent"):
+            choose("ctranslate2", material)
+    with monkeypatch.context() as changed:
+        changed.setattr(regard.engines, "WordTokenizer", type(material.tokenizers.target))
+        assert choose("auto", material, heard.append) is None
+    monkeypatch.setattr(regard.engines, "find_spec", lambda _: None)
+    assert choose("auto", material, heard.append) is None
+    assert [line.split(":")[2].strip()[:25] for line in heard] == [
+        "model.kind = recurrent",
+        "a vocabulary of words may",
+        "ctranslate2 is not instal",
+    ]
+
+
+def test_a_run_is_exported_to_a_folder_with_its_tokenizers(trained: Path, tmp_path: Path) -> None:
+    folder = export(open_material(trained), tmp_path / "out", "float32")
+    assert {path.name for path in folder.iterdir()} == {
+        *("config.json", "model.bin", "regard.json", "shared_vocabulary.json", "tokenizer"),
+    }
+    with pytest.raises(ModelError, match="out: is there already; choose another --out"):
+        export(open_material(trained), tmp_path / "out", "float32")
+
+
+def test_the_verbs_take_an_engine(copied: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert run(["runs", "export", str(copied), "--to", "ctranslate2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["folder"] == str(copied / "engines" / "ctranslate2-float32")
+    assert run(["runs", "export", str(copied), "--to", "ctranslate2", "--quantization", "int8"]) == 0
+    assert "--engine ctranslate2 uses it" in capsys.readouterr().err
+    assert run(["translate", str(copied), TEXTS[0], "--engine", "auto"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "engine: ctranslate2, float32: the same outputs in less time\n"
+    assert run(["translate", str(copied), TEXTS[0]]) == 0
+    assert capsys.readouterr().out == shown.out
+    files = [tmp_path / "in", tmp_path / "ref"]
+    for file in files:
+        file.write_text(f"{TEXTS[0]}\n{TEXTS[1]}\n")
+    sides = ["--source", str(files[0]), "--target", str(files[1]), "--resamples", "0", "--json"]
+    assert run(["evaluate", str(copied), *sides, "--engine", "ctranslate2", "--metrics", "bleu"]) == 0
+    capsys.readouterr()
+    assert run(["runs", "rm", str(copied), "--yes"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--to", "onnx"], "--to = onnx: nothing that is exported to; known: archive, ctranslate2"),
+        (["run.tar", "--to", "ctranslate2"], "FILE = run.tar: is for an archive; give --out DIR"),
+        ([], "FILE: missing; name the archive to write, for example run.tar.gz"),
+    ],
+    ids=str,
+)
+def test_an_export_that_cannot_be_meant_gets_one_line(
+    trained: Path, capsys: Capture, arguments: list[str], line: str
+) -> None:
+    assert run(["runs", "export", str(trained), *arguments]) == 2
+    assert line in capsys.readouterr().err
