@@ -54,7 +54,7 @@ class Look {
     this.beside = besideCard({onview});
     this.meddle = meddleCard({onedit});
     this.cells = cellsCard({onview});
-    this.pictures = element("div", {class: "pictures"}, this.picture.node, this.picture.step, this.beside.node);
+    this.pictures = element("div", {class: "pictures"}, this.picture.node, this.cells.saliency, this.picture.step, this.beside.node);
     this.found = element("div", {class: "stack"}, this.pictures, this.row.node, this.heads.node, this.cells.node, this.meddle.node);
     this.news = element("div", {class: "news"});
     this.body = element("div", {class: "stack results", "aria-live": "off"}, this.sentence.node, this.news, this.found);
@@ -127,6 +127,7 @@ class Look {
     const another = rank && !question.edits.length ? this.trace.output : null; // those routes know the best alone
     const asked = checkpoint ? null : {...question, target: question.target ?? another};
     this.beside.node.hidden = !asked;
+    this.cells.saliency.hidden = true;
     this.cells.node.hidden = !asked || this.trace.attentions.some(({name}) => name.endsWith("self"));
     if (asked) this.beside.load(asked);
     if (!this.cells.node.hidden) this.cells.load(asked);
@@ -158,12 +159,11 @@ class Look {
 
   /** A cell of the picture lights the words it is about. */
   pointed(place) {
+    const [source, target] = [new Map(), new Map()];
     const {side} = this.view;
-    this.sentence.light("source", null);
-    this.sentence.light("target", null);
-    if (!place) return;
-    if (place.column >= 0) this.sentence.light(side === "decoder" ? "target" : "source", place.column, place.value);
-    if (place.row >= 0 && side !== "encoder") this.sentence.light("target", place.row, 0.15);
+    if (place?.row >= 0 && side !== "encoder") target.set(place.row, 0.15);
+    if (place?.column >= 0) (side === "decoder" ? target : source).set(place.column, Number(place.value.toFixed(2)));
+    this.sentence.light(source, target);
   }
 
   fail(problem, {edits}) {

@@ -19,7 +19,7 @@ export function cellsCard({onview}) {
   const ask = latest();
   const saliency = saliencyPart(onview);
   const gates = gatesPart(onview);
-  const node = element("div", {class: "stack cells"}, saliency.node, gates.node);
+  const node = element("div", {class: "stack cells"}, gates.node);
   let [answer, shown] = [null, null];
   const draw = () => {
     if (!answer || !shown) return;
@@ -29,6 +29,7 @@ export function cellsCard({onview}) {
   };
   return {
     node,
+    saliency: saliency.node,
     leave() {
       ask.stop();
       saliency.leave();
@@ -39,7 +40,7 @@ export function cellsCard({onview}) {
       draw();
     },
     async load(question) {
-      answer = null;
+      [answer, saliency.node.hidden] = [null, true];
       gates.wait();
       try {
         const found = await ask((signal) => post("/api/v1/gates", question, {signal}));
