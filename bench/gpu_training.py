@@ -220,7 +220,8 @@ def main() -> None:
 
 def _enter(row: dict[str, object]) -> None:
     about = {
-        "bench": "gpu-training", "date": time.strftime("%Y-%m-%d"), "device": torch.cuda.get_device_name(),
+        "bench": "gpu-training", "model": "transformer 6+6, width 512, feed-forward 1024",
+        "date": time.strftime("%Y-%m-%d"), "device": torch.cuda.get_device_name(),
         "torch": torch.__version__, "transformers": transformers.__version__, "command": "bench/gpu_training.py",
     }  # fmt: skip
     with LEDGER.open("a", encoding="utf-8") as ledger:

@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -31,9 +30,9 @@ from urllib.parse import urlsplit
 
 import torch
 
+from ledger import enter
 from regard.corpora.fable import generate
 
-LEDGER = Path(__file__).parent / "ledger.jsonl"
 ROUND = 10.0  # seconds that one server is asked before it is the other's turn
 
 
@@ -141,9 +140,6 @@ def measure(run: Path, clients: int, seconds: float, requests: int) -> dict[str,
     errors = together.statuses + alone.statuses + held.statuses
     ratios = [first / second for first, second in zip(together.rates, alone.rates, strict=True)]
     return {
-        "bench": "load",
-        "date": time.strftime("%Y-%m-%d"),
-        "device": f"{os.cpu_count()} CPU cores, {platform.machine()}",
         "torch": torch.__version__,
         "clients": clients,
         "seconds": seconds,
@@ -163,7 +159,6 @@ def measure(run: Path, clients: int, seconds: float, requests: int) -> dict[str,
             "mean_mib": round(mean / 2**20, 1),
             "largest_change": round(max(abs(each - mean) for each in seen) / mean, 4),
         },
-        "command": f"python bench/load.py RUN --clients {clients} --seconds {seconds:g} --requests {requests}",
     }
 
 
@@ -178,8 +173,8 @@ def main() -> None:
     found = measure(chosen.run, chosen.clients, chosen.seconds, chosen.requests)
     print(json.dumps(found, indent=2))
     if chosen.ledger:
-        with LEDGER.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(found) + "\n")
+        flags = f"--clients {chosen.clients} --seconds {chosen.seconds:g} --requests {chosen.requests}"
+        enter("load", found, f"python bench/load.py RUN {flags} --ledger")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,9 @@ def main() -> None:
         settings = small.settings("transformer-tiny", *brief, *(f"model.{part}" for part in SHAPE))
         start(Path(folder) / "big", settings, small.Notes(), device="cpu")
         Aligner(((5, 0),)).save(Path(folder) / "big")  # to choose one takes long, and is not what is timed
-        server = uvicorn.Server(uvicorn.Config(create_app(Service(Library(Path(folder)), studio=True)), port=0))
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(Service(Library(Path(folder)), studio=True)), port=0, log_level="warning")
+        )
         threading.Thread(target=server.run, daemon=True).start()
         while not server.started:
             time.sleep(0.01)
@@ -82,18 +84,29 @@ def measure(address: str) -> dict[str, Any]:
         with page.expect_response("**/api/v1/trace", timeout=120_000) as waited:
             page.goto(f"{address}/#look?{query}")
         page.wait_for_selector(".beside .heatmap canvas", timeout=120_000)
+        watch = page.context.new_cdp_session(page)
+        watch.send("Performance.enable", {"timeDomain": "threadTicks"})  # of the page's own thread, whoever else works
+        before = busy(watch)
         times = sorted(page.evaluate(HOVER, MOVES))
+        worked = 1000 * (busy(watch) - before) / MOVES
         started = time.perf_counter()
         body = json.loads(waited.value.request.post_data or "{}")
-        answer = page.request.post(f"{address}/api/v1/trace", data=body)
+        size = len(page.request.post(f"{address}/api/v1/trace", data=body).body())
         seconds = time.perf_counter() - started
         redraw = page.evaluate(REDRAW)
         browser.close()
     return {
+        "hover_frame_cpu_ms": round(worked, 2),
         "hover_frame_ms": {"median": statistics.median(times), "p99": times[int(0.99 * MOVES)], "most": times[-1]},
         "redraw_ms": redraw,
-        "trace": {"bytes": len(answer.body()), "seconds": round(seconds, 3)},
+        "trace": {"bytes": size, "seconds": round(seconds, 3)},
     }
+
+
+def busy(watch: Any) -> float:
+    """Seconds that the page's thread has worked so far: scripts, styles, layout and painting."""
+    found = {one["name"]: one["value"] for one in watch.send("Performance.getMetrics")["metrics"]}
+    return float(found["TaskDuration"])
 
 
 # Another side: the picture and its 48 stamps.

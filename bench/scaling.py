@@ -44,6 +44,7 @@ BASE = Work(
     clip=1.0,
     threads=2,
 )
+ASLEEP = {"OMP_WAIT_POLICY": "PASSIVE"}  # threads that spin while they wait collapse on a machine that is shared
 SIZES = {"length": (16, 32, 64, 128, 256), "width": (64, 128, 256, 512), "depth": (1, 2, 4, 8), "processes": (1, 2)}
 MODELS = {
     "length": ("transformer", "bahdanau", "luong"),
@@ -90,7 +91,8 @@ def in_a_process(work: Work, length: int, rounds: int) -> dict[str, float]:
     """The same in a process of its own."""
     asked = json.dumps({"work": asdict(work), "length": length, "rounds": rounds})
     command = [sys.executable, str(Path(__file__)), "--one", asked]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | ASLEEP)
+    return json.loads(ran.stdout)
 
 
 def grown(part: str, model: str, options: argparse.Namespace) -> dict[str, object]:
@@ -135,7 +137,7 @@ def together(options: argparse.Namespace) -> dict[str, object]:
 
 def _race(world: int, options: argparse.Namespace) -> float:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={world}"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    environment = os.environ | ASLEEP | {"OMP_NUM_THREADS": "1"}
     ran = subprocess.run(
         [*command, str(Path(__file__)), "--member", "--rounds", str(options.rounds)],
         check=True,

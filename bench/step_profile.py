@@ -3,8 +3,7 @@
     python bench/step_profile.py [--model transformer] [--steps 4] [--threads 2] [--ledger]
 
 The step is the one that bench/training.py measures, on the same batches. Time is the processor's own time in each
-kernel, from torch.profiler; what is left of the step's time is Python and the profiler itself. Reading a batch from the
-examples is timed apart, because training does it between steps.
+kernel, from torch.profiler. Batches come ready: reading them is no part of it.
 """
 
 from __future__ import annotations

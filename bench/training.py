@@ -15,6 +15,7 @@ import argparse
 import gzip
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -191,8 +192,16 @@ def race(
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:
             taken[name].append(found[name].ask(1 if name == "matrix" else steps))
-        print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        told = ", ".join(f"{name} {_speed(answers[-1])}" for name, answers in taken.items())
+        print(f"round {number + 1} of {rounds}: {told}", file=sys.stderr, flush=True)
     return first, taken
+
+
+def _speed(answer: Answer) -> str:
+    """For whoever watches: a run that is broken off has told something all the same."""
+    if "tokens" not in answer:
+        return f"{answer['best'] / 1e9:.0f} GFLOP/s"
+    return f"{answer['tokens'] / answer['seconds']:,.0f} ({answer['tokens'] / answer['cpu_seconds']:,.0f} per CPU s)"
 
 
 def summary(first: Answer, taken: list[Answer], matrix: list[Answer], operations: float) -> dict[str, object]:
@@ -275,6 +284,15 @@ def table(lines: list[dict[str, object]]) -> str:
     return "\n".join(rows)
 
 
+def command(options: argparse.Namespace) -> str:
+    """What to type to measure the same again; where the corpus lies is everybody's own matter."""
+    lists = {"models": options.models, "contestants": options.contestants}
+    numbers = ("rounds", "steps", "warm", "batches", "threads", "spin")
+    flags = [part for name, values in lists.items() for part in (f"--{name}", *values)]
+    flags += [part for name in numbers for part in (f"--{name}", str(getattr(options, name)))]
+    return f"python bench/training.py {shlex.join([*flags, '--ledger'])}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Tokens a second of training on the CPU, Regard and its peers.")
     parser.add_argument("--models", nargs="+", choices=EVERY, default=list(EVERY))
@@ -299,11 +317,10 @@ def main() -> None:
             lines = measure(model, options.contestants, folder, options)
             print(table(lines), flush=True)
             for line in lines if options.ledger else []:
-                flags = f"--rounds {options.rounds} --steps {options.steps} --spin {options.spin}"
                 enter(
                     "cpu-training",
                     {"run": run, "padding": round(padding, 3), **line},
-                    f"python bench/training.py {flags} --ledger",
+                    command(options),
                 )
 
 

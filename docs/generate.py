@@ -1,4 +1,4 @@
-"""Write docs/reference and the studio's colours from the code, and docs/benchmarks.md from the ledger, so that they agree.
+"""Write docs/reference and the studio's colours from the code, docs/benchmarks.md from the ledger: so they agree.
 
 python docs/generate.py
 """

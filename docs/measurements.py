@@ -166,7 +166,8 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
         "and target tokens without padding; the figures are medians over rounds. A peer's model, loss and optimizer "
         "are its own, and so is its training step where it can be called; batches come ready for all, so nobody pays "
         "for padding that its own batching would add. Losses must be alike, or the work was not the same. The share "
-        "of the peak is of the matrix rate measured in the same rounds, and counts operations on real tokens alone.",
+        "of the peak is of the matrix rate measured in the same rounds, and counts operations on real tokens alone. "
+        "fairseq 0.12.2 is not among the peers: its C++ extension did not compile against torch 2.13.",
     ),
     (
         "cpu-profile",

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reports import ARABIC, HINDI, NASTY, by_hand, labelled
-
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[sync_api.Browser]:
-    with sync_api.sync_playwright() as play:
-        found = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +18,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {path.stem: path.as_uri() for path in Path(folder).iterdir()}
 
 
-def opened(browser: sync_api.Browser, address: str, heard: list[str], **about: object) -> sync_api.Page:
+def opened(browser: Any, address: str, heard: list[str], **about: object) -> Any:
     """A page whose requests, complaints and errors are heard."""
     page = browser.new_context(**about).new_page()
     page.on("request", lambda request: heard.append(request.url))
@@ -46,7 +32,7 @@ def opened(browser: sync_api.Browser, address: str, heard: list[str], **about: o
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 380])
 def test_a_page_asks_for_nothing_complains_of_nothing_and_fits(
-    browser: sync_api.Browser, pages: dict[str, str], name: str, scheme: str, width: int
+    browser: Any, pages: dict[str, str], name: str, scheme: str, width: int
 ) -> None:
     heard: list[str] = []
     page = opened(browser, pages[name], heard, color_scheme=scheme, viewport={"width": width, "height": 800})
@@ -58,16 +44,14 @@ def test_a_page_asks_for_nothing_complains_of_nothing_and_fits(
     assert page.title() == "Regard: small"  # what the script in the corpus would have changed
 
 
-def test_a_page_is_readable_without_scripts(browser: sync_api.Browser, pages: dict[str, str]) -> None:
+def test_a_page_is_readable_without_scripts(browser: Any, pages: dict[str, str]) -> None:
     page = opened(browser, pages["translate"], [], java_script_enabled=False)
     shown = page.locator("main").inner_text()
     for words in ("still improving when it stopped", "le chat noir", ARABIC, HINDI, NASTY, "By length", "Limits"):
         assert words in shown
 
 
-def test_pointing_at_a_word_lights_its_sources_even_without_scripts(
-    browser: sync_api.Browser, pages: dict[str, str]
-) -> None:
+def test_pointing_at_a_word_lights_its_sources_even_without_scripts(browser: Any, pages: dict[str, str]) -> None:
     page = opened(browser, pages["translate"], [], java_script_enabled=False)
     card = page.locator(".pair").first
     source, other = card.locator("dd").first.locator(".word").nth(1), card.locator("dd").first.locator(".word").nth(0)
@@ -78,7 +62,7 @@ def test_pointing_at_a_word_lights_its_sources_even_without_scripts(
     assert other.evaluate(lit) == "none"
 
 
-def test_right_to_left_text_begins_at_the_right(browser: sync_api.Browser, pages: dict[str, str]) -> None:
+def test_right_to_left_text_begins_at_the_right(browser: Any, pages: dict[str, str]) -> None:
     page = opened(browser, pages["translate"], [])
     words = page.locator(".pair").nth(1).locator("dd").last.locator(".word")
     first, last = words.first.bounding_box(), words.last.bounding_box()
@@ -87,9 +71,7 @@ def test_right_to_left_text_begins_at_the_right(browser: sync_api.Browser, pages
     assert first["x"] > last["x"]
 
 
-def test_the_keyboard_reaches_the_contents_what_scrolls_and_what_opens(
-    browser: sync_api.Browser, pages: dict[str, str]
-) -> None:
+def test_the_keyboard_reaches_the_contents_what_scrolls_and_what_opens(browser: Any, pages: dict[str, str]) -> None:
     page = opened(browser, pages["translate"], [])
     reached = set()
     for _ in range(120):
@@ -99,7 +81,7 @@ def test_the_keyboard_reaches_the_contents_what_scrolls_and_what_opens(
     assert not any("word" in name for name in reached)
 
 
-def test_what_is_folded_away_is_on_paper(browser: sync_api.Browser, pages: dict[str, str]) -> None:
+def test_what_is_folded_away_is_on_paper(browser: Any, pages: dict[str, str]) -> None:
     page = opened(browser, pages["translate"], [])
     settings = page.locator("pre").last
     assert not settings.is_visible()

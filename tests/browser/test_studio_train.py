@@ -48,6 +48,7 @@ def test_a_training_is_started_watched_stopped_found_again_and_goes_on(
     page: Any, accessible: Callable[[Any], None], fits: Callable[[Any], None]
 ) -> None:
     page.goto("/#train")
+    page.get_by_text("Or choose for yourself").click()  # there is no run yet
     page.get_by_text("Any other setting").click()
     page.get_by_label("Settings, one a line").fill(f"{TINY}\ntrain.steps=100000\ntrain.validate_every=40")
     page.get_by_label("Name of the run").fill("small")

@@ -372,7 +372,7 @@ def test_progress_is_a_counter_in_a_terminal_and_a_line_now_and_then_in_a_log(
     lines = Lines("translated")
     lines(1024, 3000)
     assert capsys.readouterr().err == ""  # too soon
-    monkeypatch.setattr("regard.cli.progress.EVERY", 0.0)
+    lines = Lines("translated", every=0.0)
     lines(2048, 3000)
     assert capsys.readouterr().err == "2,048 of 3,000 lines translated\n"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -425,29 +425,37 @@ def test_every_operation_is_described_with_its_problems(client: TestClient) -> N
             assert "422" not in operation["responses"], where
 
 
+ELSEWHERE = ("/api/v1/trainings", "/api/v1/compare", "/api/v1/estimate", "/api/v1/corpora", "/api/v1/presets")
+
+
 def test_fuzzing_by_the_description_finds_no_5xx(runs: Path) -> None:
-    """Every operation, with bodies that fit the description and bodies that do not."""
+    """Every operation that starts no process, with bodies that fit the description and bodies that do not."""
     app = create_app(Service(Library(runs)))
     schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers={"Host": "localhost"})
     operations = [found.ok() for found in schema.get_all_operations()]
-    assert len(operations) > 7
+    asked = [operation for operation in operations if not operation.path.startswith(ELSEWHERE)]
+    assert len(asked) > 11
     bad: list[str] = []
-    for operation in operations:
-        if operation.method == "get" or operation.path in ("/translate", "/detect", "/api/v1/translate"):
-            _try(operation, bad)
+    for operation in asked:
+        _try(operation, bad)
     assert bad == []
 
 
 def _try(operation: Any, bad: list[str]) -> None:
+    known = {"run": "attentive", "source": "en", "target": "fr"}
+
     @given(case=operation.as_strategy())
     @settings(
-        max_examples=7,
+        max_examples=5,
         deadline=None,
         derandomize=True,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
     def ask_it(case: Any) -> None:
+        """Names that exist, or nothing but their absence would be tried."""
+        if isinstance(case.body, dict):
+            case.body.update({name: value for name, value in known.items() if isinstance(case.body.get(name), str)})
         answer = case.call(headers={"Host": "localhost"})
         if answer.status_code >= 500:
             bad.append(f"{case.method} {case.formatted_path} {case.body!r}: {answer.status_code}")

@@ -176,6 +176,12 @@ def test_what_cannot_be_read_is_told_as_the_command_tells_it(service: TestClient
     assert service.post("/api/v1/corpora/none/check").status_code == 404
 
 
+def test_a_corpus_without_files_has_nothing_to_check(service: TestClient, tmp_path: Path) -> None:
+    (tmp_path / "corpora" / "bare").mkdir(parents=True)
+    answer = service.post("/api/v1/corpora/bare/check")
+    assert (answer.status_code, "has no files yet" in answer.json()["error"]) == (400, True)
+
+
 def test_pairs_are_held_out_so_that_no_source_is_in_two_parts(service: TestClient, tmp_path: Path) -> None:
     send(service, train_source=SOURCE, train_target=TARGET)
     found = service.post("/api/v1/corpora/mine/split", json={"valid": 2}).json()
@@ -350,4 +356,4 @@ def test_presets_say_how_large_they_are(service: TestClient) -> None:
     assert found["transformer-tiny"]["parameters"] > 1e6
     assert found["transformer-tiny"]["sizes"]["model.heads"] == 4
     assert found["lstm"]["sizes"] == {"model.width": 256, "model.hidden": 256, "model.depth": 1}
-    assert SimpleNamespace(**found["demo"]).train["steps"] == 2000
+    assert SimpleNamespace(**found["demo"]).train["steps"] == 3000

@@ -393,3 +393,31 @@ def test_a_comparison_that_cannot_be_is_refused(
     answer = service.post("/api/v1/compare", json=body)
     assert answer.status_code == status
     assert complaint in answer.json()["error"]
+
+
+def test_labellers_are_compared_on_the_files_of_a_corpus(
+    service: TestClient, children: studios.Children, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        studios.run_folder(tmp_path / "runs", name, f"task = 'tag'\n{studios.SETTINGS}")
+    place = tmp_path / "corpora" / "mine"
+    place.mkdir(parents=True)
+    body = {"runs": ["one", "two"], "corpus": "mine"}
+    answer = service.post("/api/v1/compare", json=body)
+    assert (answer.status_code, "neither a test nor a validation part" in answer.json()["error"]) == (400, True)
+    (place / "test.conllu").write_text("1\tcat\n")
+    assert service.post("/api/v1/compare", json=body).status_code == 202
+    command = children.asked[0]
+    assert command[command.index("--source") + 1] == str((place / "test.conllu").resolve())
+    assert "--target" not in command
+
+
+def test_a_service_that_ends_may_ask_every_training_of_its_own_to_end(
+    jobs: Jobs, children: studios.Children, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        jobs.train(name, SETTINGS)
+    sent: list[int] = []
+    monkeypatch.setattr(Process, "send", lambda self, _: sent.append(self.pid))
+    jobs.stop_all()
+    assert sorted(sent) == sorted(child.pid for child in children.children)

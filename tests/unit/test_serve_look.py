@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,6 +55,7 @@ RUNS = {
     "writer": ("lstm", "task=language"),
     "letters": ("transformer-tiny", "task=tag", "text.tokenizer=space", "model.letters=5"),
 }
+JSON = {"Content-Type": "application/json"}
 Ask = Callable[..., Any]
 
 
@@ -79,7 +81,7 @@ def ask(client: TestClient) -> Ask:
     """The answer of a route; without its status when it is a success."""
 
     def post(path: str, run: str = "heads", status: int = 200, /, **body: Any) -> Any:
-        answer: httpx.Response = client.post(f"/api/v1/{path}", json={"run": run, **body})
+        answer: httpx.Response = client.post(f"/api/v1/{path}", content=json.dumps({"run": run, **body}), headers=JSON)
         assert answer.status_code == status, answer.text
         return answer.json()
 
@@ -349,6 +351,12 @@ def test_importance_of_other_tasks_has_attention_where_it_has_rows_for_it(ask: A
         assert found["attention_origin"]
 
 
+def test_where_no_word_was_read_before_none_mattered(ask: Ask) -> None:
+    """A language model that predicts the first word has read nothing but its own beginning."""
+    found = ask("importance", "language", text="cat")
+    assert (found["rows"], found["columns"], found["masking"]["shape"]) == (["cat"], [], [1, 0])
+
+
 def test_a_pooled_class_without_attention_has_no_row_of_it(ask: Ask, folder: Path) -> None:
     settings = small.settings("transformer-tiny", *BRIEF, "task=classify", "pool=mean")
     start(folder / "mean", settings, small.Notes(), device="cpu")
@@ -494,6 +502,7 @@ REFUSED: list[tuple[str, str, int, dict[str, Any], str]] = [
     ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "mask-word", "word": 9}]}, "word = 9: there is no such"),
     ("trace", "heads", 400, {"text": "x" * 6000}, "text: "),
     ("trace", "heads", 400, {"text": CAT, "surprise": 1}, "surprise: "),
+    ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "force-prefix", "prefix": "\ud800"}]}, "edits: "),
     ("trace", "tag", 404, {"text": CAT, "target": "x"}, "target: run 'tag' does not translate"),
     ("gates", "heads", 404, {"text": CAT}, "gates: this run has no recurrent cells"),
     ("beam", "heads", 400, {"text": " "}, "text = '': there is nothing to search"),
@@ -527,6 +536,16 @@ def test_an_output_that_the_beam_did_not_find_cannot_be_looked_into(
 def test_more_weights_than_a_page_can_hold_are_refused(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "MOST_NUMBERS", 100)
     assert "weights are too many to look at" in ask("trace", "heads", 400, text=CAT)["error"]
+
+
+@pytest.mark.parametrize("path", ["importance", "gates"])
+def test_a_gradient_for_each_of_too_many_pieces_is_refused(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(inside, "MOST_STEPS", 10)
+    error = ask(path, "plain", 400, text=CAT)["error"]
+    assert error.startswith("text = ")
+    assert "a gradient for each takes too long" in error
 
 
 def test_sixty_words_through_six_layers_of_eight_heads_are_below_five_megabytes() -> None:

@@ -435,6 +435,15 @@ def test_a_run_that_could_not_be_loaded_is_tried_again(folder: Path) -> None:
     assert weights.exists()
 
 
+def test_a_run_that_changes_while_it_is_read_is_asked_for_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> None:
+        raise FileNotFoundError("step-60")
+
+    monkeypatch.setattr("regard.serve.library.load_predictor", gone)
+    with pytest.raises(ResourceError, match="run = plain: changed while it was read; ask again"):
+        run(lambda: Library(folder).worker("plain"))
+
+
 @pytest.mark.parametrize("limits", [Limits(texts=2, text=5), replace(Limits(), queue=2, text=5)])
 def test_limits_say_what_would_be_right(limits: Limits) -> None:
     limits.check(["a", "b"])

@@ -10,6 +10,7 @@ import sys
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -132,7 +133,8 @@ def _doors(host: str, token: str, allow_host: list[str] | None, allow_origin: li
     made_up = not token and not _is_loopback(host)
     key = secrets.token_urlsafe(24) if made_up else token
     wildcard = host in ("0.0.0.0", "::")
-    names = frozenset(name.lower() for name in (*(allow_host or ()), *(() if wildcard else (host,))))
+    allowed = (urlsplit(f"//{name}").hostname or name for name in allow_host or ())
+    names = frozenset((*allowed, *(() if wildcard else (host.lower(),))))
     for origin in allow_origin or ():
         if not re.fullmatch(r"https?://[^/\s]+", origin):
             raise SettingsError(f"--allow-origin = {origin}: not an origin; write https://example.org, without a path")

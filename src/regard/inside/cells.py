@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.errors import ModelError
 from regard.explain.recurrent import GATES, Filling, GateView, filling, gates, saliency
-from regard.inside.look import Looked
+from regard.inside.look import Looked, affordable
 
 _STATE = re.compile(r"(?:encoder|decoder)\.\d+\.cell(?:\.forward|\.backward)?\.(?:hidden|cell)")
 
@@ -30,6 +30,7 @@ def cells(looked: Looked) -> Cells:
     states = tuple((name, value) for name, value in trace.tensors.items() if _STATE.fullmatch(name))
     if not states:
         raise ModelError("gates: this run has no recurrent cells; its attention is what there is to see")
+    affordable(looked)
     gated = any(".cell." in name and name.rpartition(".")[2] in GATES for name in trace.tensors)
     encoder = any(name.startswith("encoder.") for name, _ in states)
     sources = () if trace.task == "language" else trace.source.rows

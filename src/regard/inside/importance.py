@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from regard.draw.views import shares, spoken
 from regard.explain.alignment import Attended
 from regard.explain.importance import gradient_between, masking_between
-from regard.explain.words import fold
-from regard.inside.look import Looked
+from regard.explain.words import fold, members
+from regard.inside.look import Looked, affordable
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class Importance:
 
 def importance(looked: Looked) -> Importance:
     """Attention, masking and gradient of one output, under the edits it was written with."""
+    if not looked.explanation.speaks:
+        return _nothing(looked)
+    affordable(looked)
     model, trace, read = looked.explanation.model, looked.trace, looked.explanation.read
     effect = spoken(trace, masking_between(model, read, trace.target, under=looked.under))
     slope = spoken(trace, gradient_between(model, read, trace.target, under=looked.under))
@@ -36,6 +40,13 @@ def importance(looked: Looked) -> Importance:
     if attention is not None:
         difference = shares(attention) - shares(effect.weights.clamp(min=0).to(attention))
     return Importance(effect.rows, effect.columns, attention, origin, effect.weights, slope.weights, difference)
+
+
+def _nothing(looked: Looked) -> Importance:
+    """Where no word was read before, or none was written, none can have mattered."""
+    rows, columns = (members(side, special=False).labels for side in (looked.trace.target, looked.explanation.read))
+    empty = torch.zeros(len(rows), len(columns))
+    return Importance(rows, columns, None, "", empty, empty, None)
 
 
 def _attention(looked: Looked) -> tuple[Tensor | None, str]:

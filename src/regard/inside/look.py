@@ -25,6 +25,8 @@ from regard.translator import Translator
 TaskName = Literal["translate", "tag", "classify", "language"]
 MOST_NUMBERS = 8_000_000  # weights of one trace: 32 MB, about 230 pieces through 6 + 6 layers of 8 heads
 
+MOST_STEPS = 40_000  # pieces written, each with a gradient through all pieces: some seconds of a recurrent model
+
 
 @dataclass(frozen=True)
 class Question:
@@ -82,6 +84,15 @@ def look(predictor: Predictor | Translator, question: Question, name: str = "") 
             f"{MOST_NUMBERS:,} are the most, so give a shorter text"
         )
     return found
+
+
+def affordable(looked: Looked) -> None:
+    """Refuse what would take a minute: a gradient for each piece written goes back through all that was read."""
+    written, pieces = len(looked.trace.target), len(looked.trace.source) + len(looked.trace.target)
+    if written * pieces > MOST_STEPS:
+        raise DataError(
+            f"text = {pieces} pieces with its output: a gradient for each takes too long; give a shorter text"
+        )
 
 
 def at_checkpoint(folder: Path, name: str, *, like: Predictor | Translator) -> Predictor | Translator:

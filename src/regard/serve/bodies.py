@@ -60,7 +60,7 @@ class _Body:
             message = await asyncio.wait_for(self._receive(), patience)
         except TimeoutError:
             line = f"body: did not arrive within {self._patience:g} s; send it faster, or in parts"
-            return await self._refuse(408, line)
+            return await self._refuse(408, line, linger=False)
         self._read += len(message.get("body", b""))
         self._whole = not message.get("more_body", False)
         return message if self._read <= self.limit else await self.refuse_size()
@@ -75,7 +75,7 @@ class _Body:
         size = max(self.announced, self._read)
         return await self._refuse(413, f"body = {size:,} bytes: too large; send at most {self.limit:,}")
 
-    async def _refuse(self, status: int, line: str) -> Message:
+    async def _refuse(self, status: int, line: str, *, linger: bool = True) -> Message:
         """Answer, go on listening for a moment, and let the app believe that the client has left.
 
         A connection that is closed while its client still writes is reset, and the client never reads why.
@@ -85,7 +85,7 @@ class _Body:
             await refuse(self._send, status, line, {"connection": "close"}, more=True)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LINGER):
-                    while not self._whole:
+                    while linger and not self._whole:
                         message = await self._receive()
                         self._whole = not message.get("more_body", False)
             await self._send({"type": "http.response.body", "body": b""})

@@ -80,7 +80,7 @@ class Guard:
         elif welcome and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             await answer({"type": "http.response.start", "status": 204, "headers": []})
             await answer({"type": "http.response.body", "body": b""})
-        elif scope["path"] == "/" and (key := _query(scope, "token")):
+        elif self._doors.token and scope["path"] == "/" and (key := _query(scope, "token")):
             await self._remember(key, answer)
         else:
             await self._check(scope, headers, receive, answer)

@@ -106,7 +106,11 @@ class Library:
 
     def _load(self, name: str, path: Path) -> Worker:
         self._make_room(name, 4 * (shelf.parameters(Run.open(path)) or 0))
-        return Worker(load_predictor(path, self._device), self.limits, heard=self._hear)
+        try:
+            model = load_predictor(path, self._device)
+        except OSError:  # a training has put the checkpoint away in this very moment
+            raise ResourceError(f"run = {name}: changed while it was read; ask again") from None
+        return Worker(model, self.limits, heard=self._hear)
 
     def _hear(self, size: int) -> None:
         self.heard(size)  # whoever listens now, not whoever did when the run was loaded

@@ -40,10 +40,11 @@ class Wish:
 
 @dataclass(frozen=True)
 class Translated:
-    """A translation and, if they were asked for, the links of each of its outputs."""
+    """A translation and, if they were asked for, the links of each of its outputs and where they were read."""
 
     translation: Translation
     links: tuple[list[Link], ...] = ()
+    aligner: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +263,8 @@ class Worker:
         if not wish.links:
             return [Translated(each) for each in found]
         links = iter(translator.links([output for each in found for output in each.outputs]))
-        return [Translated(each, tuple(next(links) for _ in each.outputs)) for each in found]
+        aligner = translator.aligner.describe()
+        return [Translated(each, tuple(next(links) for _ in each.outputs), aligner) for each in found]
 
 
 def weight_of(model: Model) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from regard.errors import SettingsError
+from regard.errors import DataError, SettingsError
 from regard.run import Run
 from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, Corpora
@@ -42,6 +42,8 @@ def _labelled(corpora: Corpora, corpus: str) -> list[str]:
     if corpus in BUILT_IN:
         raise SettingsError(f"corpus = {corpus}: runs of this task are compared on the validation text that they share")
     found = corpora.files(corpus, "test") or corpora.files(corpus, "valid")
+    if not found:
+        raise DataError(f"corpus = {corpus}: has neither a test nor a validation part; add one with the right answers")
     options = ("--source", "--target")
     return [word for option, file in zip(options, found, strict=False) for word in (option, str(file.resolve()))]
 

@@ -54,6 +54,6 @@ def _translation(found: Translated) -> TranslationAnswer:
         source=translation.source,
         source_words=translation.source.split(),
         outputs=outputs,
-        aligner=translation.translator.aligner.describe() if found.links else "",
+        aligner=found.aligner,
         warning=translation.warning,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from regard.serve.packing import Packed
 
@@ -29,6 +30,12 @@ _EDITS: Any = Field(
 )
 
 
+def _is_text(edits: list[dict[str, JsonValue]]) -> list[dict[str, JsonValue]]:
+    """JSON can spell half a character, which no text has; of other fields, pydantic sees to that."""
+    json.dumps(edits, ensure_ascii=False).encode()
+    return edits
+
+
 class Body(BaseModel):
     """What clients send: nothing but what is known."""
 
@@ -47,7 +54,7 @@ class Inquiry(Body):
     run: str = _RUN
     text: str = _TEXT
     target: str | None = _TARGET
-    edits: list[dict[str, JsonValue]] = _EDITS
+    edits: Annotated[list[dict[str, JsonValue]], AfterValidator(_is_text)] = _EDITS
 
 
 class TraceBody(Inquiry):

@@ -6,6 +6,7 @@ import {element, sheet} from "../element.js";
 import {shortcut} from "../keys.js";
 import {announce} from "../pieces/announce.js";
 import {pageHead} from "../pieces/forms.js";
+import {legible} from "../pieces/letters.js";
 import {chosen, noRun, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
@@ -178,9 +179,9 @@ function headline(walk, side) {
   const place = `layer ${walk.layer + 1}`;
   const attends = walk.steps.some((step) => step.name.endsWith(".weights") && step.part !== "output");
   const where = attends ? `${place}, head ${walk.head + 1}` : place;
-  if (side === "encoder" || walk.task === "label") return ["We follow ", strong(walk.source.pieces[walk.position]), ` through ${where}.`];
+  if (side === "encoder" || walk.task === "label") return ["We follow ", strong(legible(walk.source.pieces[walk.position])), ` through ${where}.`];
   const read = walk.position ? walk.target.pieces[walk.position - 1] : "<start>";
-  const said = ["The decoder has just read ", strong(read), " and is on its way to ", strong(walk.target.pieces[walk.position]), `. We watch ${where}.`];
+  const said = ["The decoder has just read ", strong(legible(read)), " and is on its way to ", strong(legible(walk.target.pieces[walk.position])), `. We watch ${where}.`];
   const crosses = walk.steps.some((step) => step.part === "cross");
-  return crosses && side !== "decoder" ? [...said, " It looks most at ", strong(walk.source.pieces[walk.source_position]), "."] : said;
+  return crosses && side !== "decoder" ? [...said, " It looks most at ", strong(legible(walk.source.pieces[walk.source_position])), "."] : said;
 }

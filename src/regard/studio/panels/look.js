@@ -44,17 +44,17 @@ class Look {
     this.runs = runs;
     this.ask = latest();
     this.answers = new Map();
-    const onedit = (...edits) => this.change({edits: written(added(editsOf(this.values), ...edits))});
+    const onedit = (...edits) => this.change({edits: written(added(this.edits, ...edits))});
     const onview = (values) => this.change(values);
     this.form = questionForm({runs, onask: (values) => this.asked(values)});
-    this.sentence = sentenceCard({onedit, onremove: (some) => this.change({edits: written(removed(editsOf(this.values), some))})});
+    this.sentence = sentenceCard({onedit, onremove: (some) => this.change({edits: written(removed(this.edits, some))})});
     this.picture = pictureCard({onview, onpoint: (place) => this.pointed(place), onrow: (row) => this.row.open(this.trace, this.view, row)});
     this.row = rowEditor({onedit});
     this.heads = headsCard({onpick: (layer, head) => this.change({layer, head})});
     this.beside = besideCard({onview});
     this.meddle = meddleCard({onedit});
     this.cells = cellsCard({onview});
-    this.pictures = element("div", {class: "pictures"}, this.picture.node, this.picture.step, this.beside.node);
+    this.pictures = element("div", {class: "pictures"}, this.picture.node, this.cells.saliency, this.picture.step, this.beside.node);
     this.found = element("div", {class: "stack"}, this.pictures, this.row.node, this.heads.node, this.cells.node, this.meddle.node);
     this.news = element("div", {class: "news"});
     this.body = element("div", {class: "stack results", "aria-live": "off"}, this.sentence.node, this.news, this.found);
@@ -64,6 +64,7 @@ class Look {
   /** Show what the address says. */
   update(values) {
     this.values = values;
+    this.edits = editsOf(values);
     this.run = chosen(this.runs, values.run);
     this.form.show(this.run, values);
     const text = (values.text ?? "").trim();
@@ -88,7 +89,7 @@ class Look {
 
   /** Another sentence or another run: what counted the old words goes, and with another run all edits do. */
   asked(values) {
-    const edits = values.run === this.run.name ? lasting(editsOf(this.values)) : [];
+    const edits = values.run === this.run.name ? lasting(this.edits) : [];
     const same = values.run === this.run.name && values.text === (this.values.text ?? "");
     const model = values.run === this.run.name ? {} : {side: "", layer: "", head: "", gate: "", cells: ""};
     this.change({...values, ...model, edits: same ? this.values.edits : written(edits)});
@@ -96,7 +97,7 @@ class Look {
 
   question() {
     const {text, target, rank, checkpoint} = this.values;
-    return {run: this.run.name, text: text.trim(), target: target || null, rank: Number(rank) || 0, checkpoint: checkpoint || null, edits: editsOf(this.values)};
+    return {run: this.run.name, text: text.trim(), target: target || null, rank: Number(rank) || 0, checkpoint: checkpoint || null, edits: this.edits};
   }
 
   async load() {
@@ -122,9 +123,11 @@ class Look {
   }
 
   /** What stands beside the trace, from routes of its own. */
-  more({rank: _rank, checkpoint: _checkpoint, ...question}) {
-    const asked = this.values.checkpoint ? null : {...question, target: question.target ?? (question.edits.length ? null : this.trace.task === "translate" ? this.trace.output : null)};
+  more({rank, checkpoint, ...question}) {
+    const another = rank && !question.edits.length ? this.trace.output : null; // those routes know the best alone
+    const asked = checkpoint ? null : {...question, target: question.target ?? another};
     this.beside.node.hidden = !asked;
+    this.cells.saliency.hidden = true;
     this.cells.node.hidden = !asked || this.trace.attentions.some(({name}) => name.endsWith("self"));
     if (asked) this.beside.load(asked);
     if (!this.cells.node.hidden) this.cells.load(asked);
@@ -141,7 +144,7 @@ class Look {
     const attends = hasAttention(trace);
     this.found.hidden = false;
     this.sentence.node.hidden = false;
-    this.sentence.show(trace, {text: values.text.trim(), edits: editsOf(values)});
+    this.sentence.show(trace, {text: values.text.trim(), edits: this.edits});
     this.picture.node.hidden = this.picture.step.hidden = this.heads.node.hidden = !attends;
     if (attends) {
       this.view = viewOf(values, trace);
@@ -151,17 +154,16 @@ class Look {
     }
     this.beside.view(values.beside ?? "masking");
     this.cells.view(trace, values);
-    this.meddle.show(trace, wordsAfter(values.text, editsOf(values)));
+    this.meddle.show(trace, wordsAfter(values.text, this.edits));
   }
 
   /** A cell of the picture lights the words it is about. */
   pointed(place) {
+    const [source, target] = [new Map(), new Map()];
     const {side} = this.view;
-    this.sentence.light("source", null);
-    this.sentence.light("target", null);
-    if (!place) return;
-    if (place.column >= 0) this.sentence.light(side === "decoder" ? "target" : "source", place.column, place.value);
-    if (place.row >= 0 && side !== "encoder") this.sentence.light("target", place.row, 0.15);
+    if (place?.row >= 0 && side !== "encoder") target.set(place.row, 0.15);
+    if (place?.column >= 0) (side === "decoder" ? target : source).set(place.column, Number(place.value.toFixed(2)));
+    this.sentence.light(source, target);
   }
 
   fail(problem, {edits}) {

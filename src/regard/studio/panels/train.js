@@ -53,7 +53,7 @@ class TrainPage {
         pageHead("Train", lead),
         first || asked ? demoButton({first, onstart: (run) => this.open(run), taken: trainings}) : null,
         first ? null : element("section", {"aria-labelledby": "runs-title"}, element("h2", {id: "runs-title"}, "Runs"), table.node),
-        form.node,
+        first ? element("details", {class: "own"}, element("summary", {}, "Or choose for yourself"), form.node) : form.node,
         element("p", {class: "note"}, `At most ${most} trainings run at once. In a terminal: `, element("code", {}, "regard train"), "."),
       ].filter(Boolean),
     );

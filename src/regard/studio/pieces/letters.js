@@ -4,6 +4,12 @@ const LEFT = /[\u0591-\u07ff\u0860-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{
 const DIRECTED = /\p{L}/u;
 const segmenter = new Intl.Segmenter(undefined, {granularity: "grapheme"});
 
+const JOINER = /￭/g; // before a piece that had no space before it; few fonts have it
+const TIE = "‿";
+
+/** A piece in signs that fonts have. */
+export const legible = (piece) => piece.replace(JOINER, TIE);
+
 /** Whether the first letter that has a direction runs to the left. */
 export function rightToLeft(text) {
   const first = DIRECTED.exec(text);

@@ -9,7 +9,7 @@
 // keys walk: left to what a node continues, right to its best continuation, up and down within a step.
 
 import {element, svg} from "../element.js";
-import {extent, rightToLeft, shortened} from "./letters.js";
+import {extent, legible, rightToLeft, shortened} from "./letters.js";
 import {number} from "./scales.js";
 
 const [SIZE, LINE, GAP, ALLEY] = [13, 16, 10, 34];
@@ -192,7 +192,7 @@ function placesOf(columns) {
   const places = new Map();
   let left = 2;
   for (const column of columns) {
-    const longest = Math.max(0, ...column.map((node) => extent(node.piece, SIZE, 600)));
+    const longest = Math.max(0, ...column.map((node) => extent(legible(node.piece), SIZE, 600)));
     const wide = Math.ceil(Math.max(NARROWEST, Math.min(WIDEST, longest + 2.5 * GAP)));
     column.forEach((node, row) => places.set(node.number, {left, wide, top: 22 + row * (HIGH + GAP)}));
     left += wide + ALLEY;
@@ -211,7 +211,7 @@ function outline(fate, {left: start, top, wide}) {
 
 function lettersOf(node, {left, top, wide}, forced) {
   const inset = node.fate === "finished" ? 14 : GAP;
-  const piece = shortened(node.piece, wide - 2 * inset, (text) => extent(text, SIZE, 600));
+  const piece = shortened(legible(node.piece), wide - 2 * inset, (text) => extent(text, SIZE, 600));
   const leftward = rightToLeft(piece);
   const about = leftward ? {x: left + wide - inset, direction: "rtl"} : {x: left + inset};
   const first = svg("text", {class: "piece", y: top + LINE + 3, ...about}, piece);
@@ -227,7 +227,7 @@ function lettersOf(node, {left, top, wide}, forced) {
 function told(node) {
   if (node.parent == null) return "the beginning";
   const scores = `log-probability ${number(node.log_probability)}, normalised ${number(node.score)}`;
-  return `${node.text || node.piece}: ${scores}; ${WHY[node.reason] ?? node.reason}`;
+  return `${node.text || legible(node.piece)}: ${scores}; ${WHY[node.reason] ?? node.reason}`;
 }
 
 /** Drag to see more of what is larger than its box. A drag is not a click. */

@@ -40,6 +40,11 @@ export function besideCard({onview}) {
     maps[shown].show({rows: answered.rows, columns: answered.columns, values: found[shown].data});
   };
 
+  const nothing = () => {
+    answered = null;
+    place.replaceChildren(element("p", {class: "note"}, "No word was read before one was written, so none can have mattered."));
+  };
+
   return {
     node,
     leave() {
@@ -59,8 +64,8 @@ export function besideCard({onview}) {
         if (!answer) return;
         const numbers = Object.fromEntries(Object.keys(KINDS).map((name) => [name, answer[name] && unpack(answer[name])]));
         answered = {numbers, rows: answer.rows, columns: answer.columns, origin: answer.attention_origin};
-        if (answer.rows.length) draw();
-        else place.replaceChildren(element("p", {class: "note"}, "The output has no word, so nothing can matter for one."));
+        if (answer.rows.length && answer.columns.length) draw();
+        else nothing();
       } catch (problem) {
         place.replaceChildren(trouble(problem, () => this.load(question)));
       }

@@ -19,7 +19,7 @@ export function cellsCard({onview}) {
   const ask = latest();
   const saliency = saliencyPart(onview);
   const gates = gatesPart(onview);
-  const node = element("div", {class: "stack cells"}, saliency.node, gates.node);
+  const node = element("div", {class: "stack cells"}, gates.node);
   let [answer, shown] = [null, null];
   const draw = () => {
     if (!answer || !shown) return;
@@ -29,6 +29,7 @@ export function cellsCard({onview}) {
   };
   return {
     node,
+    saliency: saliency.node,
     leave() {
       ask.stop();
       saliency.leave();
@@ -39,7 +40,7 @@ export function cellsCard({onview}) {
       draw();
     },
     async load(question) {
-      answer = null;
+      [answer, saliency.node.hidden] = [null, true];
       gates.wait();
       try {
         const found = await ask((signal) => post("/api/v1/gates", question, {signal}));
@@ -61,7 +62,7 @@ function saliencyPart(onview) {
   const special = check("Special tokens", false, (yes) => onview({special: yes ? "1" : ""}));
   const node = element(
     "section",
-    {class: "card picture", "aria-labelledby": "saliency-title", hidden: true},
+    {class: "card saliency", "aria-labelledby": "saliency-title", hidden: true},
     element("h2", {id: "saliency-title"}, "Gradient saliency"),
     element("p", {class: "note idea"}, "This model attends to nothing: all it knows of the source went through one state. Row by row: on which words the choice of that word hangs."),
     element("div", {class: "row end selectors"}, words, special),

@@ -6,26 +6,27 @@ import {tokenLine} from "../../pieces/tokens.js";
 import {describe, grouped, wordsAfter} from "./edits.js";
 import {legible} from "./view.js";
 
-const NAMES = {translate: "Translation", tag: "Tags", classify: "Class", language: "What it predicts"};
+const NAMES = {translate: "Translation", tag: "Tags", classify: "Class"};
 
 /**
  * @param {{onedit: (...edits: object[]) => void, onremove: (edits: object[]) => void}} actions
  */
 export function sentenceCard({onedit, onremove}) {
-  const node = element("section", {class: "card sentence", "aria-label": "Sentence"});
-  let lines = {};
+  const node = element("section", {class: "card sentence", "aria-label": "The sentence and its output"});
+  let [lines, lit] = [{}, {}];
   const card = {
     node,
     show(trace, {text, edits}) {
+      lit = {};
       const menu = element("div", {class: "menu-of-word"});
       const words = wordsAfter(text, edits);
       lines = linesOf(words, trace, (place) => openMenu(menu, words, place, onedit));
       node.replaceChildren(
         ...[
-          part(trace.task === "language" ? "Text" : "Source", lines.source.node, "Click a word to replace or mask it."),
+          part(trace.task === "language" ? "Text" : "Source", lines.source.node, `${trace.task === "language" ? `${outputNote(trace)}. ` : ""}Click a word to replace or mask it.`),
           menu,
           chips(text, edits, trace, onremove),
-          trace.difference ? difference(trace) : part(NAMES[trace.task], lines.target.node, outputNote(trace)),
+          trace.difference ? difference(trace) : trace.task === "language" ? null : part(NAMES[trace.task], lines.target.node, outputNote(trace)),
         ].filter(Boolean),
       );
     },
@@ -34,9 +35,13 @@ export function sentenceCard({onedit, onremove}) {
       node.replaceChildren(chips(text, edits, undefined, onremove));
       node.hidden = edits.length === 0;
     },
-    /** The words of a cell of the heat map, or none. */
-    light(side, place, weight) {
-      lines[side]?.light(place === null ? new Map() : new Map([[place, weight]]));
+    /** Light these words, place → weight, and no others. Only a line that changes is touched: a pointer moves often. */
+    light(source, target) {
+      for (const [side, weights] of Object.entries({source, target})) {
+        const key = JSON.stringify([...weights]);
+        if (lines[side] && lit[side] !== key) lines[side].light(weights);
+        lit[side] = key;
+      }
     },
   };
   return card;
@@ -45,6 +50,7 @@ export function sentenceCard({onedit, onremove}) {
 function linesOf(words, trace, onpick) {
   const source = tokenLine(words, {label: "Source", onpick});
   source.node.classList.add("pickable");
+  if (trace.task === "language") return {source, target: source}; // what it predicts is the text itself
   return {source, target: tokenLine(trace.target.words.length ? trace.target.words : trace.target.pieces, {label: NAMES[trace.task]})};
 }
 

@@ -1,11 +1,10 @@
 // From a trace and what is chosen to the numbers of a picture: the same as regard.draw.views does in Python.
 // People count layers and heads from 1, and so do a view and the address; traces and edits count from 0.
 
+import {legible} from "../../pieces/letters.js";
 import {unpack} from "../../pieces/packed.js";
 
 export const SIDES = {cross: "Cross-attention", encoder: "Encoder self-attention", decoder: "Decoder self-attention"};
-const JOINER = /￭/g; // before a piece that had no space before it; few fonts have it
-const TIE = "‿";
 
 /**
  * @typedef {{side: string, layer: number | null, head: "best" | "mean" | number, words: boolean, special: boolean}} View
@@ -67,7 +66,7 @@ function later(values, rows, columns) {
 /** Rows and columns of a side. A decoder's row is the piece it predicted, its columns what it had read. */
 export const axesOf = (trace, side) => ({cross: [trace.target, trace.source], encoder: [trace.source, trace.source], decoder: [trace.target, trace.inputs]})[side];
 
-export const legible = (piece) => piece.replace(JOINER, TIE);
+export {legible};
 
 /** What stands at one place of an axis: a word with its pieces, or a piece. @returns {{label: string, places: number[], word: number}[]} */
 export function groupsOf(side, {words, special}) {

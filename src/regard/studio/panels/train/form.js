@@ -116,7 +116,7 @@ class TrainingForm {
   describe() {
     const preset = this.presets?.find(({name}) => name === this.preset.value);
     if (!preset) return;
-    const sized = Object.entries(preset.sizes).map(([name, value]) => `${name.replace("model.", "")} ${this.sized(name, value)}`);
+    const sized = Object.entries(preset.sizes).map(([name, value]) => `${name.replace("model.", "").replace("_", " ")} ${this.sized(name, value)}`);
     const whole = this.size === 1 ? ` About ${count(preset.parameters)} parameters with 8,000 pieces.` : "";
     this.about.textContent = `${preset.about} ${sized.join(", ")}.${whole}`;
     if (!this.named) this.name.value = this.free(this.task.value === "translate" ? preset.name : `${preset.name}-${this.task.value}`);
