@@ -61,7 +61,10 @@ class Page {
     const run = chosen(this.runs, values.run)?.name;
     this.state = {run, text: values.text?.trim() || SENTENCE, ...places, side: values.side || "all", step: values.step ?? ""};
     const {step, ...question} = this.state;
-    if (JSON.stringify(question) === this.question) return this.show();
+    if (JSON.stringify(question) === this.question) {
+      this.show();
+      return this.reveal();
+    }
     await this.load(question);
   }
 
@@ -131,8 +134,9 @@ class Page {
     const number = this.places.get(this.state.step) ?? 0;
     const step = this.walk.steps[number];
     const chapter = this.story.find(({steps}) => steps.some((one) => one.number === number));
-    const top = this.models.get(this.state.run)?.encoder_layers === this.walk.layer + 1;
-    const world = {walk: this.walk, byName: this.byName, places: this.places, top, go: (changes) => this.go(changes), setup: setup({...this.state, task: this.walk.task})};
+    const {run, text} = this.state;
+    const top = this.models.get(run)?.encoder_layers === this.walk.layer + 1;
+    const world = {run, text, walk: this.walk, byName: this.byName, places: this.places, top, go: (changes) => this.go(changes), setup: setup({...this.state, task: this.walk.task})};
     this.stage.replaceChildren(card({step, number, chapter}, world));
     this.guide.mark(step.name);
     this.progress.value = number + 1;
@@ -148,8 +152,14 @@ class Page {
     write("learn", values(this.state));
     this.show();
     announce(`Step ${this.number + 1} of ${this.walk.steps.length}: ${step.title}`);
-    const top = this.body.querySelector(".sheet").getBoundingClientRect().top;
-    if (top < 0) this.body.querySelector(".sheet").scrollIntoView();
+    this.reveal();
+  }
+
+  /** A step begins at its top, wherever the one before it was left. */
+  reveal() {
+    const sheet = this.body.querySelector(".sheet");
+    const {top} = sheet?.getBoundingClientRect() ?? {top: 0};
+    if (top < 0 || top > innerHeight) sheet.scrollIntoView();
   }
 }
 

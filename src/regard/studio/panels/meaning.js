@@ -44,7 +44,10 @@ class Page {
     this.word = this.written("word");
     this.control = this.written("control");
     this.list = sentenceList((sentences) => this.change({sentences}));
-    const ready = EXAMPLES.map((one) => element("button", {type: "button", class: "small", onclick: () => this.change({word: one.word, control: CONTROL, sentences: one.sentences, from: 0})}, element("b", {}, one.word), ` ${one.about}`));
+    const ready = EXAMPLES.map(({word, about, sentences}) => {
+      const take = () => this.change({word, control: CONTROL, sentences, from: 0});
+      return element("button", {type: "button", class: "small", onclick: take}, element("b", {}, word), ` ${about}`);
+    });
     return element(
       "div",
       {class: "question"},

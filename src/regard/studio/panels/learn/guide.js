@@ -3,6 +3,8 @@
 import {element} from "../../element.js";
 import {PARTS} from "./chapters.js";
 
+const narrow = matchMedia("(max-width: 820px)");
+
 /** @returns {HTMLElement & {mark: (name: string) => void}} */
 export function guide(story, go) {
   const links = new Map();
@@ -24,7 +26,10 @@ export function guide(story, go) {
     ...chapters.map((chapter) => element("div", {class: "chapter"}, element("h4", {}, chapter.title), list(chapter))),
   ]);
   const summary = element("summary", {}, "All steps");
-  const folded = element("details", {class: "guide", open: !matchMedia("(max-width: 820px)").matches}, summary, element("nav", {"aria-label": "Steps"}, inside));
+  const folded = element("details", {class: "guide", open: !narrow.matches}, summary, element("nav", {"aria-label": "Steps"}, inside));
+  folded.addEventListener("click", ({target}) => {
+    if (target.closest("a") && narrow.matches) folded.open = false;
+  });
   return Object.assign(folded, {mark: (name) => mark(links, name, folded)});
 }
 

@@ -120,7 +120,7 @@ const REASONS = {
   masked(inputs, [row, column]) {
     const {step} = inputs;
     const score = inputs.at("scores", row, column);
-    if (step.shown[row][column] !== null) return say("may be seen: the score stays as it is", score ?? null);
+    if (step.shown[row][column] !== null) return say("the score as it was: this may be seen", score ?? null);
     const why = step.snippet.includes("ahead") && column > row ? "it comes later" : "it lies outside the window";
     return say(`${label(step, 1, column)} is hidden from ${label(step, 0, row)}: ${why}`, null);
   },

@@ -1,5 +1,6 @@
 // One step of a walkthrough, told four times: idea, formula, numbers, code.
 
+import {link} from "../../address.js";
 import {element} from "../../element.js";
 import {copyButton} from "../../pieces/forms.js";
 import {PARTS} from "./chapters.js";
@@ -10,7 +11,7 @@ import {formula} from "./tex.js";
 
 /**
  * @param {{step: object, number: number, chapter: object}} shown
- * @param {{walk: object, byName: Map<string, object>, places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} world
+ * @param {{run: string, text: string, walk: object, byName: Map<string, object>, places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} world
  *   `go` is the address of another step; `top`: whether the layer is the encoder's last
  */
 export function card({step, number, chapter}, world) {
@@ -23,13 +24,22 @@ export function card({step, number, chapter}, world) {
     opens && chapter.about ? element("p", {class: "opening"}, chapter.about) : null,
     element("p", {class: "idea"}, step.idea),
     section("Formula", "formula", written(step), made(step, world)),
-    section("Numbers", "figures", numbers(step, world.byName)),
+    section("Numbers", "figures", numbers(step, world.byName), asMap(step, world)),
     section("PyTorch", "code", code(step, world)),
   );
 }
 
 function section(title, kind, ...children) {
   return element("section", {class: kind}, element("h3", {}, title), ...children);
+}
+
+/** Weights are also a heat map: the same head on the page that is about it. */
+function asMap({name}, {run, text, walk}) {
+  const [, side, layer, kind] = /^(encoder|decoder)\.(?:(\d+)\.)?(self|cross)\.weights$/.exec(name) ?? [];
+  if (!side) return null;
+  const place = {side: kind === "cross" ? "cross" : side, layer: Number(layer ?? 0) + 1, head: walk.head + 1};
+  const there = element("a", {href: link("look", {run, text, ...place})}, "This head in Look inside");
+  return element("p", {class: "note"}, there, ", as a heat map, with what masking a word would change.");
 }
 
 function written(step) {
@@ -63,10 +73,14 @@ function code(step, {setup}) {
   const recorded = step.recorded
     ? ["The model itself recorded this while it worked, as ", element("code", {}, step.recorded), ". The code gives the same numbers again."]
     : ["The model does not show this value by itself. It is computed from recorded ones, and what comes later is made of it."];
-  return [
-    element("div", {class: "listing"}, element("pre", {tabindex: 0, "aria-label": "Code"}, element("code", {class: "setup"}, `${before}\n\n`), element("code", {class: "snippet"}, step.snippet), element("code", {class: "setup"}, `\n\n${after}`)), copyButton(() => whole)),
-    element("p", {class: "note"}, ...recorded),
-  ];
+  const listing = element(
+    "pre",
+    {tabindex: 0, "aria-label": "Code"},
+    element("code", {class: "setup"}, `${before}\n\n`),
+    element("code", {class: "snippet"}, step.snippet),
+    element("code", {class: "setup"}, `\n\n${after}`),
+  );
+  return [element("div", {class: "listing"}, listing, copyButton(() => whole)), element("p", {class: "note"}, ...recorded)];
 }
 
 const python = (names) => `(${names.map((name) => JSON.stringify(name)).join(", ")})`;
@@ -74,6 +88,13 @@ const python = (names) => `(${names.map((name) => JSON.stringify(name)).join(", 
 /** The lines that a snippet needs before it: they make the same walkthrough in Python. */
 export function setup({run, task, text, layer, head, word, side}) {
   const places = [`layer=${layer}`, `head=${head}`, `word=${word}`, ...(side === "all" ? [] : [`side="${side}"`])];
-  const loading = task === "translate" ? ["import regard", `regard.load("runs/${run}")`] : ["from regard.prediction import load_predictor", `load_predictor("runs/${run}")`];
-  return ["import torch", loading[0], "from regard.walking import walk_text", "", `walk = walk_text(${loading[1]}, ${JSON.stringify(text)}, ${places.join(", ")})`];
+  const translates = task === "translate";
+  const load = translates ? "regard.load" : "load_predictor";
+  return [
+    "import torch",
+    translates ? "import regard" : "from regard.prediction import load_predictor",
+    "from regard.walking import walk_text",
+    "",
+    `walk = walk_text(${load}("runs/${run}"), ${JSON.stringify(text)}, ${places.join(", ")})`,
+  ];
 }

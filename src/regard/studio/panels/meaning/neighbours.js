@@ -18,5 +18,12 @@ export function neighbours(found, own, rows) {
 function neighbour({word, sentence, cosine}) {
   const bar = element("i", {"aria-hidden": "true"});
   bar.style.width = `${Math.max(0, 100 * cosine)}%`;
-  return element("li", {}, element("b", {dir: "auto"}, word), element("span", {class: "number", "data-value": cosine}, cosine.toFixed(3)), element("span", {class: "gauge"}, bar), element("span", {class: "context", dir: "auto", title: sentence}, sentence));
+  return element(
+    "li",
+    {},
+    element("b", {dir: "auto"}, word),
+    element("span", {class: "number", "data-value": cosine}, cosine.toFixed(3)),
+    element("span", {class: "gauge"}, bar),
+    element("span", {class: "context", dir: "auto", title: sentence}, sentence),
+  );
 }

@@ -12,6 +12,8 @@ import {translated} from "./translated.js";
 
 const BEAT = 1100; // milliseconds that a layer stays when all are played
 const HUES = 6;
+const AXES = "The axes are the same for all layers, so that the way of a point can be followed.";
+const BROKEN = " The broken line is the control word in the same sentences.";
 
 /**
  * @param {object} found the service's answer, its tensors unpacked, with the translations of the sentences and `rows`,
@@ -55,8 +57,8 @@ class Results {
       element(
         "div",
         {class: "two"},
-        part("Where they are", `Each point is ${word} in one sentence. Near means alike. The axes are the same for all layers, so that the way of a point can be followed.`, this.plane.node, this.axes),
-        part("How alike they are", `The cosine of ${word} in one sentence with ${word} in each of the others; 1 is the same direction.${control ? " The broken line is the control word in the same sentences." : ""}`, this.from, this.chart.node),
+        part("Where they are", `Each point is ${word} in one sentence. Near means alike. ${AXES}`, this.plane.node, this.axes),
+        part("How alike they are", `The cosine of ${word} in one sentence with ${word} in each of the others; 1 is the same direction.${control ? BROKEN : ""}`, this.from, this.chart.node),
       ),
       element(
         "div",
@@ -121,7 +123,9 @@ class Results {
     const word = this.found.occurrences.find((one) => one.control)?.word;
     const rows = different === null ? [["All of them", all]] : [["Translated alike", same], ["Translated differently", different]];
     if (control !== null) rows.push([`Control: ${word}`, control]);
-    this.figures.replaceChildren(...rows.filter(([, value]) => value !== null).map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {"data-value": value}, value.toFixed(3)))));
+    const known = rows.filter(([, value]) => value !== null);
+    const shown = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {"data-value": value}, value.toFixed(3)));
+    this.figures.replaceChildren(...known.map(shown));
     this.level.textContent = layer ? `Mean cosine at ${this.found.layers[layer]}` : "Mean cosine at the embedding, where the sentence is not yet mixed in";
   }
 
