@@ -1,20 +1,24 @@
 """How smooth Look inside is with 6 + 6 layers of 8 heads over 60 pieces: a hover frame, a redraw, and the trace itself.
 
-    PYTHONPATH=src:tests python bench/look.py
+    PYTHONPATH=src:tests python bench/look.py [--ledger]
 
 Needs chromium and playwright. A model is made that has learned nothing; the translation is given, so that both sides
 have 60 pieces. The pointer then crosses the picture cell by cell, and for each move the page's own work is timed: from
-the event to the end of the frame that shows it. Prints a JSON object.
+the event to the end of the frame that shows it. ``cpu`` is how long the page's own thread worked for a frame, whatever
+else the machine does. Prints a JSON object; ``--ledger`` appends it to bench/ledger.jsonl.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import statistics
+import sys
 import tempfile
 import threading
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -32,6 +36,7 @@ SHAPE = ("encoder_depth=6", "decoder_depth=6", "heads=8", "width=64", "hidden=64
 WORDS = " ".join((["the", "black", "cat", "ate", "a", "big", "mouse"] * 9)[:59])  # and <end>
 OUTPUT = " ".join((["le", "chat", "noir", "a", "mangé", "une", "souris"] * 9)[:59])
 MOVES = 400
+LEDGER = Path(__file__).parent / "ledger.jsonl"
 
 # Work of the page alone: what its handlers and its frame callbacks take, without waiting for the screen.
 HOVER = """
@@ -71,9 +76,15 @@ def main() -> None:
             time.sleep(0.01)
         address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         try:
-            print(json.dumps(measure(address), indent=2))
+            found = measure(address)
         finally:
             server.should_exit = True
+    print(json.dumps(found, indent=2))
+    if "--ledger" in sys.argv[1:]:
+        record = {"bench": "look", "date": date.today().isoformat(), "load": round(os.getloadavg()[0], 1)}
+        command = "PYTHONPATH=src:tests python bench/look.py --ledger"
+        with LEDGER.open("a", encoding="utf-8") as ledger:
+            ledger.write(json.dumps({**record, **found, "command": command}) + "\n")
 
 
 def measure(address: str) -> dict[str, Any]:
@@ -97,8 +108,8 @@ def measure(address: str) -> dict[str, Any]:
         browser.close()
     return {
         "hover_frame_cpu_ms": round(worked, 2),
-        "hover_frame_ms": {"median": statistics.median(times), "p99": times[int(0.99 * MOVES)], "most": times[-1]},
-        "redraw_ms": redraw,
+        "hover_frame_ms": {"median": round(statistics.median(times), 1), "p99": round(times[int(0.99 * MOVES)], 1)},
+        "redraw_ms": round(redraw),
         "trace": {"bytes": size, "seconds": round(seconds, 3)},
     }
 
