@@ -31,7 +31,8 @@ def test_two_runs_are_compared_and_opened_side_by_side(
     first = found["differing"][0]
     page.get_by_text(first["source"], exact=True).wait_for()
     page.get_by_text("Look inside, side by side").first.click()
-    page.locator(".inside figure:nth-child(2) .heatmap").wait_for(timeout=60_000)
+    for figure in (1, 2):
+        page.locator(f".inside figure:nth-child({figure}) .heatmap").wait_for(timeout=60_000)
     maps = page.evaluate("[...document.querySelectorAll('.inside .heatmap')].map(map => map.shown.columns.join(' '))")
     assert maps == [first["source"]] * 2
     accessible(page)

@@ -132,7 +132,7 @@ def test_a_corpus_is_dropped_checked_and_mended(page: Any, tmp_path: Path, acces
     page.get_by_role("button", name="Take and check").click()
     page.get_by_text("train: 3 rows. Nothing is wrong.").wait_for()
     page.get_by_role("button", name="Delete it").click()
-    page.get_by_text("English to French", exact=True).wait_for()
+    page.locator(".choice", has_text="mine").wait_for(state="detached")
     assert page.locator(".choice").count() == 2
 
 

@@ -110,9 +110,9 @@ class Trainer:
                     self._report(pace)
                 if reason != "interrupted" and (reason or validates):
                     self._validate(pace)
+                    reason = reason or self._agree("patience" if self._has_lost_patience() else "")
                 elif watches:
                     self._watch(pace)
-                    reason = reason or self._agree("patience" if self._has_lost_patience() else "")
                 if reason or validates:
                     self._save()
                 if reason:
