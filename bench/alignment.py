@@ -19,14 +19,13 @@ from datetime import date
 from pathlib import Path
 
 from regard import training
-from regard.cli.demo import SETTINGS
 from regard.cli.display import display
 from regard.corpora.fable import Split, generate
+from regard.demonstration import demo_settings
 from regard.explain.alignment import Aligner, attend, choose, choose_without_gold, sides
 from regard.explain.side import Side
 from regard.loading import load
 from regard.measure.alignment import Gold, alignment_quality
-from regard.settings import load_settings
 from regard.translator import Translator
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
@@ -45,7 +44,7 @@ def pairs_of(translator: Translator, split: Split, count: int) -> tuple[Pairs, l
 def measure(preset: str, folder: Path) -> dict[str, object]:
     if not (folder / "best").exists():
         with display() as shown:
-            training.start(folder, load_settings(preset, *SETTINGS, *PLAIN), shown)
+            training.start(folder, demo_settings(preset, *PLAIN), shown)
     translator = load(folder)
     model = translator.model
     valid, valid_gold = pairs_of(translator, "valid", CHOSEN_ON)

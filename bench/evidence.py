@@ -29,15 +29,14 @@ from pathlib import Path
 from random import Random
 
 from regard import training
-from regard.cli.demo import SETTINGS
 from regard.cli.display import display
 from regard.corpora.author import Author
 from regard.corpora.fable import pools, split_of
 from regard.corpora.sentence import Sentence, compose
+from regard.demonstration import demo_settings
 from regard.explain.importance import masking_between
 from regard.explain.meaning import find, meaning
 from regard.loading import load
-from regard.settings import load_settings
 from regard.translator import Translator
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
@@ -154,7 +153,7 @@ def main() -> int:
         if run is None:
             run, began = Path(folder) / "demo", time.perf_counter()
             with display() as shown:
-                training.start(run, load_settings(PRESET, *SETTINGS), shown, device="cpu")
+                training.start(run, demo_settings(), shown, device="cpu")
             took = round(time.perf_counter() - began)
         translator = load(run)
         claims = [*cat(translator), *bear(translator), *bank(translator)]

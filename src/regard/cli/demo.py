@@ -45,7 +45,7 @@ def demo(
         print(f"{translation.source}\n  → {translation.text}")
     shown.tell(
         f'try next:\n{_look_at(out) if page else ""}  regard translate {out} "the old bank near the river was quiet"\n'
-        "  regard train bahdanau --corpus fable:fr --time 2m\n  regard settings presets"
+        f"  regard studio {out.parent}\n  regard train bahdanau --corpus fable:fr --time 2m"
     )
     return 0
 
