@@ -40,7 +40,6 @@ from regard.loading import load
 from regard.translator import Translator
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
-PRESET = "transformer-tiny"
 TESTED, MASKED, GOOD = 400, 50, 0.8  # sentences; how many of them are masked too; how often right is often
 CAT = "the black cat ate the mouse"
 LINKS = {(0, 0), (1, 2), (2, 1), (3, 3), (3, 4), (4, 5), (5, 6)}
