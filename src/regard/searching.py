@@ -12,11 +12,10 @@ from regard.errors import DataError
 from regard.report.beam import BeamReport, OtherBeam
 from regard.report.run_report import BeamTree, Twig
 from regard.text.special import SPECIAL_TOKENS
-from regard.text.words import JOINER
+from regard.text.words import legible
 from regard.translator import Translator
 
 OTHERS = (1, 2, 5, 10)  # beams that are tried beside the one asked for
-GLUED = "·"  # for the joiner, which few fonts have
 DIGITS = 5  # of scores as they are kept
 
 
@@ -58,4 +57,4 @@ def _spelled(translator: Translator, token: int) -> str:
         return "<start>"
     if token < len(SPECIAL_TOKENS):
         return SPECIAL_TOKENS[token]
-    return translator.tokenizers.target.token(token).replace(JOINER, GLUED)
+    return legible(translator.tokenizers.target.token(token))

@@ -16,7 +16,6 @@ from regard.draw.views import (
     difference_map,
     gate_maps,
     head_maps,
-    legible,
     masking_map,
     stacked,
     state_maps,
@@ -29,6 +28,7 @@ from regard.report.heatmap import HeatMap
 from regard.report.heatmap_svg import heat_svg, multiples_svg
 from regard.report.markup import Html, element, join
 from regard.report.page import figure, items, page, paragraph, section, sentence, table
+from regard.text.words import legible
 
 STYLE = """
 .words{font-size:1.15rem;line-height:2.1;margin:.2rem 0}

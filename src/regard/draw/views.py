@@ -20,7 +20,7 @@ from regard.explain.trace import Trace
 from regard.explain.words import Folded, fold, members
 from regard.report.heatmap import HeatMap, Numbers, reaching
 from regard.text.special import START
-from regard.text.words import JOINER
+from regard.text.words import legible
 
 Which = Literal["cross", "encoder", "decoder"]
 NAMES: dict[str, str] = {
@@ -33,7 +33,6 @@ _PLACES: dict[str, tuple[str, str]] = {
     "encoder": ("encoder", "self"),
     "decoder": ("decoder", "self"),
 }
-TIE = "‿"  # as shown before a piece that joins the one before it
 VISIBLE = 0.005  # what a sum of two decimals shows
 
 
@@ -174,11 +173,6 @@ def apart(side: Side) -> Side:
     places = iter(range(len(heard)))
     owners = tuple(OUTSIDE if owner == OUTSIDE else next(places) for owner in side.word_of)
     return Side(side.ids, side.pieces, owners, tuple(heard))
-
-
-def legible(piece: str) -> str:
-    """A piece in signs that fonts have: the mark of a piece without a space before it is in few of them."""
-    return piece.replace(JOINER, TIE)
 
 
 def numbers(values: Tensor) -> Numbers:

@@ -17,6 +17,7 @@ from regard.text.tokenizer import Tokenizer, describe
 from regard.text.vocabulary import Vocabulary
 
 JOINER: Final = "￭"  # stands before a piece that had no space before it
+TIE: Final = "‿"  # the same as people are shown it, because few fonts have the other
 VOCABULARY: Final = "vocabulary.tsv"
 
 _SILENT = frozenset((PAD, START, END))
@@ -155,3 +156,8 @@ class SpaceTokenizer(Tokenizer):
 
     def files(self) -> dict[str, bytes]:
         return describe(self.kind) | {VOCABULARY: self.vocabulary.to_bytes()}
+
+
+def legible(piece: str) -> str:
+    """A piece in signs that fonts have."""
+    return piece.replace(JOINER, TIE)
