@@ -41,6 +41,7 @@ Regard {version}: sequence-to-sequence models that you can look into.
       --valid-source val.de --valid-target val.en
                                    train one on your own parallel text
   regard translate RUN "a text"    translate with what was trained
+  regard studio                    all of it in a browser: translate, look inside, train, compare, learn
 
 Architectures: {presets}.
 regard --help lists the verbs; regard VERB --help says what each takes."""
