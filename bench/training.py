@@ -74,6 +74,7 @@ CONTESTANTS = {
     "regard, own threads": Entry("regard", EVERY, spin="brief"),
     "regard, compiled": Entry("regard", arguments=("--variant", "compiled")),
     "huggingface": Entry("huggingface"),
+    "huggingface, less dropout": Entry("huggingface", arguments=("--hidden-dropout", "0")),
     "torch": Entry("torch_transformer"),
     "opennmt": Entry("opennmt", EVERY),
     "eole": Entry("eole", EVERY),

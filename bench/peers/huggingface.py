@@ -1,6 +1,13 @@
-"""Hugging Face's Marian in a plain loop, as a careful user would write it: SDPA, no cache, a fused optimizer."""
+"""Hugging Face's Marian in a plain loop, as a careful user would write it: SDPA, no cache, a fused optimizer.
+
+Dropout is where the other contestants have it, after attention, feed-forward and inside of the latter; with
+`--hidden-dropout 0` it is where Marian's defaults leave it, which is less work.
+"""
 
 from __future__ import annotations
+
+import argparse
+from functools import partial
 
 import torch.nn.functional as F
 import transformers
@@ -10,7 +17,7 @@ from peers.protocol import END, PAD, START, Batch, Work, adam, serve, update
 
 
 class HuggingFace:
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, hidden_dropout: float | None = None) -> None:
         config = MarianConfig(
             vocab_size=work.vocabulary,
             d_model=work.width,
@@ -21,6 +28,7 @@ class HuggingFace:
             encoder_ffn_dim=work.hidden,
             decoder_ffn_dim=work.hidden,
             dropout=work.dropout,
+            activation_dropout=work.dropout if hidden_dropout is None else hidden_dropout,
             activation_function="relu",
             max_position_embeddings=512,
             scale_embedding=True,
@@ -53,4 +61,8 @@ class HuggingFace:
 
 
 if __name__ == "__main__":
-    serve(HuggingFace, f"transformers {transformers.__version__}")
+    parser = argparse.ArgumentParser(description="Hugging Face as a contestant of bench/training.py.")
+    parser.add_argument("folder")
+    parser.add_argument("--hidden-dropout", type=float)
+    given = parser.parse_args().hidden_dropout
+    serve(partial(HuggingFace, hidden_dropout=given), f"transformers {transformers.__version__}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.models.generator import Encoded
@@ -137,6 +138,7 @@ class BahdanauDecoder(nn.Module):
         self.embedding = embedding
         self.stack = stack
         self.attention = attention
+        self.context_width = context_width
         self.readout = linear(stack.width + context_width + embedding.width, output.weight.shape[1])
         self.output = output
         self.bridge = bridge
@@ -155,12 +157,12 @@ class BahdanauDecoder(nn.Module):
     ) -> tuple[Tensor, State[Memory, Cells]]:
         x = observer.see("embedded", self.dropout(self.embedding(tokens)))
         bottom = self.stack.layers[0]
-        known, noises = bottom.project(x), self.stack.noises(x)
+        rest, noises = bottom.rest(self.context_width), self.stack.noises(x)
         cells, states, contexts = state.target, [], []
-        for time in range(tokens.shape[1]):
+        for time, known in enumerate(bottom.project(x).unbind(1)):
             query = cells[-1].hidden[:, None]
             context = self.attention(query, state.source, first=state.length + time, observer=observer.at("cross"))
-            projected = known[:, time] + bottom.project_rest(context[:, 0])
+            projected = known + F.linear(context[:, 0], rest)
             cells = self.stack.step(projected, cells, noises, time, observer)
             states.append(cells[-1].hidden)
             contexts.append(context)
@@ -237,10 +239,10 @@ class LuongDecoder(nn.Module):
     ) -> tuple[Tensor, LuongTarget]:
         """The loop that input feeding asks for."""
         bottom = self.stack.layers[0]
-        known, noises = bottom.project(x), self.stack.noises(x)
+        rest, noises = bottom.rest(fed.shape[1]), self.stack.noises(x)
         cells, features = state.target.cells, []
-        for time in range(x.shape[1]):
-            cells = self.stack.step(known[:, time] + bottom.project_rest(fed), cells, noises, time, observer)
+        for time, known in enumerate(bottom.project(x).unbind(1)):
+            cells = self.stack.step(known + F.linear(fed, rest), cells, noises, time, observer)
             combined = self._attend(cells[-1].hidden[:, None], state, state.length + time, observer)
             fed = combined[:, 0]
             features.append(combined)

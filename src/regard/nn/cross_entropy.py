@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 26}  # logits at a time: a cache holds those on a CPU
+_ELEMENTS = {"cpu": 1 << 23, "cuda": 1 << 26}  # logits at a time
 
 
 PAD = 0  # a target that does not count
@@ -73,10 +73,9 @@ class _Slopes:
         end = first + len(targets)
         rows, real = x[first:end], (targets != PAD).to(self.wide)
         logits = torch.addmm(bias, rows, weight.T)  # (n, V)
-        highest, place = logits.max(1, keepdim=True)
-        right = logits.gather(1, targets)
+        highest, right = logits.amax(1, keepdim=True), logits.gather(1, targets)
         odds = logits.softmax(1, dtype=self.wide)
-        normaliser = highest - odds.gather(1, place).log()  # log Σ exp, however far apart the logits are
+        normaliser = highest - odds.amax(1, keepdim=True).log()  # log Σ exp, however far apart the logits are
         mean = (rows.to(self.wide) @ self.mean_weight + self.mean_bias)[:, None]  # of a row's logits
         self.loss += (real * (normaliser - (1 - self.smoothing) * right - self.smoothing * mean)).sum()
         slope = odds.scatter_add_(1, targets, torch.full_like(real, self.smoothing - 1)).to(x.dtype)

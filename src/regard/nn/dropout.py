@@ -8,12 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_STEPS = 1 << 16  # values of the 16 bits that decide about one feature
-_LOWEST = -(1 << 15)
+_STEPS = 1 << 15  # values of the 15 bits that decide about one feature
 
 
 class Dropout(nn.Module):
-    """Torch's own on a GPU. On a CPU that draws one number after another, in double precision, for 16 bits of need;
+    """Torch's own on a GPU. On a CPU that draws one number after another, in double precision, for 15 bits of need;
     here one draw decides about four features. ``p`` is met to within 1/65,536, and the scale is that of what is met.
     """
 
@@ -26,26 +25,32 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu" or torch.compiler.is_compiling():
             return F.dropout(x, self.p)
-        return _Masked.apply(x, keep_some(x.shape, self.p), _STEPS / (_STEPS - dropped_steps(self.p)))  # type: ignore[no-untyped-call]
+        return _Masked.apply(x, keep_some(x.shape, self.p), scale_of(self.p))  # type: ignore[no-untyped-call]
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
 
 
 def dropped_steps(p: float) -> int:
-    """Of 65,536 values the lowest so many mean: dropped. Never all of them, so that the scale is finite."""
+    """Of 32,768 values the lowest so many mean: dropped. Never all of them, so that the scale is finite."""
     return min(round(p * _STEPS), _STEPS - 1)
 
 
+def scale_of(p: float) -> float:
+    """``1 / (1 − p)``, of the p that is met."""
+    return _STEPS / (_STEPS - dropped_steps(p))
+
+
 def keep_some(shape: torch.Size, p: float) -> Tensor:
-    """Which features stay: bool, from torch's generator."""
+    """Which features stay: int16, one or zero, from torch's generator. A comparison would be slower than this."""
     count = shape.numel()
-    drawn = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None)
-    return (drawn.view(torch.int16)[:count] >= dropped_steps(p) + _LOWEST).view(shape)
+    drawn = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)[:count]
+    halved = drawn.bitwise_right_shift_(1)  # from −16,384 to 16,383, so that the difference does not overflow
+    return halved.sub_(dropped_steps(p) - _STEPS // 2 - 1).clamp_(0, 1).view(shape)
 
 
 class _Masked(torch.autograd.Function):
-    """``scale · x ⊙ kept``. Its gradient is the same function; a mask of bytes is all that it keeps."""
+    """``scale · x ⊙ kept``. Its gradient is the same function; a narrow mask is all that it keeps."""
 
     @staticmethod
     def forward(context: Any, x: Tensor, kept: Tensor, scale: float) -> Tensor:
@@ -56,4 +61,4 @@ class _Masked(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (kept,) = context.saved_tensors
-        return gradient * kept * context.scale, None, None
+        return (gradient * kept).mul_(context.scale), None, None

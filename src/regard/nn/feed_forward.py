@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn.dropout import Dropout
+from regard.nn.dropout import Dropout, keep_some, scale_of
 from regard.nn.linear import linear
 
 
@@ -24,7 +26,46 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
+        if self._in_one(x):
+            maps = self.expand.weight, self.expand.bias, self.contract.weight, self.contract.bias
+            return _Rectified.apply(x, *maps, self.dropout.p)  # type: ignore[no-untyped-call]
         return self.contract(self.dropout(self.activation(self.expand(x))))
+
+    def _in_one(self, x: Tensor) -> bool:
+        """Whether this is training with ReLU on a CPU, where what lies between two products costs as much as they."""
+        plain = x.device.type == "cpu" and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
+        return plain and self.training and torch.is_grad_enabled() and self.activation is F.relu
+
+
+class _Rectified(torch.autograd.Function):
+    """``W₂ · dropout(relu(W₁ x + b₁)) + b₂`` with nothing kept but what stands before W₂, h.
+
+    A feature of h is zero where ReLU or dropout made it so, and in both cases no gradient passes: its sign is the mask
+    of both. The scale of dropout goes into the second product.
+    """
+
+    @staticmethod
+    def forward(  # noqa: PLR0917
+        context: Any, x: Tensor, expand: Tensor, shift: Tensor, contract: Tensor, bias: Tensor, p: float
+    ) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1])  # (N, D)
+        hidden = torch.addmm(shift, rows, expand.T).relu_()
+        if p:
+            hidden.mul_(keep_some(hidden.shape, p))
+        context.scale = scale_of(p)
+        context.save_for_backward(rows, hidden, expand, contract)
+        return torch.addmm(bias, hidden, contract.T, alpha=context.scale).view(*x.shape[:-1], len(contract))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rows, hidden, expand, contract = context.saved_tensors
+        given = gradient.reshape(len(rows), -1)
+        scaled = given * context.scale
+        inner = scaled @ contract
+        torch.ops.aten.threshold_backward.grad_input(inner, hidden, 0.0, grad_input=inner)
+        x = (inner @ expand).view(*gradient.shape[:-1], -1)
+        return x, inner.T @ rows, inner.sum(0), scaled.T @ hidden, given.sum(0), None
 
 
 class GatedFeedForward(nn.Module):

@@ -140,10 +140,11 @@ class Layer(nn.Module):
         weight, bias, _, _ = self._weights()
         return F.linear(x, weight[:, : x.shape[-1]], bias)
 
-    def project_rest(self, x: Tensor) -> Tensor:
-        """``W_x x`` for the input's last features, which come later than the first: a context, a fed-back state."""
+    def rest(self, width: int) -> Tensor:
+        """The columns of W_x for the input's last features, which come later than the first: a context, a fed-back
+        state. A loop asks for them once: the gradient of each asking is as large as W_x."""
         weight, _, _, _ = self._weights()
-        return F.linear(x, weight[:, -x.shape[-1] :])
+        return weight[:, -width:]
 
     def step(self, projected: Tensor, state: CellState, observer: Observer = UNOBSERVED) -> CellState:
         """One step forwards from an input that went through `project`."""

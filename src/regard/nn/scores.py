@@ -44,7 +44,7 @@ class GeneralScore(InnerScore):
             nn.init.xavier_uniform_(matrix)
 
     def prepare(self, keys: Tensor) -> Tensor:
-        return keys @ self.weight.transpose(-1, -2)  # (B, H, S, K)
+        return by_head(keys, self.weight.mT)  # (B, H, S, K)
 
 
 class CosineScore(InnerScore):
@@ -87,10 +87,10 @@ class AdditiveScore(nn.Module):
         nn.init.uniform_(self.combine, -(hidden**-0.5), hidden**-0.5)
 
     def prepare(self, keys: Tensor) -> Tensor:
-        return keys @ self.key_weight  # (B, H, S, A)
+        return by_head(keys, self.key_weight)  # (B, H, S, A)
 
     def forward(self, query: Tensor, keys: Tensor, observer: Observer = UNOBSERVED) -> Tensor:
-        query = query @ self.query_weight  # (B, H, T, A)
+        query = by_head(query, self.query_weight)  # (B, H, T, A)
         if self.bias is not None:
             query = query + self.bias
         hidden = torch.tanh(query[:, :, :, None] + keys[:, :, None])  # (B, H, T, S, A)
@@ -98,3 +98,11 @@ class AdditiveScore(nn.Module):
 
 
 Score = InnerScore | AdditiveScore
+
+
+def by_head(x: Tensor, weight: Tensor) -> Tensor:
+    """``x`` (B, H, T, K) times ``weight`` (H, K, A), each head by its own: as a product of H matrices and not of B · H,
+    whose gradient would be as many matrices to add up."""
+    rows, heads, length, _ = x.shape
+    together = x.transpose(0, 1).reshape(heads, rows * length, -1) @ weight  # (H, B · T, A)
+    return together.view(heads, rows, length, -1).transpose(0, 1)

@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from regard.errors import ResourceError
 from regard.tasks.task import Task, Tensors
+from regard.trainer import memory
 from regard.trainer.averaging import MovingAverage
 from regard.trainer.optimizer import set_rate
 from regard.trainer.workers import ALONE, Workers
@@ -76,6 +77,8 @@ class EagerStep:
         backend: str = "inductor",
         tell: Callable[[str], None] = print,
     ) -> None:
+        if recipe.device.type == "cpu":
+            memory.keep_freed()
         self.recipe = recipe
         self.tell = tell
         self.static = compiled

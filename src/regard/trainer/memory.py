@@ -1,0 +1,22 @@
+"""Memory that one step has freed serves the next.
+
+A step on a CPU makes and frees large tensors by the hundred. glibc takes each from the system and gives it back, and
+the system clears every page anew: about 60,000 page faults a step of a small Transformer, 5 % of its time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
+_LARGE = 1 << 30  # bytes: blocks up to this size come from, and stay in, the memory of the process
+
+
+def keep_freed() -> None:
+    """Ask glibc's allocator to keep what is freed; any other allocator is left as it is."""
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return
+    set_option(_MMAP_THRESHOLD, _LARGE)
+    set_option(_TRIM_THRESHOLD, _LARGE)

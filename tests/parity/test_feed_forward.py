@@ -1,0 +1,48 @@
+"""The feed-forward network in one, as it trains on a CPU, against its parts one after the other."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.nn.feed_forward import FeedForward
+
+WIDTH, HIDDEN = 5, 23
+
+
+def parts(network: FeedForward, x: Tensor) -> Tensor:
+    return network.contract(network.dropout(F.relu(network.expand(x))))
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("shape", [(7, 3), (11,)])
+def test_values_and_gradients_are_those_of_the_parts(dropout: float, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    network = FeedForward(WIDTH, HIDDEN, dropout=dropout).double()
+    for bias in (network.expand.bias, network.contract.bias):
+        torch.nn.init.normal_(bias)
+    x = torch.randn(*shape, WIDTH, dtype=torch.float64, requires_grad=True)
+    wanted = torch.randn(*shape, WIDTH, dtype=torch.float64)
+    results = []
+    for compute in (network, lambda x: parts(network, x)):
+        torch.manual_seed(7)
+        out = compute(x)
+        results.append((out, *torch.autograd.grad((out * wanted).sum(), (x, *network.parameters()))))
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_it_is_one_operation_in_training_alone() -> None:
+    network, x = FeedForward(WIDTH, HIDDEN, dropout=0.3), torch.randn(3, WIDTH, requires_grad=True)
+    assert type(network(x).grad_fn).__name__ == "_RectifiedBackward"
+    assert type(network.eval()(x).grad_fn).__name__ == "AddmmBackward0"
+    gelu = FeedForward(WIDTH, HIDDEN, F.gelu)
+    assert type(gelu(x).grad_fn).__name__ == "AddmmBackward0"
+
+
+def test_under_autocast_the_parts_are_narrow() -> None:
+    network, x = FeedForward(WIDTH, HIDDEN), torch.randn(3, WIDTH)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert network(x).dtype == torch.bfloat16
