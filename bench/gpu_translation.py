@@ -5,11 +5,11 @@
     python bench/gpu_translation.py --run RUN --source FILE --profile   # where the time goes, by kernel
     python bench/gpu_translation.py --run RUN --source FILE --kernels   # single operations in several ways
 
-RUN is a Transformer with model.tie=all; with norms after it becomes a MarianMTModel, with norms before an M2M100 model with
-our positions. All begin with the ids of the pieces, in the order of the file, and end with ids. `generate` is called
-in its leanest form (no processors), its batches are sorted by length, and of several sizes of batch the fastest counts.
-The ordinary search is Regard's own without captured steps. Each is run once first, which captures and warms up and is
-shown by itself; then all take turns. The figures are medians over rounds; the share of equal outputs is against
+RUN is a Transformer with model.tie=all; with norms after it becomes a MarianMTModel, with norms before an M2M100 model
+with our positions. All begin with the ids of the pieces, in the order of the file, and end with ids. `generate` is
+called in its leanest form (no processors), its batches are sorted by length, and of several sizes of batch the fastest
+counts. The ordinary search is Regard's own without captured steps. Each is run once first, which captures and warms up
+and is shown by itself; then all take turns. The figures are medians over rounds; the share of equal outputs is against
 the ordinary search in float32, and against `generate` of the same precision.
 """
 
@@ -232,7 +232,7 @@ def measure(work: Work, kinds: list[str], sizes: list[int], rounds: int) -> list
             key = contestant, name
             try:
                 first, outputs[key] = timed(side, work.device)
-            except Exception:  # noqa: BLE001  the others may still be measured
+            except Exception:
                 say(f"{contestant}, {name}: failed\n{traceback.format_exc()}")
                 continue
             sides[key], about[key] = side, {"first_seconds": round(first, 2)}
@@ -374,8 +374,9 @@ def main() -> None:
     limits = [2 * (len(row) - 1) + SLACK for row in rows]
     theirs = their_model(settings, copy.deepcopy(translator.model).cpu(), translator.tokenizers.target.size)
     work = Work(translator.model, theirs.to(device).eval(), rows, limits, options.beam, device)
-    say(f"{len(rows)} sentences, {sum(map(len, rows)) / len(rows):.1f} pieces on average, {max(map(len, rows))} at most; "
-        f"torch {torch.__version__}, transformers {transformers.__version__}")  # fmt: skip
+    lengths = [len(row) for row in rows]
+    say(f"{len(rows)} sentences of {statistics.mean(lengths):.1f} pieces, {max(lengths)} at most")
+    say(f"torch {torch.__version__}, transformers {transformers.__version__}")
     for asked, look in ((options.tune, tune), (options.profile, profile), (options.kernels, kernels)):
         if asked:
             return look(work, options.kinds)

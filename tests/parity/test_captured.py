@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import tiny
-from regard.decode.captured import Captured, fitting
+from regard.decode.captured import Captured, fitting, on_menu
 from regard.decode.options import Options
-from regard.decode.pooled import Pooled
+from regard.decode.pooled import Shape
 from regard.decode.rules import Beam, Sample
 from regard.decode.search import Hypothesis, search
 from regard.models.encoder_decoder import EncoderDecoder
@@ -80,5 +80,57 @@ def test_sentences_that_take_each_others_places_find_what_they_find_alone(rule: 
 @pytest.mark.parametrize("overrides", VARIANTS.values(), ids=VARIANTS)
 def test_every_kind_of_transformer_writes_the_same(overrides: tuple[str, ...]) -> None:
     model, rule = sharp(*overrides), Beam(4, best=4)
-    engine = Captured(model, torch.float64, menu=(3, 7))
-    assert_alike(engine.search(sources(), LIMITS, rule, 0), written_out(model, sources(), LIMITS, rule))
+    engine, some = Captured(model, torch.float64, menu=(3,)), sources()[:6]
+    assert_alike(engine.search(some, LIMITS[:6], rule, 0), written_out(model, some, LIMITS[:6], rule))
+
+
+@pytest.mark.parametrize("rule", RULES[:2], ids=str)
+def test_no_operation_of_a_step_depends_on_a_value(rule: Beam) -> None:
+    """On torch's device without values such an operation fails, as it would while a step is captured."""
+    engine = Captured(sharp().float().to("meta"), menu=(2, 5))
+    assert engine.graphs is None
+    with torch.inference_mode():
+        room = engine._room_for(rule, 5, 11, 41)
+        engine.step(room, Shape(2, 32, 32))
+        engine.step(room, room.shape)
+
+
+def test_a_plain_beam_is_searched_and_the_rest_is_left_to_the_loop() -> None:
+    engine = Captured(sharp(), torch.float64)
+    assert not engine.refuses(Options(Beam(5, best=3, unknown=True), longest=1.5, copy_unknown=True))
+    for options in (
+        Options(Sample(3)),
+        Options(Beam(4, groups=2)),
+        Options(Beam(4, coverage_penalty=0.2)),
+        Options(no_repeat=3),
+        Options(prefix="le"),
+    ):
+        assert engine.refuses(options)
+    assert engine.search([], [], Beam(1), 0) == []
+
+
+def test_attention_that_the_kernel_does_not_compute_is_left_to_the_model() -> None:
+    assert Captured.fits(tiny.translator("transformer-small"))
+    assert not Captured.fits(tiny.translator("bahdanau"))
+    assert not Captured.fits(tiny.translator("transformer-small", "model.cross_attention.normaliser=relu"))
+
+
+def test_there_are_as_many_slots_as_memory_allows() -> None:
+    menu = (8, 32, 128)
+    assert [on_menu(menu, count) for count in (1, 8, 9, 128, 1000)] == [8, 8, 32, 128, 128]
+    assert [fitting(menu, 128, 3, free) for free in (1000, 300, 96, 5)] == [128, 32, 32, 8]
+    assert fitting(menu, 32, 3, 1000) == 32
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_captured_steps_write_what_is_written_step_by_step(rule: Beam) -> None:
+    model = sharp("model.width=32", "model.heads=2", "model.hidden=64").float().cuda()
+    engine = Captured(model, menu=(2, 5), look_every=3)
+    expected = written_out(model, sources(), LIMITS, rule)
+    for _ in range(3):  # eager, captured, replayed
+        assert_alike(engine.search(sources(), LIMITS, rule, 0), expected)
+    assert engine.graphs is not None
+    assert engine.graphs.graphs
+    half = Captured(model, torch.bfloat16, menu=(2, 5))
+    assert all(half.search(sources(), LIMITS, rule, 0))

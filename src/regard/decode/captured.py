@@ -51,27 +51,23 @@ class Room:
 class Captured:
     """Searches for the outputs that `decode.search` finds: an engine (`decode.engine`). See `fits`."""
 
-    name = "native"
-
     def __init__(
         self,
         model: EncoderDecoder,
         kind: torch.dtype = torch.float32,
         *,
+        name: str = "native",
         menu: Sequence[int] = MENU,
         look_every: int = LOOK_EVERY,
     ) -> None:
         weight = model.decoder.output.weight
         self.model = Pooled(model if weight.dtype == kind else copy.deepcopy(model).to(kind).eval())
-        self.device = weight.device
+        self.device, self.name = weight.device, name
         self.menu, self.look_every = tuple(menu), look_every
         self.room: Room | None = None
-        self.graphs = Graphs() if self.device.type == "cuda" else None
+        self.graphs = Graphs(self.device) if self.device.type == "cuda" else None
 
-    @staticmethod
-    def fits(model: object) -> bool:
-        """Whether it is a Transformer, all of whose decoder torch's attention kernel computes."""
-        return Pooled.fits(model)
+    fits = staticmethod(Pooled.fits)
 
     def refuses(self, options: Options) -> str:
         """All but a plain beam."""
@@ -146,7 +142,7 @@ class Captured:
         """Everything on the device, and nothing that depends on a value."""
         slots = room.slots.first(shape.sentences)
         logits = self.model.step(slots.tokens, slots.written, room.pool, shape)
-        odds = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)  # (B, W, V)
+        odds = logits.log_softmax(-1, dtype=slots.totals.dtype)  # (B, W, V)
         room.pool.follow(slots.advance(odds, room.rule), shape)
 
 
@@ -154,8 +150,8 @@ class Graphs:
     """Captured steps by their shapes. The first step of a shape is an ordinary one, which warms up; the second is
     captured. They are replayed one after the other, so that they share one pool of memory."""
 
-    def __init__(self) -> None:
-        self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    def __init__(self, device: torch.device) -> None:
+        self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self.forget()
 
     def forget(self) -> None:
@@ -239,9 +235,8 @@ class _Search:
         count = min(len(self.waiting), self.room.shape.sentences)
         self.ready = [self.waiting.pop() for _ in range(count)]
         rows = [torch.tensor(self.sources[row]) for row in self.ready]
-        source = pad_sequence(rows, batch_first=True, padding_value=PAD)
-        source = torch.nn.functional.pad(source, (0, -source.shape[1] % 8), value=PAD)
-        self.encoded = self.engine.model.encode(self._upload(source))
+        source = self._upload(pad_sequence(rows, batch_first=True, padding_value=PAD))
+        self.encoded = self.engine.model.encode(source)
 
     def _close_ranks(self) -> None:
         """When nobody waits and few are left, into the first slots, so that a step is smaller."""

@@ -1,8 +1,8 @@
 """A Transformer's step over memory that stays where it is. `EncoderDecoder` is its written-out twin.
 
 The W hypotheses of a sentence share one pool of keys and values, (T, W) of them, and whatever is written there stays.
-Following a winner moves nothing: a hypothesis sees, of each earlier position, the one entry that its own past
-has written, and which those are is all that changes hands, a mask of (W, T · W). Attention reads every entry of the pool
+Following a winner moves nothing: of each earlier position a hypothesis sees the one entry that its own past has
+written, and which those are is all that changes hands, a mask of (W, T · W). Attention reads every entry of the pool
 once for all W queries, as many as it would read without a pool, and the copy of the whole cache that a beam otherwise
 makes at each step is not there.
 
@@ -196,7 +196,7 @@ def _attend(attention: Attention, query: Tensor, joint: Tensor, mask: Tensor) ->
     """Queries (B, W, H, K), keys and values (B, S, 2, D), what to add to scores (B, 1, W or 1, S): (B, W, D)."""
     assert attention.projections is not None
     count, width, heads, _ = query.shape
-    keys, values = joint.unflatten(3, (heads, -1)).permute(2, 0, 3, 1, 4)  # (B, H, S, K)
+    keys, values = joint.view(*joint.shape[:3], heads, -1).permute(2, 0, 3, 1, 4)  # (B, H, S, K)
     scale = attention.score.scale
     assert isinstance(scale, float)
     contexts = F.scaled_dot_product_attention(query.transpose(1, 2), keys, values, attn_mask=mask, scale=scale)

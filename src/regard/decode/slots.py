@@ -110,19 +110,20 @@ class Slots:
     def fetch(self, slots: Tensor, longest: int) -> Fetched:
         """What is finished in these slots, on its way to the host. ``longest`` is what they have written at most."""
         columns = (self.scores, self.ended, self.places, self.history[:, :longest])
-        found = (column.index_select(0, slots).to("cpu", non_blocking=True) for column in columns)
-        return Fetched(*found, here=torch.cuda.current_stream().record_event() if slots.is_cuda else None)
+        found = [column.index_select(0, slots).to("cpu", non_blocking=True) for column in columns]
+        here = torch.cuda.current_stream().record_event() if slots.is_cuda else None
+        return Fetched(here, *found)
 
 
 @dataclass(frozen=True)
 class Fetched:
     """The finished outputs of n sentences, on the host once the device has come so far."""
 
+    here: torch.cuda.Event | None  # when it is
     scores: Tensor  # (n, N)
     ended: Tensor  # (n, N)
     places: Tensor  # (n, N)
     history: Tensor  # (n, T, 2, W)
-    here: torch.cuda.Event | None = None  # when it is
 
     def read(self) -> list[list[Hypothesis]]:
         """One list for each sentence, best first."""
