@@ -36,7 +36,7 @@ from ledger import enter, spread
 from regard.data.lines import read_lines
 from regard.decode.captured import MENU, Captured
 from regard.decode.grouping import of_like_length
-from regard.decode.largest import largest
+from regard.decode.largest import by_blocks
 from regard.decode.options import SLACK
 from regard.decode.rules import Beam
 from regard.decode.search import search
@@ -205,12 +205,11 @@ def say(line: str) -> None:
 
 
 def fastest_batch(work: Work, sizes: list[int], name: str) -> tuple[int, Outputs]:
-    """The size of `generate`'s batches, each tried once after a warm-up on its first batch."""
+    """The size of `generate`'s batches, each tried once after a warm-up on a few sentences."""
     found: dict[int, tuple[float, Outputs]] = {}
     for size in sizes:
         try:
-            order = sorted(range(len(work.rows)), key=lambda row: -len(work.rows[row]))[-min(size, 64) :]
-            replace(work, rows=[work.rows[row] for row in order]).generate(size)
+            replace(work, rows=work.rows[:64], limits=work.limits[:64]).generate(size)
             found[size] = timed(lambda size=size: work.generate(size), work.device)  # type: ignore[misc]
             say(f"  generate, {name}, batches of {size}: {len(work.rows) / found[size][0]:.1f} sentences/s")
         except torch.OutOfMemoryError:
@@ -293,11 +292,12 @@ def profile(work: Work, kinds: list[str]) -> None:
     for name in kinds:
         side, _ = work.cast(KINDS[name]).captured(KINDS[name])
         side(), side()
-        activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
-        with torch.profiler.profile(activities=activities) as seen:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
             wall, _ = timed(side, work.device)
-        say(f"{name}: {wall:.2f} s under the profiler")
-        say(seen.key_averages().table(sort_by="cuda_time_total", row_limit=40, max_name_column_width=100))
+        averages = seen.key_averages()
+        busy = sum(each.self_device_time_total for each in averages) / 1e6
+        say(f"{name}: {wall:.2f} s under the profiler, {busy:.2f} s of kernels")
+        say(averages.table(sort_by="cuda_time_total", row_limit=40, max_name_column_width=100))
 
 
 def kernels(work: Work, kinds: list[str]) -> None:
@@ -315,9 +315,6 @@ def kernels(work: Work, kinds: list[str]) -> None:
         mask = torch.zeros(count, 1, beam, length * beam, **make)
         x, weight = torch.randn(count * beam, width, **make), torch.randn(size, width, **make)
 
-        def blocks(odds: Tensor = odds) -> Tensor:
-            return odds[..., : size // 64 * 64].reshape(count, beam, -1, 64).amax(-1).topk(beam).values
-
         def written_out(
             query: Tensor = query, keys: Tensor = keys, values: Tensor = values, mask: Tensor = mask
         ) -> Tensor:
@@ -326,8 +323,7 @@ def kernels(work: Work, kinds: list[str]) -> None:
         ways: dict[str, Callable[[], object]] = {
             "log-softmax": lambda logits=logits: logits.log_softmax(-1, dtype=torch.float32),  # type: ignore[misc]
             "topk": lambda odds=odds: odds.topk(beam),  # type: ignore[misc]
-            "topk by blocks, first half": blocks,
-            "largest": lambda odds=odds: largest(odds, beam),  # type: ignore[misc]
+            "topk by blocks": lambda odds=odds: by_blocks(odds, beam),  # type: ignore[misc]
             "output layer": lambda x=x, weight=weight: x @ weight.T,  # type: ignore[misc]
             "attention, kernel": lambda query=query, keys=keys, values=values, mask=mask: (  # type: ignore[misc]
                 nn.functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
