@@ -186,7 +186,15 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
     ("engines", "Translation on the CPU", ("engine", "contestant", "beam", "batch", "threads"), plain, ""),
     ("translate", "Search against `generate`", ("weights", "beam", "batch"), plain, ""),
     ("growth", "Translation by sentence length", ("preset",), growth, "Greedy, source and output of the same length."),
-    ("gpu-translation", "Translation on a GPU", ("engine", "contestant", "beam", "batch", "corpus"), plain, ""),
+    (
+        "gpu-translation",
+        "Translation on a GPU",
+        ("engine", "precision", "beam", "corpus"),
+        plain,
+        "The same weights and sentences, ids to ids. `generate` of `transformers` is called without processors, with "
+        "batches sorted by length, and of several sizes of batch the fastest counts. The first time is with capturing "
+        "and warming up.",
+    ),
     (
         "scaling",
         "How the cost of training grows",

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from regard.data.optional import optional
+from regard.decode.captured import Captured
 from regard.decode.engine import Engine
 from regard.decode.options import SLACK, Options
 from regard.decode.rules import Beam
@@ -32,7 +33,7 @@ from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
 from regard.text.words import SpaceTokenizer, WordTokenizer
 
-ENGINES = ("native", "auto", "ctranslate2", "ctranslate2-int8")
+ENGINES = ("native", "native-bfloat16", "auto", "ctranslate2", "ctranslate2-int8")
 FORMAT = 1  # of the converted models; one that says another number is made again
 _RECEIPT = "regard.json"
 _MOST_PLACES = 4096  # positions that are written out; what is longer is searched by our own loop
@@ -57,22 +58,44 @@ class Material:
 
 
 def choose(name: str, material: Material, tell: Tell = silent) -> Engine | None:
-    """The engine of this name; None is our own loop. ``tell`` hears what `auto` chose, and what goes to our own."""
+    """The engine of this name; None is our own loop. ``tell`` hears what `auto` chose, and what goes to our own.
+
+    On a GPU, our own search of a Transformer is the one in captured steps, which finds the same.
+    """
     if name not in ENGINES:
         raise SettingsError(f"engine = {name}: no such engine; {did_you_mean(name, ENGINES)}")
     if name == "native":
-        return None
+        return _native(material)
     if name == "auto":
         why = _slower_or_other(material)
         tell(f"engine: native: {why}" if why else "engine: ctranslate2, float32: the same outputs in less time")
-        return None if why else _ctranslate2(material, "float32", tell)
+        return _native(material) if why else _ctranslate2(material, "float32", tell)
     if len(material.models) > 1:
         raise SettingsError(f"engine = {name}: translates with one run, and here are several; use the engine native")
+    if name == "native-bfloat16":
+        return _half(material)
     if material.device.type != "cpu":
         raise SettingsError(f"engine = {name}: computes on the CPU here; add --device cpu, or use the engine native")
     if problem := unfit(material.models[0]):
         raise ModelError(problem)
     return _ctranslate2(material, "int8" if name.endswith("int8") else "float32", tell)
+
+
+def _native(material: Material) -> Captured | None:
+    """Captured steps, where there is a GPU to capture them and a model that they fit."""
+    model = material.models[0]
+    alone = len(material.models) == 1 and material.device.type == "cuda"
+    return Captured(model) if alone and Captured.fits(model) else None
+
+
+def _half(material: Material) -> Captured:
+    """The same with weights and activations of 16 bits."""
+    name, model = "engine = native-bfloat16", material.models[0]
+    if material.device.type != "cuda":
+        raise SettingsError(f"{name}: computes on a GPU; add --device cuda, or use the engine native")
+    if not Captured.fits(model):
+        raise ModelError(f"{name}: is for Transformers with plain attention; use the engine native")
+    return Captured(model, torch.bfloat16, name="native-bfloat16")
 
 
 def _slower_or_other(material: Material) -> str:

@@ -36,6 +36,7 @@ from regard.text.tokenizers import Tokenizers
 from regard.text.words import JOINER, WordTokenizer, join_words
 
 CHUNK = 1024  # texts translated together: enough to sort them by length, few enough to hold
+GPU_CHUNK = 8192  # where 512 are searched at once
 
 
 class Link(NamedTuple):
@@ -163,7 +164,8 @@ class Translator:
         """Translate as many texts as there are, in order; no more than a chunk of them is held in memory."""
         options = self._allowing_unknown(options or Options())
         waiting, number = iter(texts), 0
-        while chunk := list(islice(waiting, CHUNK)):
+        together = CHUNK if self.device.type == "cpu" else GPU_CHUNK
+        while chunk := list(islice(waiting, together)):
             for text, outputs in zip(chunk, self.search(chunk, options, first=number, budget=budget), strict=True):
                 copied = [self._copy_unknown(each) for each in outputs] if options.copy_unknown else outputs
                 yield Translation(text, tuple(copied), self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 import corpora_for_tests as small
 import regard.engines
 from regard.cli.main import run
+from regard.decode.captured import Captured
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.engines import CTranslate2, Material, _cached, _open, choose, export
@@ -135,6 +137,27 @@ def test_an_engine_that_does_not_fit_is_refused_in_one_line(trained: Path) -> No
         heard: list[str] = []
         assert choose("auto", given, heard.append) is None
         assert heard == [f"engine: native: {why}"]
+
+
+def test_on_a_gpu_our_own_search_is_the_one_in_captured_steps(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no GPU here: the engine is told of one, and searches where the weights are."""
+    material = open_material(trained)
+    there = Material(material.run, material.models, material.tokenizers, torch.device("cuda"), material.longest)
+    engine = choose("native", there)
+    assert isinstance(engine, Captured)
+    native = load(trained)
+    found = replace(native, engine=engine).translate([*TEXTS, "the river"], beam=4)
+    assert [each.text for each in found] == [each.text for each in native.translate([*TEXTS, "the river"], beam=4)]
+    half = choose("native-bfloat16", there)
+    assert isinstance(half, Captured)
+    assert (half.name, half.model.weight.dtype) == ("native-bfloat16", torch.bfloat16)
+    assert native.model.decoder.output.weight.dtype == torch.float32
+    with pytest.raises(SettingsError, match="engine = native-bfloat16: computes on a GPU; add --device cuda"):
+        choose("native-bfloat16", material)
+    monkeypatch.setattr(Captured, "fits", lambda _: False)
+    assert choose("native", there) is None
+    with pytest.raises(ModelError, match="engine = native-bfloat16: is for Transformers with plain attention"):
+        choose("native-bfloat16", there)
 
 
 def test_auto_stays_where_the_other_engine_is_missing_or_would_differ(

@@ -46,7 +46,9 @@ def translate(
     copy_unknown: Annotated[bool, typer.Option("--copy-unknown", help="Copy words the model cannot write.")] = False,
     ensemble: Annotated[list[Path] | None, typer.Option("--with", help="A further run that votes; again.")] = None,
     show: Annotated[str, typer.Option(help="text, align (who looked at whom) or scores.")] = "text",
-    engine: Annotated[str, typer.Option(help="native, auto, ctranslate2 or ctranslate2-int8.")] = "native",
+    engine: Annotated[
+        str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")
+    ] = "native",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text.")] = False,
 ) -> None:

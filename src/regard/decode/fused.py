@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn import masks
-from regard.nn.attention import Attention, softmax
+from regard.nn.attention import Attention
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import LayerNorm
 from regard.nn.observe import UNOBSERVED, Observer
@@ -97,7 +97,7 @@ class Fused:
             return False
         attentions = [each for layer in model.decoder.layers for each in (layer.attention, layer.cross)]
         on_cpu = model.decoder.output.weight.device.type == "cpu"
-        return on_cpu and all(each is not None and _plain(each) for each in attentions)
+        return on_cpu and all(each is not None and each.plain for each in attentions)
 
     @torch.no_grad()
     def start(self, source: Tensor) -> tuple[Tensor, State[Source, Room]]:
@@ -148,7 +148,7 @@ class _Encoder:
     def fits(encoder: object) -> TypeGuard[TransformerEncoder]:
         if not isinstance(encoder, TransformerEncoder) or isinstance(encoder.embedding, WordEmbedding):
             return False
-        return all(_plain(layer.attention) for layer in encoder.layers)
+        return all(layer.attention.plain for layer in encoder.layers)
 
     def __call__(self, source: Tensor, mask: Tensor, added: Tensor | None) -> Tensor:
         """(B, S) → (B · S, D), zero on padding."""
@@ -244,11 +244,6 @@ def _heads(joint: Tensor, heads: int) -> tuple[Tensor, Tensor]:
     rows, length, _, width = joint.shape
     keys, values = joint.view(rows, length, 2, heads, width // heads).permute(2, 0, 3, 1, 4)
     return keys, values
-
-
-def _plain(attention: Attention) -> bool:
-    inner = type(attention.score) is InnerScore and attention.normaliser is softmax
-    return inner and not attention.hard and attention.window is None and attention.projections is not None
 
 
 def _scale(attention: Attention) -> float:

@@ -9,7 +9,15 @@ BLOCK = 64
 
 
 def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """``values.topk(count)`` over the last axis, on a CPU in less time.
+    """``values.topk(count)`` over the last axis, on a CPU in less time."""
+    size = values.shape[-1]
+    if values.device.type != "cpu" or size // BLOCK < 4 * count:
+        return values.topk(min(count, size))
+    return by_blocks(values, count)
+
+
+def by_blocks(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """``values.topk(count)`` of more than ``count`` blocks of 64.
 
     The k largest values lie in the k blocks with the largest maxima: a block that is not among those has k
     blocks before it, each with a value at least as large. Maxima of blocks are one vectorised pass; only
@@ -17,8 +25,6 @@ def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     size = values.shape[-1]
     whole = size // BLOCK * BLOCK
-    if values.device.type != "cpu" or whole < 4 * count * BLOCK:
-        return values.topk(min(count, size))
     _, blocks = values[..., :whole].reshape(*values.shape[:-1], -1, BLOCK).amax(-1).topk(count)
     within = torch.arange(BLOCK, device=values.device)
     places = (blocks[..., None] * BLOCK + within).flatten(-2)  # (…, count · 64)

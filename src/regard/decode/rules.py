@@ -110,7 +110,7 @@ class Beam:
         slots[:, 0] = 0.0
         return slots.flatten()
 
-    def score(self, totals: Tensor, length: int) -> Tensor:
+    def score(self, totals: Tensor, length: int | Tensor) -> Tensor:
         return totals / length**self.length_penalty
 
     def reachable(self, front: Front) -> Tensor | None:
@@ -122,13 +122,14 @@ class Beam:
         this is below the n-th best finished score, the n best outputs are what they are. Rounding keeps all
         these inequalities, since it is monotonic.
         """
+        return self.bound(front.totals, front.limits, front.written.shape[2])
+
+    def bound(self, totals: Tensor, limits: Tensor, written: int | Tensor) -> Tensor | None:
+        """`reachable`, from log-probabilities (B, W), limits (B,) and how many tokens are written, all or (B,)."""
         if not self.early:
             return None
-        if self.length_penalty >= 0:
-            kindest = front.limits.to(front.totals.dtype) ** self.length_penalty
-        else:
-            kindest = torch.full_like(front.totals[:, 0], (front.written.shape[2] + 1) ** self.length_penalty)
-        return front.totals.amax(1) / kindest
+        kindest = limits.to(totals.dtype) if self.length_penalty >= 0 else written + 1
+        return totals.amax(1) / kindest**self.length_penalty
 
     def begin(self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint]) -> Choose:  # noqa: ARG002
         terms = next((each for each in constraints if isinstance(each, Terms) and each.count), None)
@@ -137,9 +138,13 @@ class Beam:
         return self._choose
 
     def _choose(self, front: Front, odds: Tensor) -> Choice:
-        ending = front.totals + odds[:, :, END]  # (B, W)
+        return self.choose(front.totals, front.last, odds)
+
+    def choose(self, totals: Tensor, last: Tensor, odds: Tensor) -> Choice:
+        """From log-probabilities so far (B, W), which sentences must end now (B,), and the next tokens' (B, W, V)."""
+        ending = totals + odds[:, :, END]  # (B, W)
         odds[:, :, : UNK + (not self.unknown)] = -torch.inf
-        going_on = front.totals.masked_fill(front.last[:, None], -torch.inf)
+        going_on = totals.masked_fill(last[:, None], -torch.inf)
         if self.groups > 1:
             return self._in_groups(going_on, ending, odds)
         return _best(going_on, ending, odds)

@@ -116,6 +116,12 @@ class Attention(nn.Module):
         inner = isinstance(self.score, InnerScore) and self.normaliser is softmax and not self.hard
         return inner and not isinstance(self.window, PredictedWindow)
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is the Transformer's own: projected inner products, softmax, every key in sight."""
+        projected = self.projections is not None and type(self.score) is InnerScore
+        return projected and self.fusible and self.window is None
+
     def remember(
         self, source: Tensor, mask: Tensor | None = None, *, first: int = 0, observer: Observer = UNOBSERVED
     ) -> Memory:

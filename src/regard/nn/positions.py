@@ -113,11 +113,18 @@ class Rotary(_Tables):
 
     def forward(self, x: Tensor, first: int = 0) -> Tensor:
         """``x`` (B, H, T, K) → the same, turned."""
-        last = first + x.shape[2]
+        return self.turn(x, *self.tables(first, first + x.shape[2]))
+
+    def tables(self, first: int, last: int) -> tuple[Tensor, Tensor]:
+        """Cosine and sine of these positions, two of (T, K / 2)."""
         if last <= len(self.cosine):
-            cosine, sine = self.cosine[first:last], self.sine[first:last]
-        else:
-            cosine, sine = (part.to(self.cosine) for part in self.make(torch.arange(first, last)).values())
+            return self.cosine[first:last], self.sine[first:last]
+        made = self.make(torch.arange(first, last))
+        return made["cosine"].to(self.cosine), made["sine"].to(self.cosine)
+
+    @staticmethod
+    def turn(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        """``x`` (…, K) by the angles that belong to each place, (…, K / 2)."""
         even, odd = x[..., 0::2], x[..., 1::2]
         turned = (even * cosine - odd * sine, even * sine + odd * cosine)
         return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)

@@ -1,0 +1,226 @@
+"""A Transformer's step over memory that stays where it is. `EncoderDecoder` is its written-out twin.
+
+The W hypotheses of a sentence share one pool of keys and values, (T, W) of them, and whatever is written there stays.
+Following a winner moves nothing: of each earlier position a hypothesis sees the one entry that its own past has
+written, and which those are is all that changes hands, a mask of (W, T · W). Attention reads every entry of the pool
+once for all W queries, as many as it would read without a pool, and the copy of the whole cache that a beam otherwise
+makes at each step is not there.
+
+Each sentence has a length of its own, which is a value on the device. `tests/parity/test_captured.py` binds the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeGuard
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.transformer import TransformerDecoder
+from regard.nn.attention import Attention
+from regard.nn.positions import Learned
+from regard.nn.transformer import DecoderLayer
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How much of the memory a step looks at."""
+
+    sentences: int  # B
+    source: int  # S
+    target: int  # T
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Sources, ready to be asked by all layers."""
+
+    joint: Tensor  # (n, S, L, 2, D) keys and values
+    mask: Tensor  # (n, S): 0 on real tokens, -inf on padding
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The memory of B sentences, written in place. Zeros at first: what is masked must still be a number."""
+
+    layers: tuple[Tensor, ...]  # (B, T, W, 2, D) keys and values that the hypotheses have written, for each layer
+    seen: Tensor  # (B, W, T · W): 0 on what a hypothesis sees of them, -inf on the rest
+    joint: Tensor  # (B, S, L, 2, D) of the sources
+    mask: Tensor  # (B, S)
+
+    def fill(self, slots: Tensor, sources: Encoded) -> None:
+        """New sentences into these slots (n,)."""
+        size = sources.mask.shape[1]
+        self.seen.index_fill_(0, slots, -torch.inf)
+        self.mask.index_fill_(0, slots, -torch.inf)
+        self.mask[:, :size].index_copy_(0, slots, sources.mask)
+        self.joint[:, :size].index_copy_(0, slots, sources.joint)
+
+    def move(self, old: Tensor, new: Tensor) -> None:
+        """What is in these slots (n,) into those."""
+        for column in (*self.layers, self.seen, self.joint, self.mask):
+            column.index_copy_(0, new, column.index_select(0, old))
+
+    def follow(self, parents: Tensor, shape: Shape) -> None:
+        """Each hypothesis sees what the one it goes on from (B, W) saw."""
+        if parents.shape[1] == 1:
+            return
+        seen = self.seen[: shape.sentences, :, : shape.target * parents.shape[1]]
+        seen.copy_(seen.gather(1, parents[:, :, None].expand_as(seen)))
+
+
+class Pooled:
+    """Encodes and steps as its model does; see `fits`."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        decoder = model.decoder
+        assert isinstance(decoder, TransformerDecoder)
+        self.model, self.decoder = model, decoder
+        self.layers = [_Layer(layer) for layer in decoder.layers]
+        parts = [part for layer in decoder.layers for part in _keys_and_values(layer)]
+        self.remember = _joined(*parts)
+        self.places: tuple[Tensor, ...] = ()
+
+    @staticmethod
+    def fits(model: object) -> TypeGuard[EncoderDecoder]:
+        """Whether it is a Transformer all of whose decoder torch's attention kernel computes."""
+        if not isinstance(model, EncoderDecoder) or not isinstance(model.decoder, TransformerDecoder):
+            return False
+        attentions = [each for layer in model.decoder.layers for each in (layer.attention, layer.cross)]
+        return all(each is not None and each.plain for each in attentions)
+
+    @property
+    def weight(self) -> Tensor:
+        """Of the output layer: where the model is, and what its numbers are."""
+        return self.decoder.output.weight
+
+    def pool(self, width: int, shape: Shape) -> Pool:
+        """Room for so many sentences of ``width`` hypotheses, and the tables of the positions there are."""
+        size, depth, zeros = self.decoder.embedding.width, len(self.layers), self.weight.new_zeros
+        self.places = self._places(shape.target)
+        return Pool(
+            tuple(zeros(shape.sentences, shape.target, width, 2, size) for _ in self.layers),
+            zeros(shape.sentences, width, shape.target * width),
+            zeros(shape.sentences, shape.source, depth, 2, size),
+            zeros(shape.sentences, shape.source),
+        )
+
+    def bytes(self, width: int, source: int, target: int) -> int:
+        """Of a `pool` for one sentence, and of the log-probabilities that a step makes for it."""
+        each = 2 * self.decoder.embedding.width * len(self.layers)
+        entries = each * (target * width + source) + width * target * width
+        return entries * self.weight.element_size() + 3 * 4 * width * len(self.weight)
+
+    def _places(self, longest: int) -> tuple[Tensor, ...]:
+        """What is added to an embedding at each position (T, D), and where positions are rotary, cosine and sine."""
+        positions = self.decoder.positions
+        count = min(longest, len(positions.weight)) if isinstance(positions, Learned) else longest
+        table = positions(self.weight.new_zeros(1, count, self.decoder.embedding.width))[0]
+        rotary = self.decoder.layers[0].attention.rotary
+        return (table,) if rotary is None else (table, *rotary.tables(0, longest))
+
+    def encode(self, source: Tensor) -> Encoded:
+        """``source`` (n, S), padded on the right."""
+        found = self.model.encode(source)
+        joint = self.remember(found.states).view(*source.shape, len(self.layers), 2, -1)
+        mask = torch.zeros(source.shape, dtype=joint.dtype, device=joint.device)
+        return Encoded(joint, mask.masked_fill_(~found.mask, -torch.inf))
+
+    def step(self, tokens: Tensor, written: Tensor, pool: Pool, shape: Shape) -> Tensor:
+        """Read a token for each hypothesis (B, W), which stands at its sentence's position (B,): logits (B, W, V)."""
+        width = tokens.shape[1]
+        table, *angles = (each.index_select(0, written)[:, None] for each in self.places)
+        own = written[:, None] * width + torch.arange(width, device=written.device)  # (B, W)
+        seen = pool.seen[: shape.sentences].scatter_(2, own[:, :, None], 0.0)
+        now = _Now(
+            torch.arange(shape.sentences, device=written.device) * pool.layers[0].shape[1] + written,
+            seen[:, None, :, : shape.target * width],
+            pool.mask[: shape.sentences, None, None, : shape.source],
+            tuple(angle[:, :, None, None] for angle in angles),
+            shape,
+        )
+        x = self.decoder.embedding(tokens) + table  # (B, W, D)
+        for level, layer in enumerate(self.layers):
+            x = layer(x, pool, level, now)
+        return self.decoder.output(x if self.decoder.norm is None else self.decoder.norm(x))
+
+
+@dataclass(frozen=True)
+class _Now:
+    """What all layers of a step need to know."""
+
+    rows: Tensor  # (B,) where to write, in a pool of (B · T, W, 2, D)
+    seen: Tensor  # (B, 1, W, T · W)
+    mask: Tensor  # (B, 1, 1, S)
+    angles: tuple[Tensor, ...]  # cosine and sine (B, 1, 1, 1, K / 2), where positions are rotary
+    shape: Shape
+
+
+class _Layer:
+    """One decoder layer, for one token a hypothesis."""
+
+    def __init__(self, layer: DecoderLayer) -> None:
+        own = layer.attention.projections
+        assert own is not None
+        self.layer = layer
+        self.ask = _joined(own.query, own.key, own.value)
+
+    def __call__(self, x: Tensor, pool: Pool, level: int, now: _Now) -> Tensor:
+        first, second, third = self.layer.residuals
+        x = first(x, lambda x: self._own(x, pool.layers[level], now))
+        x = second(x, lambda x: self._source(x, pool.joint[:, :, level], now))
+        return third(x, self.layer.feed_forward)
+
+    def _own(self, x: Tensor, entries: Tensor, now: _Now) -> Tensor:
+        attention = self.layer.attention
+        count, width, size = x.shape
+        asked = self.ask(x).view(count, width, 3, attention.heads, -1)  # (B, W, 3, H, K)
+        if attention.rotary is not None:
+            asked[:, :, :2] = attention.rotary.turn(asked[:, :, :2], *now.angles)
+        entries.view(-1, width, 2, size).index_copy_(0, now.rows, asked[:, :, 1:].reshape(count, width, 2, size))
+        pooled = entries[:count, : now.shape.target].flatten(1, 2)  # (B, T · W, 2, D)
+        return _attend(attention, asked[:, :, 0], pooled, now.seen)
+
+    def _source(self, x: Tensor, joint: Tensor, now: _Now) -> Tensor:
+        cross = self.layer.cross
+        assert cross is not None
+        assert cross.projections is not None
+        query = cross.projections.query(x).view(*x.shape[:2], cross.heads, -1)
+        return _attend(cross, query, joint[: len(x), : now.shape.source], now.mask)
+
+
+def _attend(attention: Attention, query: Tensor, joint: Tensor, mask: Tensor) -> Tensor:
+    """Queries (B, W, H, K), keys and values (B, S, 2, D), what to add to scores (B, 1, W or 1, S): (B, W, D)."""
+    assert attention.projections is not None
+    count, width, heads, _ = query.shape
+    keys, values = joint.view(*joint.shape[:3], heads, -1).permute(2, 0, 3, 1, 4)  # (B, H, S, K)
+    scale = attention.score.scale
+    assert isinstance(scale, float)
+    contexts = F.scaled_dot_product_attention(query.transpose(1, 2), keys, values, attn_mask=mask, scale=scale)
+    return attention.projections.output(contexts.transpose(1, 2).reshape(count, width, -1))
+
+
+def _keys_and_values(layer: DecoderLayer) -> tuple[nn.Linear, nn.Linear]:
+    assert layer.cross is not None
+    assert layer.cross.projections is not None
+    return layer.cross.projections.key, layer.cross.projections.value
+
+
+def _joined(*linears: nn.Linear) -> _Product:
+    """Several maps of the same input, side by side."""
+    weight = torch.cat([each.weight.detach() for each in linears])
+    return _Product(weight, torch.cat([each.bias.detach() for each in linears]))
+
+
+@dataclass(frozen=True)
+class _Product:
+    """``W x + b``"""
+
+    weight: Tensor
+    bias: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)

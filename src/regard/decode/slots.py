@@ -1,0 +1,154 @@
+"""Beam search in memory that stays where it is: every step is the same operations on the same tensors.
+
+`decode.search` is its written-out twin: there, what is under way grows by a token a step and sentences leave the batch.
+Here a sentence has a slot for as long as it is searched, a length of its own, and a place in every tensor; nobody
+has to look at a value to know what to do next. So a step can be captured once as a CUDA graph and replayed.
+
+What was written is kept as it was chosen, a token and the hypothesis it went on from for each step, and read backwards
+when a sentence is done: nothing is moved while the search goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.decode.rules import Beam
+from regard.decode.search import Hypothesis
+
+
+@dataclass(frozen=True)
+class Slots:
+    """B sentences, each with W hypotheses under way and its N best finished ones. All of it is written in place."""
+
+    tokens: Tensor  # (B, W) what each hypothesis wrote last
+    totals: Tensor  # (B, W) log-probabilities; -inf: nothing is under way here
+    written: Tensor  # (B,) tokens so far
+    limits: Tensor  # (B,) tokens at the most, <end> included
+    open: Tensor  # (B,) whether the sentence is still searched
+    count: Tensor  # (B,) how many have finished so far, kept or not
+    scores: Tensor  # (B, N) of the finished, best first; -inf: there is none yet
+    ended: Tensor  # (B, N) their log-probabilities
+    places: Tensor  # (B, N) where they are in the history: length · W + hypothesis
+    history: Tensor  # (B, T, 2, W) at each step the token chosen for each slot, and which it goes on from
+
+    @staticmethod
+    def empty(rule: Beam, count: int, longest: int, like: Tensor) -> Slots:
+        """All closed. ``like`` says where, and whether log-probabilities have double precision."""
+        kind = torch.float64 if like.dtype == torch.float64 else torch.float32
+        whole = torch.zeros(count, dtype=torch.long, device=like.device)
+        nothing = torch.full((count, rule.width), -torch.inf, dtype=kind, device=like.device)
+        history = torch.zeros(count, longest, 2, rule.width, dtype=torch.int32, device=like.device)
+        tokens, places = (whole[:, None].repeat(1, size) for size in (rule.width, rule.best))
+        best = nothing[:, : rule.best]
+        return Slots(
+            *(tokens, nothing, whole.clone(), whole + 1, whole > 0, whole.clone()),
+            *(best.clone(), best.clone(), places, history),
+        )
+
+    def first(self, count: int) -> Slots:
+        """The first so many, without a copy."""
+        return Slots(*(getattr(self, field.name)[:count] for field in fields(self)))
+
+    def fill(self, slots: Tensor, limits: Tensor, token: int, opening: Tensor) -> None:
+        """New sentences into these slots (n,): nothing written, the rule's ``opening`` totals (W,)."""
+        for column, value in ((self.tokens, token), (self.written, 0), (self.open, True), (self.count, 0)):
+            column.index_fill_(0, slots, value)
+        self.scores.index_fill_(0, slots, -torch.inf)
+        self.limits.index_copy_(0, slots, limits)
+        self.totals.index_copy_(0, slots, opening.to(self.totals).expand(len(slots), -1))
+
+    def move(self, old: Tensor, new: Tensor) -> None:
+        """What is in these slots (n,) into those; the old ones are closed."""
+        for field in fields(self):
+            column = getattr(self, field.name)
+            column.index_copy_(0, new, column.index_select(0, old))
+        self.open.index_fill_(0, old, False)  # noqa: FBT003
+
+    def advance(self, odds: Tensor, rule: Beam) -> Tensor:
+        """One token further, from log-probabilities (B, W, V): the hypothesis each goes on from, (B, W)."""
+        choice = rule.choose(self.totals, self.limits <= self.written + 1, odds)
+        parents = torch.zeros_like(choice.tokens) if choice.parents is None else choice.parents
+        length = (self.written + 1).to(odds.dtype)
+        scores = rule.score(choice.ended, length[:, None])
+        self._finish(choice.ended, scores)
+        self._note(choice.tokens, parents)
+        self.tokens.copy_(choice.tokens)
+        still = self.open & ~self._over(choice.totals, length, rule)
+        self.open.copy_(still)
+        self.totals.copy_(choice.totals.masked_fill(~still[:, None], -torch.inf))
+        self.written.add_(still)
+        return parents
+
+    def _finish(self, totals: Tensor, scores: Tensor) -> None:
+        """Those that end (B, W) among the finished; only the N best of all stay."""
+        width = scores.shape[1]
+        places = self.written[:, None] * width + torch.arange(width, device=scores.device)
+        best, order = torch.cat((self.scores, scores), 1).topk(self.scores.shape[1])
+        self.ended.copy_(torch.cat((self.ended, totals), 1).gather(1, order))
+        self.places.copy_(torch.cat((self.places, places), 1).gather(1, order))
+        self.scores.copy_(best)
+        self.count.add_(scores.isfinite().sum(1))
+
+    def _note(self, tokens: Tensor, parents: Tensor) -> None:
+        """In the history of each sentence, at its own step."""
+        count, longest, _, width = self.history.shape
+        rows = torch.arange(count, device=tokens.device) * longest + self.written
+        self.history.view(-1, 2, width).index_copy_(0, rows, torch.stack((tokens, parents), 1).int())
+
+    def _over(self, totals: Tensor, length: Tensor, rule: Beam) -> Tensor:
+        """(B,) as `decode.search` has it."""
+        over = (self.count >= rule.width) | totals.amax(1).isneginf()
+        bound = rule.bound(totals, self.limits, length)
+        return over if bound is None else over | (bound < self.scores[:, -1])
+
+    def fetch(self, slots: Tensor, longest: int) -> Fetched:
+        """What is finished in these slots, on its way to the host. ``longest`` is what they have written at most."""
+        columns = (self.scores, self.ended, self.places, self.history[:, :longest])
+        found = [column.index_select(0, slots).to("cpu", non_blocking=True) for column in columns]
+        here = torch.cuda.current_stream().record_event() if slots.is_cuda else None
+        return Fetched(here, *found)
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """The finished outputs of n sentences, on the host once the device has come so far."""
+
+    here: torch.cuda.Event | None  # when it is
+    scores: Tensor  # (n, N)
+    ended: Tensor  # (n, N)
+    places: Tensor  # (n, N)
+    history: Tensor  # (n, T, 2, W)
+
+    def read(self) -> list[list[Hypothesis]]:
+        """One list for each sentence, best first."""
+        if self.here is not None:
+            self.here.synchronize()
+        tokens, lengths = _backwards(self.history.numpy(), self.places.numpy())
+        columns: Sequence[list[list[float]]] = (self.ended.tolist(), self.scores.tolist())
+        return [
+            [
+                Hypothesis(row[:length].tolist(), total, score)
+                for row, length, total, score in zip(*each, strict=True)
+                if score > -np.inf
+            ]
+            for each in zip(tokens, lengths.tolist(), *columns, strict=True)
+        ]
+
+
+def _backwards(history: NDArray[np.int32], places: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Tokens (n, N, t) and lengths (n, N) of the outputs that end at ``places``."""
+    width = history.shape[3]
+    lengths, slots = places // width, places % width
+    rows = np.arange(len(places))[:, None]
+    tokens = np.zeros((*places.shape, int(lengths.max(initial=0))), np.int32)
+    for step in reversed(range(tokens.shape[2])):
+        chosen = history[rows, step, :, slots]  # (n, N, 2)
+        tokens[:, :, step] = chosen[:, :, 0]
+        slots = np.where(step < lengths, chosen[:, :, 1], slots)
+    return tokens, lengths
