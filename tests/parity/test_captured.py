@@ -13,6 +13,7 @@ from regard.decode.options import Options
 from regard.decode.pooled import Shape
 from regard.decode.rules import Beam, Sample
 from regard.decode.search import Hypothesis, search
+from regard.decode.slots import Fetched
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.text.special import END
 
@@ -119,6 +120,14 @@ def test_there_are_as_many_slots_as_memory_allows() -> None:
     assert [on_menu(menu, count) for count in (1, 8, 9, 128, 1000)] == [8, 8, 32, 128, 128]
     assert [fitting(menu, 128, 3, free) for free in (1000, 300, 96, 5)] == [128, 32, 32, 8]
     assert fitting(menu, 32, 3, 1000) == 32
+
+
+def test_a_place_without_an_output_is_never_looked_at() -> None:
+    scores = torch.tensor([[-0.5, -torch.inf]])
+    stale = torch.tensor([[2 * 1 + 1, 2 * 99]])  # the second is left from a longer sentence
+    history = torch.tensor([[[[7, 8], [0, 0]]]], dtype=torch.int32)
+    (found,) = Fetched(None, scores, scores, stale, history).read()
+    assert [each.tokens for each in found] == [[8]]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -129,7 +129,8 @@ class Fetched:
         """One list for each sentence, best first."""
         if self.here is not None:
             self.here.synchronize()
-        tokens, lengths = _backwards(self.history.numpy(), self.places.numpy())
+        there = self.places.masked_fill(self.scores.isneginf(), 0)  # the others may stand anywhere
+        tokens, lengths = _backwards(self.history.numpy(), there.numpy())
         columns: Sequence[list[list[float]]] = (self.ended.tolist(), self.scores.tolist())
         return [
             [
