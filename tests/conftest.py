@@ -9,6 +9,8 @@ from hypothesis import settings
 settings.register_profile("house", deadline=None, max_examples=12, derandomize=True)
 settings.load_profile("house")
 
+pytest_plugins = ["raises"]
+
 torch.set_num_threads(1)  # the models are tiny: a second thread only waits
 
 
