@@ -51,7 +51,7 @@ class MeaningReport:
     control_cosines: tuple[Matrix, ...]  # of the control word in the sentences that have it; empty without one
     points: tuple[Points, ...]  # a layer; the word's places, then the control's
     explained: tuple[float, ...]  # a layer: the share of the variance that the two axes show
-    searched: str = ""  # where neighbours were looked for
+    searched: str  # where neighbours were looked for
     name: str = ""  # of the run
 
     @property
@@ -85,7 +85,7 @@ def meaning_page(report: MeaningReport) -> str:
         section("Where it stands", _places(report)),
         section("How alike, layer by layer", *_cosines(report)),
         section("On two axes", _plane(report)),
-        *([section("What stands near, at the last layer", *_neighbours(report))] if report.searched else []),
+        section("What stands near, at the last layer", *_neighbours(report)),
         section("How this was made", _notes(report)),
     ]
     return page(f"{report.word}: meaning by layer", body, report.numbers(), style=plane.STYLE)
