@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from regard.report import tree
 from regard.report.beam_tree import BeamTree, OtherBeam
 from regard.report.markup import Html, element
-from regard.report.page import items, more, page, paragraph, section, sentence, table
+from regard.report.page import items, more, page, paragraph, scrolled, section, sentence, table
 
 
 def beam_page(one: BeamTree) -> str:
@@ -26,8 +26,7 @@ def beam_page(one: BeamTree) -> str:
 
 def drawing(one: BeamTree) -> Html:
     """The tree, with how to read it and every candidate below."""
-    scroll = element("div", {"class": "scroll", "tabindex": 0}, tree.tree_svg(one))
-    drawn = element("figure", {}, scroll, element("figcaption", {"class": "note"}, caption(one)))
+    drawn = scrolled(tree.tree_svg(one), caption(one))
     return element("div", {}, drawn, more("Every candidate", tree.candidates_table(one), kind="screen"))
 
 

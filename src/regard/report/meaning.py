@@ -9,7 +9,7 @@ from typing import Any
 from regard.report import charts, plane
 from regard.report.charts import Point, Series
 from regard.report.markup import Html, element, join
-from regard.report.page import figure, items, page, paragraph, section, sentence, table
+from regard.report.page import figure, items, page, paragraph, scrolled, section, sentence, table
 from regard.report.plane import Dot, Panel
 
 PAIRS = 6  # lines in a chart, beside the control's
@@ -151,8 +151,7 @@ def _plane(report: MeaningReport) -> Html:
         "Principal components of the unit vectors of all layers together; the axes are the same in each picture, "
         "except where the embedding is narrower than the layers. Hollow points are the control word."
     )
-    scroll = element("div", {"class": "scroll", "tabindex": 0}, plane_of(report))
-    return element("figure", {}, scroll, element("figcaption", {"class": "note"}, words))
+    return scrolled(plane_of(report), words)
 
 
 def _neighbours(report: MeaningReport) -> list[Html]:
