@@ -26,8 +26,7 @@ types: setup ## mypy, strict, on src
 	$(BIN)/mypy
 
 test: setup ## all tests; every `raise` must be run by one
-	$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=json --cov-report=
-	$(BIN)/python tests/architecture/raises.py coverage.json
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal --raises
 
 fmt: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
@@ -62,4 +61,4 @@ docs: setup ## regenerate docs/reference from the code, docs/benchmarks.md from 
 	$(BIN)/python docs/generate.py
 
 clean: ## remove what the targets made
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage coverage.json
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,13 +13,13 @@ from typing import Any, Literal, Union, get_args, get_origin
 import regard
 from regard.explain.walkthrough.example import example
 from regard.explain.walkthrough.render import markdown
+from regard.reader import Frozen
 from regard.report import colours
 from regard.settings import (
     AttentionSettings,
     BahdanauDecoder,
     ContextDecoder,
     DataSettings,
-    Frozen,
     LastAverage,
     LuongDecoder,
     MonotonicWindow,

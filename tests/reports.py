@@ -8,8 +8,8 @@ from regard.measure.by_length import Bucket
 from regard.measure.habits import Habits
 from regard.measure.labels import Confusion
 from regard.measure.translation import Quality
+from regard.report.beam_tree import BeamTree, Twig
 from regard.report.run_report import (
-    BeamTree,
     CorpusCard,
     Example,
     Labels,
@@ -23,7 +23,6 @@ from regard.report.run_report import (
     RunReport,
     SideCard,
     Test,
-    Twig,
     Validated,
 )
 

@@ -15,8 +15,9 @@ from regard.explain.replay import Spelling
 from regard.explain.trace import Trace
 from regard.explain.words import fold
 from regard.measure.sentences import sentence_scores
-from regard.report.run_report import BeamTree, Chosen, Example, Link, Look, Map
-from regard.searching import tree_of
+from regard.report.beam_tree import BeamTree
+from regard.report.run_report import Chosen, Example, Link, Look, Map
+from regard.searching import beam_report
 from regard.settings import ContextDecoder, ModelSettings, RecurrentModel
 from regard.translator import Translation, Translator
 
@@ -180,5 +181,5 @@ def beam_tree(translator: Translator, candidates: Sequence[Translation], beam: i
     for one in candidates:
         parts = one.outputs[0].parts
         if len(parts) == 1 and len(translator.tokenizers.source.encode(one.source)) <= TREE_PIECES:
-            return tree_of(translator, one.source, Beam(beam))
+            return beam_report(translator, one.source, Beam(beam), others=())
     return None

@@ -1,60 +1,126 @@
-"""The search for one sentence, kept whole: what ``regard beam`` and a report show."""
+"""The search for one output, kept whole: what ``regard beam``, the studio and a report show."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.decode.texts import Output
-from regard.decode.tree import Node, Trees
-from regard.errors import DataError
-from regard.report.beam import BeamReport, OtherBeam
-from regard.report.run_report import BeamTree, Twig
+from regard.decode.tree import Node, Tree, Trees
+from regard.decode.writer import Writer
+from regard.errors import DataError, ModelError
+from regard.prediction import Predictor
+from regard.report.beam_tree import BeamTree, OtherBeam, Twig
 from regard.text.special import SPECIAL_TOKENS
+from regard.text.tokenizer import Tokenizer
 from regard.text.words import legible
 from regard.translator import Translator
 
-OTHERS = (1, 2, 5, 10)  # beams that are tried beside the one asked for
-DIGITS = 5  # of scores as they are kept
+OTHERS = (1, 2, 3, 5, 10)  # beams that are tried beside the one asked for
+CONTINUATION = 40  # pieces that a language model adds
+DIGITS = 5  # of scores as a report keeps them
 
 
-def beam_report(translator: Translator, text: str, rule: Beam, others: Sequence[int] = OTHERS) -> BeamReport:
+@dataclass(frozen=True)
+class Leaf:
+    """A node with what it says: its own piece, and all that stands written with it."""
+
+    node: Node
+    piece: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search that is over, and what beams of other widths find."""
+
+    leaves: tuple[Leaf, ...]  # by number; 0 is the root
+    outputs: tuple[int, ...]  # leaves, best first
+    others: tuple[OtherBeam, ...]  # from narrow to wide, the searched beam not among them
+
+    @property
+    def best(self) -> Leaf:
+        return self.leaves[self.outputs[0]]
+
+
+def search_tree(
+    predictor: Predictor | Translator, text: str, rule: Beam, *, prefix: str = "", others: Sequence[int] = OTHERS
+) -> Searched:
+    """Search for a translation, or for what a language model writes after the text."""
+    if not text.strip():
+        raise DataError(f"text = {text!r}: there is nothing to search an output for; give it a word")
+    grow, tokenizer = _grower(predictor, text, prefix)
+    tree = grow(rule)
+    leaves = tuple(_leaf(node, tree, tokenizer) for node in tree.nodes)
+    widths = sorted({*others} - {rule.width})
+    found = (_other(width, grow(Beam(width, rule.length_penalty)), tokenizer) for width in widths)
+    return Searched(leaves, tuple(tree.outputs), tuple(found))
+
+
+def beam_report(translator: Translator, text: str, rule: Beam, others: Sequence[int] = OTHERS) -> BeamTree:
     """The tree of one search, and what other beams make of the same text."""
-    parts = translator.search.parts(text)
-    if len(parts) != 1:
-        problem = f"goes through the model in {len(parts)} parts" if parts else "is empty"
-        raise DataError(f"text = {text[:40]!r}: {problem}; a tree is of one search for one sentence")
-    tree = tree_of(translator, text, rule)
-    found = tuple(
-        _other(width, translator.search([text], Options(Beam(width, rule.length_penalty)))[0][0])
-        for width in sorted({*others, rule.width})
+    found = search_tree(translator, text, rule, others=others)
+    best = found.best
+    own = OtherBeam(rule.width, best.text, best.node.log_probability, best.node.score)
+    return BeamTree(
+        source=text,
+        output=best.text,
+        beam=rule.width,
+        length_penalty=rule.length_penalty,
+        twigs=tuple(_twig(leaf) for leaf in found.leaves),
+        outputs=found.outputs,
+        others=tuple(_rounded(each) for each in sorted((own, *found.others), key=lambda each: each.beam)),
+        name="" if translator.run is None else translator.run.folder.name,
     )
-    return BeamReport(tree, found, "" if translator.run is None else translator.run.folder.name)
 
 
-def _other(beam: int, output: Output) -> OtherBeam:
-    return OtherBeam(beam, output.text, round(output.log_probability, DIGITS), round(output.score, DIGITS))
+def _grower(predictor: Predictor | Translator, text: str, prefix: str) -> tuple[Callable[[Beam], Tree], Tokenizer]:
+    """What makes the tree of a rule, and what spells it."""
+
+    def translation(rule: Beam) -> Tree:
+        assert isinstance(predictor, Translator)
+        listener = Trees(rule)
+        predictor.search([text], Options(rule, prefix=prefix), listener=listener)
+        return listener.trees[0]
+
+    def continuation(rule: Beam) -> Tree:
+        assert isinstance(predictor, Writer)
+        listener = Trees(rule)
+        predictor.write([text], length=CONTINUATION, rule=rule, listener=listener)
+        return listener.trees[0]
+
+    if isinstance(predictor, Writer):
+        if prefix:
+            raise DataError("prefix: a language model goes on from the text itself; put it at the end of the text")
+        return continuation, predictor.tokenizer
+    if not isinstance(predictor, Translator):
+        raise ModelError("beam: this run gives labels, each by itself, and does not search; a translator does")
+    if (count := len(predictor.search.parts(text))) != 1:
+        raise DataError(f"text: goes through the model in {count} parts; a tree is of one search, so give one sentence")
+    return translation, predictor.tokenizers.target
 
 
-def tree_of(translator: Translator, text: str, rule: Beam) -> BeamTree:
-    """Every candidate of the search for a text that goes through the model at once."""
-    listener = Trees(rule)
-    (outputs,) = translator.search([text], Options(rule), listener=listener)
-    tree = listener.trees[0]
-    twigs = tuple(_twig(translator, node) for node in tree.nodes)
-    return BeamTree(text, outputs[0].text, rule.width, rule.length_penalty, twigs, tuple(tree.outputs))
+def _leaf(node: Node, tree: Tree, tokenizer: Tokenizer) -> Leaf:
+    return Leaf(node, _piece(node.token, tokenizer), tokenizer.decode(tree.tokens(node.number)))
 
 
-def _twig(translator: Translator, node: Node) -> Twig:
-    token = _spelled(translator, node.token)
-    scores = round(node.log_probability, DIGITS), round(node.score, DIGITS)
-    return Twig(node.number, node.parent, node.step, token, *scores, node.fate, node.reason)
-
-
-def _spelled(translator: Translator, token: int) -> str:
+def _piece(token: int, tokenizer: Tokenizer) -> str:
     if token < 0:
         return "<start>"
-    if token < len(SPECIAL_TOKENS):
-        return SPECIAL_TOKENS[token]
-    return legible(translator.tokenizers.target.token(token))
+    return SPECIAL_TOKENS[token] if token < len(SPECIAL_TOKENS) else tokenizer.token(token)
+
+
+def _other(width: int, tree: Tree, tokenizer: Tokenizer) -> OtherBeam:
+    best = tree.nodes[tree.outputs[0]]
+    return OtherBeam(width, tokenizer.decode(tree.tokens(best.number)), best.log_probability, best.score)
+
+
+def _rounded(other: OtherBeam) -> OtherBeam:
+    return replace(other, log_probability=round(other.log_probability, DIGITS), score=round(other.score, DIGITS))
+
+
+def _twig(leaf: Leaf) -> Twig:
+    node = leaf.node
+    scores = round(node.log_probability, DIGITS), round(node.score, DIGITS)
+    return Twig(node.number, node.parent, node.step, legible(leaf.piece), *scores, node.fate, node.reason)

@@ -1,4 +1,4 @@
-"""One word in several sentences through a run: what ``regard meaning`` shows."""
+"""One word in several sentences, through the layers of a run: what ``regard meaning`` and the studio show."""
 
 from __future__ import annotations
 
@@ -6,26 +6,79 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from regard.decode.labels import Classifier, Tagger
 from regard.decode.writer import Writer
 from regard.errors import DataError, ModelError, RegardError
 from regard.explain.alignment import Aligner
-from regard.explain.meaning import Meaning, Neighbours, Occurrence, find, meaning, stands_in, translations
+from regard.explain.meaning import Meaning, Neighbours, Occurrence, find, layers, meaning, stands_in, translations
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
-from regard.prediction import load_predictor
+from regard.prediction import Predictor, load_predictor
 from regard.report.meaning import Matrix, MeaningReport, Neighbour, Place
 from regard.run import Run
 from regard.tasks.material import COLUMNS, materials
 from regard.text.tokenizer import Tokenizer
 from regard.translator import Translator
 
-SEARCHED = 200  # sentences of the validation text whose words may be neighbours
+SENTENCES = 200  # of the validation text, in which neighbours are looked for
+WORDS = 25  # of the longest of them
 NEAREST = 5
-DIGITS = 6
+DIGITS = 6  # of numbers as a report keeps them
+
+Near = tuple[Neighbour, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Occurrences of a word, then those of the control, N in all, at every layer."""
+
+    occurrences: tuple[Occurrence, ...]
+    controls: int  # how many of them, at the end, are of the control
+    translations: tuple[tuple[str, str], ...]  # or tags: of the word, empty where none was linked, and of the sentence
+    layers: tuple[str, ...]
+    cosines: Tensor  # (L, N, N)
+    points: Tensor  # (L, N, 2)
+    explained: tuple[float, ...]
+    neighbours: tuple[tuple[Near, ...], ...]  # of each occurrence at each layer
+    searched: int  # sentences in which neighbours were looked for
+
+
+def compare_meanings(
+    predictor: Predictor | Translator,
+    word: str,
+    sentences: Sequence[str],
+    *,
+    control: str | None = None,
+    neighbours: int = NEAREST,
+    folder: Path | None = None,
+) -> Compared:
+    """Follow a word through the encoder. Neighbours come from the run's validation text, where it is still there."""
+    if isinstance(predictor, Writer):
+        raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
+    reading = reading_of(predictor)
+    own = find(word, sentences)
+    controls = _controls(control, sentences)
+    occurrences = (*own, *controls)
+    found = meaning(reading.model, reading.tokenizer, occurrences, letters=reading.letters)
+    plane = found.plane()
+    corpus = tuple(dict.fromkeys((*sentences, *validation_texts(folder))))
+    return Compared(
+        occurrences=occurrences,
+        controls=len(controls),
+        translations=tuple(translated(predictor, occurrences)),
+        layers=("embedding", *(f"layer {number}" for number in range(1, len(found.vectors)))),
+        cosines=found.cosines(),
+        points=torch.stack(plane.points),
+        explained=plane.explained,
+        neighbours=_neighbours(found, occurrences, _words(reading, corpus), neighbours),
+        searched=len(corpus),
+    )
 
 
 def meaning_report(
@@ -34,33 +87,50 @@ def meaning_report(
     """The word's vectors in these sentences, compared; with a control word, what the sentences alone do to it."""
     if not sentences:
         raise DataError(f"sentences = 0: there is nothing in which '{word}' could stand; give two or more")
-    predictor = load_predictor(run, device)
-    if isinstance(predictor, Writer):
-        raise ModelError(f"{run}: a language model has no encoder whose layers could be compared; translate or label")
-    reading = reading_of(predictor)
-    own = find(word, sentences)
-    others = find(control, [one for one in sentences if stands_in(control, one)]) if control else []
-    if control and len(others) < 2:
-        raise DataError(f"control = {control}: stands in {len(others)} of the sentences; a word in two would be right")
-    found = meaning(reading.model, reading.tokenizer, [*own, *others], letters=reading.letters)
-    places = translated(predictor, own)
-    searched, neighbours = _neighbours(Path(run), reading, found, own)
-    cosines = found.cosines()
-    flat = found.plane()
+    folder = Path(run)
+    found = compare_meanings(load_predictor(run, device), word, sentences, control=control, folder=folder)
+    if control and found.controls < 2:
+        raise DataError(f"control = {control}: stands in one of the sentences; a word in two would be right")
+    count = len(found.occurrences) - found.controls
+    own = zip(found.occurrences, found.translations, found.neighbours[-1], strict=True)
     return MeaningReport(
         word=word,
         control=control,
-        places=tuple(
-            Place(one.sentence, one.word, *told, near) for one, told, near in zip(own, places, neighbours, strict=True)
-        ),
-        layers=("embedding", *(f"layer {number}" for number in range(1, len(found.vectors)))),
-        cosines=_rounded(cosines[:, : len(own), : len(own)]),
-        control_cosines=_rounded(cosines[:, len(own) :, len(own) :]) if others else (),
-        points=tuple(tuple((round(x, DIGITS), round(y, DIGITS)) for x, y in layer.tolist()) for layer in flat.points),
-        explained=tuple(round(share, DIGITS) for share in flat.explained),
-        searched=searched,
-        name=Path(run).name,
+        places=tuple(Place(one.sentence, one.word, *told, _kept(near)) for one, told, near in islice(own, count)),
+        layers=found.layers,
+        cosines=_rounded(found.cosines[:, :count, :count]),
+        control_cosines=_rounded(found.cosines[:, count:, count:]) if control else (),
+        points=tuple(tuple((round(x, DIGITS), round(y, DIGITS)) for x, y in layer) for layer in found.points.tolist()),
+        explained=tuple(round(share, DIGITS) for share in found.explained),
+        searched=_searched(found.searched - len({*sentences})),
+        name=folder.name,
     )
+
+
+def _searched(more: int) -> str:
+    """Where neighbours were looked for."""
+    return "the words of these sentences" + (f" and of {more} validation sentences" if more else "")
+
+
+def _kept(near: Near) -> Near:
+    return tuple(Neighbour(one.word, one.sentence, round(one.cosine, DIGITS)) for one in near)
+
+
+def _rounded(values: Tensor) -> tuple[Matrix, ...]:
+    return tuple(tuple(tuple(round(value, DIGITS) for value in row) for row in layer) for layer in values.tolist())
+
+
+def _controls(control: str | None, sentences: Sequence[str]) -> list[Occurrence]:
+    """The control word wherever it stands; where it stands nowhere, there is nothing to compare with."""
+    if not control:
+        return []
+    found = find(control, [sentence for sentence in sentences if stands_in(control, sentence)])
+    if not found:
+        raise DataError(f"control = {control}: stands in none of the sentences; choose a word that does")
+    return found
+
+
+# What a model reads and says
 
 
 @dataclass(frozen=True)
@@ -99,22 +169,51 @@ def _aligner(translator: Translator) -> Aligner | None:
         return None
 
 
+# What stands near
+
+
 def _neighbours(
-    run: Path, reading: Reading, found: Meaning, own: Sequence[Occurrence]
-) -> tuple[str, list[tuple[Neighbour, ...]]]:
-    """The nearest words of the run's validation text; none, where that is no longer there."""
-    settings = Run.open(run).settings
+    found: Meaning, occurrences: Sequence[Occurrence], words: Sequence[Neighbours], count: int
+) -> tuple[tuple[Near, ...], ...]:
+    """The nearest words of each occurrence at each layer."""
+    return tuple(
+        tuple(
+            tuple(
+                Neighbour(str(near), near.sentence, cosine)
+                for near, cosine in known.nearest(vector, count, besides=one)
+            )
+            for one, vector in zip(occurrences, vectors, strict=True)
+        )
+        for known, vectors in zip(words, found.vectors, strict=True)
+    )
+
+
+def validation_texts(folder: Path | None) -> list[str]:
+    """Some sentences that a run was validated on; none where they are no longer there."""
+    if folder is None:
+        return []
     try:
-        rows = islice(materials(settings)[1].rows(COLUMNS[settings.task][:1]), SEARCHED)
-        texts = [row[0] for _, row in rows]
-        words = Neighbours.of(reading.model, reading.tokenizer, texts, letters=reading.letters)
+        settings = Run.open(folder).settings
+        rows = (row[0] for _, row in materials(settings)[1].rows(COLUMNS[settings.task]))
+        return list(islice((text for text in rows if 0 < len(text.split()) <= WORDS), SENTENCES))
     except RegardError:
-        return "", [()] * len(own)
-    last = found.vectors[-1]
-    near = [words.nearest(last[place], NEAREST, besides=one) for place, one in enumerate(own)]
-    told = [tuple(Neighbour(str(one), one.sentence, round(value, DIGITS)) for one, value in each) for each in near]
-    return f"the words of the first {SEARCHED} validation sentences", told
+        return []
 
 
-def _rounded(values: Tensor) -> tuple[Matrix, ...]:
-    return tuple(tuple(tuple(round(value, DIGITS) for value in row) for row in layer) for layer in values.tolist())
+_KNOWN: WeakKeyDictionary[nn.Module, dict[str, list[Tensor]]] = WeakKeyDictionary()  # a corpus is read once a model
+
+
+def _words(reading: Reading, corpus: Sequence[str]) -> list[Neighbours]:
+    """The words of some sentences, ready to be searched at every layer; each sentence goes through the model once."""
+    known = _KNOWN.setdefault(reading.model, {})
+    for sentence in known.keys() - set(corpus):
+        del known[sentence]
+    for sentence in corpus:
+        if sentence not in known:
+            known[sentence] = layers(reading.model, reading.tokenizer, sentence, letters=reading.letters)
+    places = tuple(Occurrence(sentence, word) for sentence in corpus for word in range(len(sentence.split())))
+    depth = len(known[corpus[0]])
+    return [
+        Neighbours(places, normalize(torch.cat([known[sentence][layer] for sentence in corpus]), dim=-1))
+        for layer in range(depth)
+    ]

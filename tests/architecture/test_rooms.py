@@ -64,7 +64,7 @@ DOORS: dict[str, set[str]] = {
         *("comparing_labels", "corpora", "data", "decode", "errors", "files", "loading", "measure", "prediction"),
         *("report", "run", "settings", "tasks", "trainer", "training", "translator"),
     },
-    "searching": {"decode", "errors", "report", "text", "translator"},
+    "searching": {"decode", "errors", "prediction", "report", "text", "translator"},
     "understanding": {
         *("decode", "errors", "explain", "models", "prediction", "report", "run", "tasks", "text", "translator"),
     },
@@ -75,12 +75,12 @@ DOORS: dict[str, set[str]] = {
         "translator",
     },
     "inside": {
-        *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "run", "tasks", "text"),
-        *("translator", "understanding"),
+        *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "text", "translator"),
     },
     "serve": {
         *("build", "corpora", "data", "decode", "demonstration", "draw", "errors", "explain", "files", "inside"),
-        *("prediction", "run", "runs", "settings", "tasks", "text", "translator", "walking"),
+        *("prediction", "run", "runs", "searching", "settings", "tasks", "text", "translator", "understanding"),
+        "walking",
     },
     "studio": set(),
     "__main__": {"cli"},

@@ -341,7 +341,7 @@ def test_runs_of_one_task_are_compared_on_the_validation_text_they_share(folder:
         first, second = content["rows"]  # type: ignore[misc]
         assert first["scores"] == second["scores"]
         assert content["metrics"][0] == score  # type: ignore[index]
-        assert content["conditions"]["sentences"] == 1000  # type: ignore[index]
+        assert content["conditions"]["sentences"] == 101  # type: ignore[index]
 
 
 def test_without_scikit_learn_the_baselines_are_left_out(

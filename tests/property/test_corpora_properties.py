@@ -22,7 +22,7 @@ def sentences(draw: st.DrawFn, language: Language | None = None) -> Sentence:
     return next(generate(chosen, count=1, seed=seed, minimum_words=size, maximum_words=size))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(sentences())
 def test_links_are_sorted_unique_and_inside_both_sentences(sentence: Sentence) -> None:
     source, target = sentence.source.split(), sentence.target.split()
@@ -30,7 +30,7 @@ def test_links_are_sorted_unique_and_inside_both_sentences(sentence: Sentence) -
     assert all(0 <= one < len(source) and 0 <= other < len(target) for one, other in sentence.alignment)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(sentences())
 def test_every_content_word_is_aligned(sentence: Sentence) -> None:
     aligned = {one for one, _ in sentence.alignment}
@@ -42,14 +42,14 @@ def test_every_content_word_is_aligned(sentence: Sentence) -> None:
     assert missing == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sentences("fr"))
 def test_every_english_and_every_french_word_is_aligned(sentence: Sentence) -> None:
     assert {one for one, _ in sentence.alignment} == set(range(len(sentence.source.split())))
     assert {other for _, other in sentence.alignment} == set(range(len(sentence.target.split())))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sentences("fr"))
 def test_no_french_elision_is_forgotten(sentence: Sentence) -> None:
     words = sentence.target.split()
@@ -60,13 +60,13 @@ def test_no_french_elision_is_forgotten(sentence: Sentence) -> None:
     assert not any(word.startswith(ELIDED) and word.partition("'")[2][0] in "bcdfgjklmnpqrstv" for word in words)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sentences("hi"))
 def test_hindi_is_devanagari_throughout(sentence: Sentence) -> None:
     assert all("\u0900" <= letter <= "\u097f" or letter in " -" for letter in sentence.target)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(sentences())
 def test_tags_and_text_are_what_they_claim(sentence: Sentence) -> None:
     assert len(sentence.tags) == len(sentence.source.split())
@@ -78,7 +78,7 @@ def test_tags_and_text_are_what_they_claim(sentence: Sentence) -> None:
         assert noun < pronoun
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(SHORTEST, LONGEST),
     st.integers(0, 10),

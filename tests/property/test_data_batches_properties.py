@@ -22,7 +22,7 @@ def ragged(lengths: np.ndarray) -> Ragged:
     return Ragged(np.arange(4, 4 + offsets[-1]).astype(np.uint16), offsets)
 
 
-@settings(deadline=None)
+@settings(max_examples=23)
 @given(LENGTHS, st.integers(1, 60), st.integers(0, 5), st.integers(1, 8), st.booleans())
 def test_a_plan_has_every_row_that_fits_once(rows, budget: int, seed: int, size: int, with_menu: bool) -> None:
     source, target = sides(rows)
@@ -45,7 +45,7 @@ def test_a_plan_has_every_row_that_fits_once(rows, budget: int, seed: int, size:
     assert all(0 <= share < 1 for share in made.padding)
 
 
-@settings(deadline=None)
+@settings(max_examples=23)
 @given(LENGTHS, st.integers(1, 4), st.integers(0, 3))
 def test_processes_share_every_batch(rows, world: int, epoch: int) -> None:
     source, target = sides(rows)
@@ -64,7 +64,7 @@ def test_processes_share_every_batch(rows, world: int, epoch: int) -> None:
             assert np.array_equal(np.where(ends, PAD, part.target_out)[real][:, :-1], part.target_in[real][:, 1:])
 
 
-@settings(deadline=None)
+@settings(max_examples=23)
 @given(st.lists(st.lists(st.integers(0, 50), max_size=20), max_size=20))
 def test_seen_agrees_with_a_set(blocks: list[list[int]]) -> None:
     seen, known = Seen(), set[int]()
@@ -77,7 +77,7 @@ def test_seen_agrees_with_a_set(blocks: list[list[int]]) -> None:
     assert len(seen) == len(known)
 
 
-@settings(deadline=None)
+@settings(max_examples=23)
 @given(st.lists(st.integers(0, 200), max_size=40), st.lists(st.integers(0, 200), max_size=40))
 def test_a_shift_is_always_a_line_of_the_shorter_side(source: list[int], target: list[int]) -> None:
     found = find_shift(np.array(source, np.uint32), np.array(target, np.uint32))

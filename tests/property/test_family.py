@@ -103,10 +103,16 @@ def test_every_cell_under_every_decoder(cell: str, decoder: str, bidirectional: 
     check("lstm", f"model.cell={cell}", f"model.decoder={decoder}", "model.depth=2", *both)
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "none"])
-@pytest.mark.parametrize("norm", ["layer", "rms", "batch"])
-@pytest.mark.parametrize("place", ["before", "after"])
-@pytest.mark.parametrize("activation", ["relu", "gelu", "silu", "swiglu"])
+POSITIONS, ACTIVATIONS = ("sinusoidal", "learned", "rotary", "none"), ("relu", "gelu", "silu", "swiglu")
+NORMS = list(product(("layer", "rms", "batch"), ("before", "after")))
+BLOCKS = [  # any two values of different columns meet
+    (positions, norm, place, ACTIVATIONS[(row + column) % len(ACTIVATIONS)])
+    for row, positions in enumerate(POSITIONS)
+    for column, (norm, place) in enumerate(NORMS)
+]
+
+
+@pytest.mark.parametrize(("positions", "norm", "place", "activation"), BLOCKS)
 def test_every_transformer_block(positions: str, norm: str, place: str, activation: str) -> None:
     check(
         "transformer-tiny",

@@ -22,6 +22,7 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.text.special import END, PAD, START, UNK
 
 few_examples = settings(max_examples=4)  # there are many presets
+more_examples = settings(max_examples=7)  # there are few
 every_preset = pytest.mark.parametrize("preset", tiny.PRESETS)
 few_presets = pytest.mark.parametrize("preset", ["gru", "bahdanau", "transformer-tiny"])
 ATTENTIVE = [name for name in tiny.PRESETS if not name.startswith(("rnn", "gru", "lstm"))]
@@ -214,8 +215,8 @@ def test_groups_differ_where_one_beam_would_not() -> None:
         assert len(diverse) > len(plain)
 
 
-@every_preset
-@few_examples
+@few_presets
+@more_examples
 @given(batch=tiny.batches(), seed=st.integers(0, 99))
 def test_the_same_seed_samples_the_same_text(preset: str, batch: tuple[Tensor, Tensor], seed: int) -> None:
     model, (source, _) = tiny.translator(preset), batch
@@ -265,8 +266,8 @@ def contains(tokens: list[int], part: Sequence[int]) -> bool:
     return any(tokens[start : start + len(part)] == list(part) for start in range(len(tokens)))
 
 
-@every_preset
-@few_examples
+@few_presets
+@more_examples
 @given(batch=tiny.batches(), rule=rules, forbidden=st.lists(words, max_size=9), size=st.integers(1, 3), data=st.data())
 def test_constraints_that_forbid_hold_on_every_output(
     preset: str, batch: tuple[Tensor, Tensor], rule: Rule, forbidden: list[list[int]], size: int, data: st.DataObject
@@ -286,8 +287,8 @@ def test_constraints_that_forbid_hold_on_every_output(
             assert found.log_probability == pytest.approx(expected, abs=1e-4)
 
 
-@every_preset
-@few_examples
+@few_presets
+@more_examples
 @given(batch=tiny.batches(), rule=rules, forbidden=st.lists(words, max_size=5), data=st.data())
 def test_constraints_that_force_hold_on_every_output(
     preset: str, batch: tuple[Tensor, Tensor], rule: Rule, forbidden: list[list[int]], data: st.DataObject

@@ -24,7 +24,7 @@ def single_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-@settings(deadline=None)
+@settings(max_examples=23)
 @given(TEXT)
 def test_bytes_come_back_exactly(text: str) -> None:
     tokenizer = ByteTokenizer()
@@ -32,20 +32,20 @@ def test_bytes_come_back_exactly(text: str) -> None:
     assert len(tokenizer.word_of(tokenizer.pieces(text))) == len(tokenizer.encode(text))
 
 
-@settings(deadline=None)
+@settings(max_examples=23)
 @given(TEXT)
 def test_characters_come_back_exactly(text: str) -> None:
     tokenizer = CharacterTokenizer.learn([text])
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-@settings(deadline=None)
+@settings(max_examples=23)
 @given(TEXT)
 def test_words_come_back_with_single_spaces(text: str) -> None:
     assert join_words(split_words(text)) == single_spaces(text)
 
 
-@settings(deadline=None)
+@settings(max_examples=23)
 @given(TEXT, st.sampled_from(["bpe", "unigram"]), st.randoms(use_true_random=False))
 def test_subwords_come_back_with_single_spaces(text: str, kind: str, random) -> None:
     tokenizer = subwords(kind)
@@ -55,7 +55,7 @@ def test_subwords_come_back_with_single_spaces(text: str, kind: str, random) -> 
     assert tokenizer.decode(tokenizer.sample(text, random)) == expected
 
 
-@settings(deadline=None)
+@settings(max_examples=23)
 @given(TEXT, st.sampled_from(["bpe", "unigram"]))
 def test_subwords_fold_into_as_many_words_as_the_text_has(text: str, kind: str) -> None:
     tokenizer = subwords(kind)
@@ -63,7 +63,7 @@ def test_subwords_fold_into_as_many_words_as_the_text_has(text: str, kind: str) 
     assert len(set(words)) == len(text.replace("▁", " ").split())
 
 
-@settings(deadline=None)
+@settings(max_examples=23)
 @given(st.lists(TEXT))
 def test_a_vocabulary_survives_its_file(tokens: list[str]) -> None:
     vocabulary = Vocabulary.count(tokens)

@@ -13,7 +13,7 @@ from regard.cli.main import run
 from regard.decode.rules import Beam
 from regard.draw.beam import tree_lines
 from regard.loading import load
-from regard.report.run_report import BeamTree, Twig
+from regard.report.beam_tree import BeamTree, Twig
 from regard.searching import beam_report
 from regard.training import start
 
@@ -37,7 +37,7 @@ def test_a_tree_shows_what_was_kept_and_why_the_rest_left(folder: Path, capsys: 
     assert "pruned" in shown.out
     assert "× pruned (" in shown.err
     others = lines[lines.index("other beams") + 1 :]
-    assert [line.split()[0] for line in others] == ["1", "2", "5", "10"]
+    assert [line.split()[0] for line in others] == ["1", "2", "3", "5", "10"]
     assert others[1].endswith("(this one)")
 
 
@@ -113,7 +113,7 @@ def test_a_deep_tree_takes_one_cell_a_level() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        ([" "], 3, "text = ' ': is empty; a tree is of one search for one sentence"),
+        ([" "], 3, "text = ' ': there is nothing to search an output for; give it a word"),
         ([CAT, "--beam", "0"], 2, "beam = 0: a beam holds at least one hypothesis"),
         ([CAT, "--html", "{tmp}/file/x.html"], 3, "x.html: cannot be written"),
     ],

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -251,6 +251,7 @@ def test_a_letter_keeps_its_marks_and_what_it_is_joined_with() -> None:
     assert clusters("") == []
 
 
+@settings(max_examples=23)
 @given(st.text(max_size=40), st.floats(1, 200))
 def test_a_shortened_text_fits_and_is_the_beginning_of_the_whole(words: str, width: float) -> None:
     kept = shortened(words, width, SIZE)
@@ -329,6 +330,7 @@ def test_arabic_is_fenced_off_and_takes_its_own_width_only() -> None:
     assert all(label in "\n".join(line.plain for line in lines(made(10, 10, HINDI), width=120)) for label in HINDI)
 
 
+@settings(max_examples=23)
 @given(st.text(max_size=20), st.integers(2, 30))
 def test_a_padded_label_takes_exactly_its_cells(label: str, width: int) -> None:
     assert cell_len(cut(label, width)) <= width

@@ -90,14 +90,17 @@ def test_one_sentence_is_shown_without_comparing(folder: Path, capsys: Capture) 
     )
 
 
-def test_without_its_validation_text_a_run_has_no_neighbours(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_validation_text_neighbours_are_of_the_same_sentences(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def gone(_: object) -> None:
         raise DataError("valid.en: is not there")
 
     monkeypatch.setattr("regard.understanding.materials", gone)
     found = meaning_report(trained(folder, "classify"), "cat", SENTENCES)
-    assert found.searched == ""
-    assert "What stands near" not in meaning_page(found)
+    assert found.searched == "the words of these sentences"
+    assert {near.sentence for place in found.places for near in place.neighbours} <= {*SENTENCES}
+    assert "Among the words of these sentences." in meaning_page(found)
 
 
 def test_markup_in_a_sentence_is_text(folder: Path) -> None:
@@ -122,7 +125,12 @@ def test_labels_of_points_do_not_stand_upon_one_another(folder: Path) -> None:
     ("name", "arguments", "code", "line"),
     [
         ("translate", ["dog", *SENTENCES], 3, "word = dog: does not stand in 'the cat sees a bird'"),
-        ("translate", ["cat", *SENTENCES, "--control", "king"], 3, "control = king: stands in 1 of the sentences"),
+        (
+            "translate",
+            ["cat", *SENTENCES, "--control", "king"],
+            3,
+            "control = king: stands in one of the sentences;",
+        ),
         ("language", ["cat", *SENTENCES], 4, "a language model has no encoder"),
     ],
 )

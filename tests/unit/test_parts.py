@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
@@ -64,6 +64,7 @@ def test_tying_says_how_many_matrices_there_are(tie: str, shared: int) -> None:
 # Masks
 
 
+@settings(max_examples=23)
 @given(lengths=st.lists(st.integers(1, 7), min_size=1, max_size=5))
 def test_reversing_twice_changes_nothing(lengths: list[int]) -> None:
     mask = masks.from_lengths(torch.tensor(lengths), 7)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.report.charts import (
@@ -44,6 +44,7 @@ def words(svg: str) -> list[str]:
     return [found.text or "" for found in ElementTree.fromstring(svg).iter("text")]
 
 
+@settings(max_examples=23)
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(2, 9), st.booleans())
 def test_an_axis_holds_its_values_and_has_few_even_round_ticks(low: float, size: float, count: int, zero: bool) -> None:
     axis = linear("y", [low, low + size], zero=zero, count=count)
@@ -68,6 +69,7 @@ def test_a_step_is_one_two_or_five(step: float, expected: float) -> None:
     assert round_step(step) == pytest.approx(expected)
 
 
+@settings(max_examples=23)
 @given(st.lists(st.text("abm1 世", min_size=1, max_size=12), max_size=23), st.integers(20, 700))
 def test_labels_never_touch(names: list[str], width: int) -> None:
     places = [(width * place / max(1, len(names)), name) for place, name in enumerate(names)]

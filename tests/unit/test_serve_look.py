@@ -32,7 +32,6 @@ from regard.explain.whatif import what_if
 from regard.explaining import explain
 from regard.inside import look as inside
 from regard.inside.checks import checks
-from regard.inside.meaning import validation_texts
 from regard.prediction import load_predictor
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
@@ -40,6 +39,7 @@ from regard.serve.packing import pack
 from regard.text.special import END
 from regard.training import start
 from regard.translator import Translator
+from regard.understanding import validation_texts
 from regard.walking import walk_text
 
 CAT = "the cat sees a bird"
@@ -505,7 +505,7 @@ REFUSED: list[tuple[str, str, int, dict[str, Any], str]] = [
     ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "force-prefix", "prefix": "\ud800"}]}, "edits: "),
     ("trace", "tag", 404, {"text": CAT, "target": "x"}, "target: run 'tag' does not translate"),
     ("gates", "heads", 404, {"text": CAT}, "gates: this run has no recurrent cells"),
-    ("beam", "heads", 400, {"text": " "}, "text = '': there is nothing to search"),
+    ("beam", "heads", 400, {"text": " "}, "text = ' ': there is nothing to search"),
     ("beam", "heads", 400, {"text": "the cat sees a bird . " * 40}, "text: goes through the model in"),
     ("beam", "tag", 404, {"text": CAT}, "beam: this run gives labels"),
     ("beam", "language", 400, {"text": CAT, "prefix": "the"}, "prefix: a language model goes on"),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.serve.markup import Page
@@ -160,6 +160,7 @@ PIECES = st.lists(
 )
 
 
+@settings(max_examples=23)
 @given(PIECES, st.data())
 def test_no_tag_is_lost_or_doubled_whatever_the_links(pieces: list[str], data: st.DataObject) -> None:
     def anyhow(text: str) -> tuple[str, list[tuple[int, int]]]:
@@ -171,6 +172,7 @@ def test_no_tag_is_lost_or_doubled_whatever_the_links(pieces: list[str], data: s
     assert Counter(_Tags(translated(page, anyhow)).seen) == Counter(_Tags(page).seen)
 
 
+@settings(max_examples=23)
 @given(st.text(alphabet="<>&;/!-= 'ab\"\n", max_size=40))
 def test_any_characters_make_a_page(page: str) -> None:
     assert isinstance(translated(page), str)

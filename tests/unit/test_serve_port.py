@@ -27,7 +27,7 @@ from regard.cli.main import run
 from regard.errors import ResourceError
 from regard.serve.guard import Doors
 from regard.serve.limits import Limits
-from regard.serve.server import Place, address
+from regard.serve.server import Place, address, listens_on
 from serving import CAT
 
 PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
@@ -243,11 +243,15 @@ def test_the_studio_of_an_empty_folder_is_there(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert (process.returncode, told["studio"]) == (0, True)
-    assert said == f"the studio is at {service}/; Ctrl-C stops it\n"
+    assert said == (
+        f"{tmp_path / 'new'}: there was no such folder; made an empty one\n"
+        f"the studio is at {service}/; Ctrl-C stops it\n"
+    )
     assert (tmp_path / "new").is_dir()
 
 
 Capture = pytest.CaptureFixture[str]
+OURS = "a-secret-of-mine"
 
 
 def test_a_port_that_is_taken_is_one_line_and_exit_code_5(runs: Path, capsys: Capture) -> None:
@@ -267,10 +271,11 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_5(runs: Path, capsys: Ca
         (["serve", "--runs", "x", "--memory", "much"], 2, "--memory = much: not a size; write 512M or 4G"),
         (["serve", "--runs", "x", "--allow-origin", "example.org"], 2, "--allow-origin = example.org: not an origin"),
         (
-            ["serve", "--runs", "x", "--port", "0", "--host", "192.0.2.1", "--token", "t"],
+            ["serve", "--runs", "x", "--port", "0", "--host", "192.0.2.1", "--token", "t" * 16],
             5,
             "--host = 192.0.2.1, --port = 0:",
         ),
+        (["serve", "--runs", "x", "--token", "t" * 15], 2, "--token = 15 characters: is guessed too soon; 16 or more"),
     ],
 )
 def test_what_cannot_be_served_is_one_line(arguments: list[str], code: int, expected: str, capsys: Capture) -> None:
@@ -290,13 +295,13 @@ def test_off_this_machine_a_token_is_made_up_and_names_are_allowed() -> None:
     assert len(doors.token) >= 32
     assert doors.hosts == {"127.0.0.1", "localhost", "::1", "box.lan"}
     assert doors.origins == {"https://a.example"}
-    given, made_up = verb._doors("10.0.0.7", "mine", None, None)
-    assert (given.token, made_up, "10.0.0.7" in given.hosts) == ("mine", False, True)
+    given, made_up = verb._doors("10.0.0.7", OURS, None, None)
+    assert (given.token, made_up, "10.0.0.7" in given.hosts) == (OURS, False, True)
     assert verb._doors("localhost", "", None, None)[0].token == ""
     assert verb._doors("box.lan", "", None, None)[1]
 
 
-@pytest.mark.parametrize(("token", "shown"), [("", True), ("secret-of-mine", False)])
+@pytest.mark.parametrize(("token", "shown"), [("", True), (OURS, False)])
 def test_a_token_is_shown_only_when_it_was_made_up(
     runs: Path, token: str, shown: bool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,7 +313,9 @@ def test_a_token_is_shown_only_when_it_was_made_up(
     assert run(["studio", str(runs), "--host", "0.0.0.0", "--port", "0", "--json", *given]) == 0
     said = capsys.readouterr()
     assert ("made up for this time" in said.err) is shown
-    assert "secret-of-mine" not in said.err + said.out
+    assert OURS not in said.err + said.out
+    assert "the studio is at http://0.0.0.0:" in said.err
+    assert json.loads(said.out)["address"].startswith("http://127.0.0.1:")
     assert "?token=" in opened[0]
 
 
@@ -317,11 +324,14 @@ def test_an_address_is_one_that_a_browser_can_open() -> None:
         ("0.0.0.0", "http://127.0.0.1:"),
         ("127.0.0.1", "http://127.0.0.1:"),
         ("::1", "http://[::1]:"),
+        ("::", "http://[::1]:"),
     ):
         try:
             listening = Place(host, 0).open()
         except ResourceError:
-            assert host == "::1"  # a machine without IPv6
+            assert ":" in host  # a machine without IPv6
             continue
         assert address(listening).startswith(expected)
+        assert listens_on(listening).startswith(f"http://[{host}]:" if ":" in host else f"http://{host}:")
+        assert listens_on(listening).endswith(" (every address of this machine)") is (host in ("0.0.0.0", "::"))
         listening.close()

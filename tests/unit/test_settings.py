@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regard
@@ -38,6 +38,7 @@ def test_a_preset_says_what_it_is(preset: str) -> None:
     assert len(about) <= 110
 
 
+@settings(max_examples=23)
 @given(
     width=st.integers(1, 64),
     heads=st.integers(1, 8),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from regard.report.beam import BeamReport
+    from regard.report.beam_tree import BeamTree
 
 
 def beam(
@@ -41,12 +41,11 @@ def beam(
         _print(found)
 
 
-def _print(found: BeamReport) -> None:
+def _print(tree: BeamTree) -> None:
     from regard.cli.streams import terminal_width
     from regard.draw.beam import tree_lines
     from regard.report.tree import PRUNED, number
 
-    tree = found.tree
     print("\n".join([tree.output, "", *tree_lines(tree, terminal_width())]))
     pruned = sum(twig.fate == "pruned" for twig in tree.twigs)
     print(
@@ -55,7 +54,7 @@ def _print(found: BeamReport) -> None:
         file=sys.stderr,
     )
     print("\nother beams")
-    for other in found.others:
+    for other in tree.others:
         here = " (this one)" if other.beam == tree.beam else ""
         scores = f"{number(other.log_probability):>9}{number(other.score):>9}"
         print(f"{other.beam:>4}{scores}  {' '.join(other.output.splitlines())}{here}")

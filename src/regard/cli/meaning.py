@@ -48,11 +48,10 @@ def _print(found: MeaningReport) -> None:
             print(f"     → {' '.join(told)}")
     if len(found.places) > 1:
         print("\n" + "\n".join(_table(found)))
-    if found.searched:
-        print("\nnearest at the last layer")
-        for number, place in enumerate(found.places, start=1):
-            print(f"{number:>3}  " + ", ".join(f"{one.word} {_number(one.cosine)}" for one in place.neighbours))
-        print(f"neighbours: among {found.searched}", file=sys.stderr)
+    print("\nnearest at the last layer")
+    for number, place in enumerate(found.places, start=1):
+        print(f"{number:>3}  " + ", ".join(f"{one.word} {_number(one.cosine)}" for one in place.neighbours))
+    print(f"neighbours: among {found.searched}", file=sys.stderr)
     print("cosines: of the word's vectors in each two of the sentences; 1 is the same direction", file=sys.stderr)
 
 

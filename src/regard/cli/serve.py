@@ -36,6 +36,7 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 StopTrainings = Annotated[bool, typer.Option("--stop-trainings", help="Stop trainings when the service ends.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No log of requests.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One line with the address on stdout when ready.")]
+SHORTEST_TOKEN = 16  # characters
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -99,7 +100,9 @@ def studio(
     from regard.serve.server import Place
     from regard.training import pick_device
 
-    runs.mkdir(parents=True, exist_ok=True)
+    if not runs.exists():  # perhaps mistyped
+        runs.mkdir(parents=True)
+        print(f"{runs}: there was no such folder; made an empty one", file=sys.stderr)
     library = Library(runs, device=str(pick_device(device)), limits=limits)
     service = Service(library, studio=True, doors=doors, log=_log if log else None, stop_trainings=stop_trainings)
     wanted = browser and sys.stderr.isatty()
@@ -130,6 +133,11 @@ def _doors(host: str, token: str, allow_host: list[str] | None, allow_origin: li
     """Whom to let in, and whether the token was made up just now."""
     from regard.serve.guard import LOOPBACK, Doors
 
+    if token and len(token) < SHORTEST_TOKEN:
+        raise SettingsError(
+            f"--token = {len(token)} characters: is guessed too soon; {SHORTEST_TOKEN} or more would be right, "
+            "or none at all, and one is made up"
+        )
     made_up = not token and not _is_loopback(host)
     key = secrets.token_urlsafe(24) if made_up else token
     wildcard = host in ("0.0.0.0", "::")
@@ -151,14 +159,15 @@ def _run(
 ) -> None:
     """Listen, say where, and serve until stopped."""
     from regard.serve.app import create_app
-    from regard.serve.server import address, make, run
+    from regard.serve.server import address, listens_on, make, run
 
     listening = place.open()
     where = address(listening)
     key = service.doors.token
 
     def ready() -> None:
-        print(f"{'the studio' if service.studio else 'the service'} is at {where}; Ctrl-C stops it", file=sys.stderr)
+        what = "the studio" if service.studio else "the service"
+        print(f"{what} is at {listens_on(listening)}; Ctrl-C stops it", file=sys.stderr)
         if made_up:
             print(f"token, made up for this time: {key}", file=sys.stderr)
         if key and service.studio:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from rich.cells import cell_len
 
 from regard.draw.terminal import cut, padded
-from regard.report.run_report import BeamTree, Twig
+from regard.report.beam_tree import BeamTree, Twig
 from regard.report.tree import SHORT, WHY, drawn_twigs, number, way_to
 
 WIDE = 110  # cells of a terminal in which reasons stand in full

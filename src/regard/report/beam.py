@@ -3,65 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from regard.report import tree
+from regard.report.beam_tree import BeamTree, OtherBeam
 from regard.report.markup import Html, element
-from regard.report.page import items, more, page, paragraph, section, sentence, table
-from regard.report.run_report import BeamTree
+from regard.report.page import items, more, page, paragraph, scrolled, section, sentence, table
 
 
-@dataclass(frozen=True)
-class OtherBeam:
-    """What a beam of another size writes."""
-
-    beam: int
-    output: str
-    log_probability: float
-    score: float  # normalised for its length
-
-
-@dataclass(frozen=True)
-class BeamReport:
-    """One search and its neighbours; ``others`` are from narrow to wide, the searched beam among them."""
-
-    tree: BeamTree
-    others: tuple[OtherBeam, ...]
-    name: str = ""  # of the run
-
-    def numbers(self) -> dict[str, Any]:
-        """As plain values, ready for JSON."""
-        return {
-            "source": self.tree.source,
-            "output": self.tree.output,
-            "beam": self.tree.beam,
-            "length_penalty": self.tree.length_penalty,
-            "nodes": [asdict(twig) for twig in self.tree.twigs],
-            "outputs": list(self.tree.outputs),
-            "others": [asdict(other) for other in self.others],
-        }
-
-
-def beam_page(report: BeamReport) -> str:
+def beam_page(one: BeamTree) -> str:
     """The whole page."""
-    one = report.tree
-    name = [element("code", {}, report.name), "; "] if report.name else []
+    name = [element("code", {}, one.name), "; "] if one.name else []
     body = [
         element("h1", {}, sentence(one.output)),
         paragraph("lead", sentence(one.source)),
         paragraph("note", *name, f"beam {one.beam}, length penalty {one.length_penalty:g}"),
         section("The search", drawing(one)),
-        section("What other beams would write", other_beams(report.others, one.beam)),
+        section("What other beams would write", other_beams(one.others, one.beam)),
         section("How to read this", _notes()),
     ]
-    return page(f"{one.source} → {one.output}: beam {one.beam}", body, report.numbers(), style=tree.STYLE)
+    return page(f"{one.source} → {one.output}: beam {one.beam}", body, one.numbers(), style=tree.STYLE)
 
 
 def drawing(one: BeamTree) -> Html:
     """The tree, with how to read it and every candidate below."""
-    scroll = element("div", {"class": "scroll", "tabindex": 0}, tree.tree_svg(one))
-    drawn = element("figure", {}, scroll, element("figcaption", {"class": "note"}, caption(one)))
+    drawn = scrolled(tree.tree_svg(one), caption(one))
     return element("div", {}, drawn, more("Every candidate", tree.candidates_table(one), kind="screen"))
 
 

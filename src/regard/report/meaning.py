@@ -9,7 +9,7 @@ from typing import Any
 from regard.report import charts, plane
 from regard.report.charts import Point, Series
 from regard.report.markup import Html, element, join
-from regard.report.page import figure, items, page, paragraph, section, sentence, table
+from regard.report.page import figure, items, page, paragraph, scrolled, section, sentence, table
 from regard.report.plane import Dot, Panel
 
 PAIRS = 6  # lines in a chart, beside the control's
@@ -51,7 +51,7 @@ class MeaningReport:
     control_cosines: tuple[Matrix, ...]  # of the control word in the sentences that have it; empty without one
     points: tuple[Points, ...]  # a layer; the word's places, then the control's
     explained: tuple[float, ...]  # a layer: the share of the variance that the two axes show
-    searched: str = ""  # where neighbours were looked for
+    searched: str  # where neighbours were looked for
     name: str = ""  # of the run
 
     @property
@@ -85,7 +85,7 @@ def meaning_page(report: MeaningReport) -> str:
         section("Where it stands", _places(report)),
         section("How alike, layer by layer", *_cosines(report)),
         section("On two axes", _plane(report)),
-        *([section("What stands near, at the last layer", *_neighbours(report))] if report.searched else []),
+        section("What stands near, at the last layer", *_neighbours(report)),
         section("How this was made", _notes(report)),
     ]
     return page(f"{report.word}: meaning by layer", body, report.numbers(), style=plane.STYLE)
@@ -151,8 +151,7 @@ def _plane(report: MeaningReport) -> Html:
         "Principal components of the unit vectors of all layers together; the axes are the same in each picture, "
         "except where the embedding is narrower than the layers. Hollow points are the control word."
     )
-    scroll = element("div", {"class": "scroll", "tabindex": 0}, plane_of(report))
-    return element("figure", {}, scroll, element("figcaption", {"class": "note"}, words))
+    return scrolled(plane_of(report), words)
 
 
 def _neighbours(report: MeaningReport) -> list[Html]:

@@ -42,3 +42,7 @@ def chance(p: float) -> str:
         if p < bound:
             return f"p<{bound}"
     return f"p={p:.3f}" if 0.045 <= p < 0.055 else f"p={p:.2f}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -174,3 +174,9 @@ def sentence(words: str, wrong: Sequence[bool] = (), kind: str = "") -> Html:
     return element(
         "span", {"dir": "auto"}, join([element("mark", about, part) if bad else part for bad, part in parts], " ")
     )
+
+
+def scrolled(svg: Html, caption: str) -> Html:
+    """A picture that keeps its size and scrolls by itself where it is too wide."""
+    words = element("figcaption", {"class": "note"}, caption)
+    return element("figure", {}, element("div", {"class": "scroll", "tabindex": 0}, svg), words)

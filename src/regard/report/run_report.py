@@ -10,6 +10,7 @@ from regard.measure.by_length import Bucket
 from regard.measure.habits import Habits
 from regard.measure.labels import Confusion
 from regard.measure.translation import Quality
+from regard.report.beam_tree import BeamTree
 from regard.report.saving import plain, save
 
 Chosen = Literal["pinned", "random", "worst"]
@@ -108,32 +109,6 @@ class Look:
     maps: tuple[Map, ...]
     heads: tuple[Map, ...] = ()  # every head, small, or as many as there is room for
     of_heads: int = 0
-
-
-@dataclass(frozen=True)
-class Twig:
-    """A candidate of the beam search."""
-
-    number: int
-    parent: int | None
-    step: int
-    token: str
-    log_probability: float
-    score: float  # normalised for its length so far
-    fate: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class BeamTree:
-    """Every candidate of the search for one sentence."""
-
-    source: str
-    output: str
-    beam: int
-    length_penalty: float
-    twigs: tuple[Twig, ...]
-    outputs: tuple[int, ...]
 
 
 @dataclass(frozen=True)

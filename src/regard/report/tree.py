@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from regard.report.beam_tree import BeamTree, Twig
 from regard.report.letters import extent, right_to_left, shortened
 from regard.report.markup import Attributes, Html, element
 from regard.report.page import table
-from regard.report.run_report import BeamTree, Twig
 
 SIZE, LINE = 12, 15  # letters, and from one line to the next
 HIGH, GAP, ALLEY = 3 * LINE + 6, 8, 30  # of a box, between boxes, between columns

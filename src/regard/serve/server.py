@@ -51,6 +51,13 @@ def address(listening: socket.socket) -> str:
     return f"http://{name}:{port}/"
 
 
+def listens_on(listening: socket.socket) -> str:
+    """The same as it was asked for: others reach ``0.0.0.0`` at whatever this machine is called."""
+    host, port = listening.getsockname()[:2]
+    everywhere = " (every address of this machine)" if host in ("0.0.0.0", "::") else ""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/{everywhere}"
+
+
 def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda: None) -> uvicorn.Server:
     """A server of the app that is told by `started` when it listens, and ends in good order."""
     config = uvicorn.Config(

@@ -11,12 +11,11 @@ from regard.explain.side import Side
 from regard.explain.statistics import statistics
 from regard.explain.trace import Trace
 from regard.explain.whatif import Outcome
-from regard.inside.beam import Searched
 from regard.inside.cells import Cells
 from regard.inside.checks import checks
 from regard.inside.importance import Importance
 from regard.inside.look import Looked
-from regard.inside.meaning import Compared
+from regard.searching import Searched
 from regard.serve.packing import pack
 from regard.serve.schema.look import (
     AlignerAnswer,
@@ -44,6 +43,7 @@ from regard.serve.schema.look import (
     StateAnswer,
     TraceAnswer,
 )
+from regard.understanding import Compared
 
 PLACES: dict[SideName, tuple[str, str, str]] = {  # side: where in a trace, and its name in statistics
     "encoder": ("encoder", "self", "encoder_self"),
@@ -197,8 +197,11 @@ def _pieces(trace: Trace, name: str) -> list[str]:
 def tell_search(found: Searched) -> BeamAnswer:
     """A tree."""
     nodes = [NodeAnswer(piece=leaf.piece, text=leaf.text, **asdict(leaf.node)) for leaf in found.leaves]
-    others = [OtherBeam(**asdict(other)) for other in found.others]
-    return BeamAnswer(text=found.text, nodes=nodes, outputs=list(found.outputs), others=others)
+    others = [
+        OtherBeam(beam=other.beam, text=other.output, score=other.score, log_probability=other.log_probability)
+        for other in found.others
+    ]
+    return BeamAnswer(text=found.best.text, nodes=nodes, outputs=list(found.outputs), others=others)
 
 
 def tell_meanings(found: Compared) -> MeaningAnswer:
@@ -212,7 +215,7 @@ def tell_meanings(found: Compared) -> MeaningAnswer:
             control=number >= first_control,
             translation=translation,
         )
-        for number, (one, translation) in enumerate(zip(found.occurrences, found.translations, strict=True))
+        for number, (one, (translation, _)) in enumerate(zip(found.occurrences, found.translations, strict=True))
     ]
 
     def near(layer: Sequence[Sequence[object]]) -> list[list[NeighbourAnswer]]:

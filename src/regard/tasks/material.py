@@ -18,6 +18,7 @@ from regard.data.tables import Row
 from regard.errors import SettingsError
 from regard.settings import DataSettings, Settings
 
+VALID = 1000  # sentences of the built-in corpus to validate on
 COLUMNS = {
     "translate": ("source", "target"),
     "language": ("text",),
@@ -88,7 +89,7 @@ def materials(settings: Settings) -> tuple[Material, Material]:
     """The training and the validation rows that the settings name."""
     data = settings.data
     if data.corpus.startswith("fable"):
-        return _fable(data, "train", data.pairs), _fable(data, "valid", 1000)
+        return _fable(data, "train", data.pairs), _fable(data, "valid", VALID)
     return _files(settings, "", "training"), _files(settings, "valid_", "validation")
 
 

@@ -7,12 +7,12 @@ from typing import TypeVar
 
 from fastapi import APIRouter, Request
 
+from regard.decode.rules import Beam
 from regard.explain.edits import from_data
-from regard.inside.beam import search_tree
 from regard.inside.cells import cells
 from regard.inside.importance import importance
 from regard.inside.look import Question, at_checkpoint, look
-from regard.inside.meaning import compare_meanings
+from regard.searching import search_tree
 from regard.serve.answers import Problem
 from regard.serve.schema.look import (
     BeamAnswer,
@@ -29,6 +29,7 @@ from regard.serve.schema.look import (
 )
 from regard.serve.telling import tell_cells, tell_importance, tell_meanings, tell_search, tell_trace
 from regard.serve.worker import Model
+from regard.understanding import compare_meanings
 from regard.walking import walk_text
 
 Result = TypeVar("Result")
@@ -90,7 +91,8 @@ async def beam(request: Request, body: BeamBody) -> BeamAnswer:
     """The tree of a search: what was kept, what was pruned and why, and what other beams find."""
 
     def work(model: Model) -> BeamAnswer:
-        return tell_search(search_tree(model, body.text, body.beam, body.length_penalty, body.prefix))
+        rule = Beam(body.beam, body.length_penalty, best=body.beam)
+        return tell_search(search_tree(model, body.text, rule, prefix=body.prefix))
 
     return await ask(request, body.run, work)
 

@@ -1,0 +1,62 @@
+"""Every knob, typed. Settings are frozen, go to TOML and back, and complain in one line. No torch here.
+
+Variants are told apart by ``kind``. What a combination of knobs cannot mean is refused here, with the
+reason, before anything is built.
+"""
+
+from __future__ import annotations
+
+from regard.settings.learning import (
+    DataSettings,
+    LastAverage,
+    MovingAverage,
+    ReinforceSettings,
+    TextSettings,
+    TrainSettings,
+    parse_time,
+)
+from regard.settings.loading import load_settings, preset_names
+from regard.settings.model import (
+    AttentionSettings,
+    BahdanauDecoder,
+    ContextDecoder,
+    LuongDecoder,
+    ModelSettings,
+    MonotonicWindow,
+    NoWindow,
+    PredictedWindow,
+    RecurrentAttention,
+    RecurrentModel,
+    ScoreName,
+    TransformerModel,
+    VectorSettings,
+    WindowSettings,
+)
+from regard.settings.whole import Settings
+
+__all__ = [
+    "AttentionSettings",
+    "BahdanauDecoder",
+    "ContextDecoder",
+    "DataSettings",
+    "LastAverage",
+    "LuongDecoder",
+    "ModelSettings",
+    "MonotonicWindow",
+    "MovingAverage",
+    "NoWindow",
+    "PredictedWindow",
+    "RecurrentAttention",
+    "RecurrentModel",
+    "ReinforceSettings",
+    "ScoreName",
+    "Settings",
+    "TextSettings",
+    "TrainSettings",
+    "TransformerModel",
+    "VectorSettings",
+    "WindowSettings",
+    "load_settings",
+    "parse_time",
+    "preset_names",
+]

@@ -1,0 +1,68 @@
+"""Settings from a preset or a file, with overrides."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from regard.errors import SettingsError, did_you_mean
+from regard.reader import read
+from regard.settings.whole import Settings
+
+
+def preset_names() -> list[str]:
+    """The architectures that come along, simplest first."""
+    folder = resources.files("regard.presets")
+    return sorted(
+        (entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")),
+        key=_LADDER.index,
+    )
+
+
+_LADDER = [
+    *("rnn", "gru", "lstm", "lstm-reversed", "lstm-deep", "bahdanau"),
+    *("luong-dot", "luong-general", "luong-concat", "luong-local", "luong-hard"),
+    *("transformer-tiny", "transformer-small", "transformer-base", "transformer-big"),
+]
+
+
+def load_settings(name: str | Path, *overrides: str) -> Settings:
+    """Settings from a preset's name or a TOML file, with overrides such as ``model.depth=4``."""
+    if Path(name).suffix == ".toml":
+        path = Path(name)
+        if not path.is_file():
+            raise SettingsError(f"{path}: no such file; give a TOML file or one of: {', '.join(preset_names())}")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise SettingsError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    elif str(name) in preset_names():
+        text = resources.files("regard.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    else:
+        raise SettingsError(f"preset = {name}: no such preset; {did_you_mean(str(name), preset_names())}")
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{name}: not TOML; {error}") from None
+    for override in overrides:
+        _override(values, override)
+    return read(Settings, values, str(name))
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    """Set ``a.b=c`` in nested tables. The value is TOML if it can be, else a plain string."""
+    path, equals, text = override.partition("=")
+    if not equals or not all(path.split(".")):
+        raise SettingsError(f"{override}: not an override; write it as model.depth=4")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *tables, last = path.strip().split(".")
+    for table in tables:
+        values = values.setdefault(table, {})
+        if not isinstance(values, dict):
+            raise SettingsError(f"{override}: '{table}' is a value, not a table, and has nothing inside it to set")
+    values[last] = value
