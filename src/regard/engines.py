@@ -56,10 +56,15 @@ class Material:
     longest: int  # source pieces at once
 
 
-def choose(name: str, material: Material, tell: Tell = silent) -> Engine | None:
-    """The engine of this name; None is our own loop. ``tell`` hears what `auto` chose, and what goes to our own."""
+def check(name: str) -> None:
+    """That there is such an engine."""
     if name not in ENGINES:
         raise SettingsError(f"engine = {name}: no such engine; {did_you_mean(name, ENGINES)}")
+
+
+def choose(name: str, material: Material, tell: Tell = silent) -> Engine | None:
+    """The engine of this name; None is our own loop. ``tell`` hears what `auto` chose, and what goes to our own."""
+    check(name)
     if name == "native":
         return None
     if name == "auto":
@@ -107,9 +112,13 @@ def _cached(material: Material, quantization: str) -> Path:
     """RUN/engines/ctranslate2-…, made again when the best checkpoint is another than it was made of."""
     folder = material.run.engines / f"ctranslate2-{quantization}"
     if _receipt(folder) != _wanted(material):
-        with new_folder(folder) as beside:
-            _convert(material, beside, quantization)
+        _make(material, folder, quantization)
     return folder
+
+
+def _make(material: Material, folder: Path, quantization: str) -> None:
+    with new_folder(folder) as beside:
+        _convert(material, beside, quantization)
 
 
 def _convert(material: Material, folder: Path, quantization: str) -> None:
@@ -147,11 +156,16 @@ def _places(material: Material) -> int:
 def _ctranslate2(material: Material, quantization: str, tell: Tell) -> CTranslate2:
     package = optional("ctranslate2", "ctranslate2", "engine = ctranslate2")
     try:
-        program = _open(package, _cached(material, quantization), quantization)
+        folder = _cached(material, quantization)
+        try:
+            program = _open(package, folder, quantization)
+        except ResourceError:  # damaged; it is only a copy
+            _make(material, folder, quantization)
+            program = _open(package, folder, quantization)
     except OSError:  # a run that may only be read
-        with tempfile.TemporaryDirectory() as folder:
-            _convert(material, Path(folder), quantization)
-            program = _open(package, Path(folder), quantization)
+        with tempfile.TemporaryDirectory() as elsewhere:
+            _convert(material, Path(elsewhere), quantization)
+            program = _open(package, Path(elsewhere), quantization)
     source, target = material.tokenizers.source, material.tokenizers.target
     name = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
     return CTranslate2(program, source, target, _places(material), name, tell)

@@ -50,7 +50,8 @@ DOORS: dict[str, set[str]] = {
     "engines": {"data", "decode", "errors", "files", "interop", "models", "nn", "run", "text"},
     "loading": {"build", "engines", "errors", "models", "run", "settings", "text", "trainer", "translator"},
     "prediction": {
-        *("build", "data", "decode", "errors", "loading", "measure", "run", "tasks", "text", "trainer", "translator"),
+        *("build", "data", "decode", "engines", "errors", "loading", "measure", "run", "tasks", "text", "trainer"),
+        "translator",
     },
     "walking": {"decode", "errors", "explain", "prediction", "text", "translator"},
     "explaining": {"decode", "draw", "errors", "explain", "prediction", "text", "translator"},
@@ -79,8 +80,8 @@ DOORS: dict[str, set[str]] = {
         *("translator", "understanding"),
     },
     "serve": {
-        *("build", "corpora", "data", "decode", "demonstration", "draw", "errors", "explain", "files", "inside"),
-        *("prediction", "run", "runs", "settings", "tasks", "text", "translator", "walking"),
+        *("build", "corpora", "data", "decode", "demonstration", "draw", "engines", "errors", "explain", "files"),
+        *("inside", "prediction", "run", "runs", "settings", "tasks", "text", "translator", "walking"),
     },
     "studio": set(),
     "__main__": {"cli"},
