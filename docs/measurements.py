@@ -32,6 +32,8 @@ NAMES = {
     "matrix_gflops": "matrix products at best, GFLOP/s",
     "model_gflops": "matrix products at the model's shapes, GFLOP/s",
     "mib": "MiB",
+    "cpu_seconds": "CPU seconds",
+    "times_import_torch": "times `import torch`",
 }
 SHARES = ("share_of_peak", "share_of_model_rate", "padding")
 STANDALONE = (
@@ -185,6 +187,13 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
     ),
     ("engines", "Translation on the CPU", ("engine", "contestant", "beam", "batch", "threads"), plain, ""),
     ("translate", "Search against `generate`", ("weights", "beam", "batch"), plain, ""),
+    (
+        "startup",
+        "One sentence from the command line",
+        ("contestant",),
+        lambda lines: f"{table(lines)}\n\n{source(lines)}",
+        "CPU seconds of a whole process, beside one that only imports torch. The processes take turns.",
+    ),
     ("growth", "Translation by sentence length", ("preset",), growth, "Greedy, source and output of the same length."),
     ("gpu-translation", "Translation on a GPU", ("engine", "contestant", "beam", "batch", "corpus"), plain, ""),
     (

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from regard.data.optional import optional
 from regard.decode.engine import Engine
 from regard.decode.options import SLACK, Options
 from regard.decode.rules import Beam
@@ -26,6 +25,7 @@ from regard.files import new_folder
 from regard.interop.ctranslate2 import to_ctranslate2, unfit
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import Learned
+from regard.optional import optional
 from regard.run import Run, best_checkpoint, manifest
 from regard.text.special import END
 from regard.text.tokenizer import Tokenizer

@@ -11,6 +11,7 @@ from regard import build
 from regard.engines import Material, choose, silent
 from regard.errors import ModelError
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.nn.unset import Unset
 from regard.run import Run, best_checkpoint, named_checkpoint
 from regard.settings import ModelSettings, TransformerModel
 from regard.text.tokenizers import Tokenizers
@@ -70,7 +71,8 @@ def open_translating(folder: str | Path) -> Run:
 
 
 def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | None = None) -> EncoderDecoder:
-    model = build.encoder_decoder(run.settings.model, tokenizers.source.size, tokenizers.target.size)
+    with Unset():
+        model = build.encoder_decoder(run.settings.model, tokenizers.source.size, tokenizers.target.size)
     path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
     prefix = "model."
     weights = {

@@ -84,8 +84,8 @@ def evaluate(
 def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, *, as_json: bool) -> None:
     """Taggers, classifiers and language models."""
     from regard.data.readers import Corpus
+    from regard.device import pick_device
     from regard.prediction import evaluate as measure
-    from regard.training import pick_device
 
     files = [str(path) for path in (source, target) if path is not None]
     result = measure(run, Corpus(tuple(files)), str(pick_device(device)))
@@ -132,8 +132,8 @@ class _Wanted:
 def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, device: str) -> AlignmentQuality:
     """From files where they are given, else from the attention of the run, and of the reverse run."""
     from regard import evaluation
+    from regard.device import pick_device
     from regard.loading import load
-    from regard.training import pick_device
 
     if wanted.links is not None:
         paths = [path for path in (wanted.links, wanted.reverse_links) if path is not None]
@@ -153,8 +153,8 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, devi
 def _translate(run: Path, texts: Texts, beam: int, device: str, engine: str) -> list[str]:
     from regard import evaluation
     from regard.cli.progress import Lines
+    from regard.device import pick_device
     from regard.loading import load
-    from regard.training import pick_device
 
     translator = load(run, device=str(pick_device(device)), engine=engine, tell=say)
     return evaluation.translate(translator, texts.sources, beam=beam, progress=Lines("translated"))
@@ -168,8 +168,8 @@ def _write(path: Path, lines: list[str]) -> None:
 
 
 def _comet(texts: Texts, outputs: list[str], model: str, device: str) -> list[Quality]:
+    from regard.device import pick_device
     from regard.measure.comet import comet
-    from regard.training import pick_device
 
     gpus = int(pick_device(device).type == "cuda")
     return [comet(texts.sources, outputs, texts.references, model, gpus=gpus)]

@@ -67,10 +67,10 @@ def serve(
         raise SettingsError("regard serve: nothing to serve; name a run, or a folder of them with --runs")
     doors, made_up = _doors(host, token, allow_host, allow_origin)
     limits = _limits(queue, batch, gather, timeout, memory)
+    from regard.device import pick_device
     from regard.serve.app import Service
     from regard.serve.library import Library
     from regard.serve.server import Place
-    from regard.training import pick_device
 
     place = str(pick_device(device))
     library = Library(runs, named or [], device=place, engine=engine, tell=_log, limits=limits)
@@ -98,10 +98,10 @@ def studio(
     """Open the studio in a browser: translate, look inside, train, compare, learn. The API is there as well."""
     doors, made_up = _doors(host, token, allow_host, allow_origin)
     limits = _limits(queue, 256, 4.0, timeout, memory)
+    from regard.device import pick_device
     from regard.serve.app import Service
     from regard.serve.library import Library
     from regard.serve.server import Place
-    from regard.training import pick_device
 
     library = Library(runs, device=str(pick_device(device)), engine=engine, tell=_log, limits=limits)
     runs.mkdir(parents=True, exist_ok=True)

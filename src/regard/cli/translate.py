@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli.imports import unswept
 from regard.cli.streams import destination, say, texts_of
 from regard.errors import SettingsError, did_you_mean
 
@@ -54,10 +55,11 @@ def translate(
     if show not in SHOWN:
         raise SettingsError(f"--show = {show}: no such view; {did_you_mean(show, SHOWN)}")
     waiting = texts_of(texts, file)
-    from regard.decode.options import Options
-    from regard.decode.rules import Beam, Sample
-    from regard.loading import load
-    from regard.training import pick_device
+    with unswept():
+        from regard.decode.options import Options
+        from regard.decode.rules import Beam, Sample
+        from regard.device import pick_device
+        from regard.loading import load
 
     rule: Beam | Sample = Sample(risk or nbest, temperature, top_k, nucleus, seed)
     if not (sample or risk):
