@@ -20,6 +20,7 @@ from regard.decode.ensemble import Ensemble
 from regard.decode.fused import Fused
 from regard.decode.options import Options
 from regard.decode.rules import Beam
+from regard.decode.shortlist import Shortlist
 from regard.decode.texts import Output, Part, TextSearch
 from regard.errors import DataError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
@@ -115,6 +116,7 @@ class Translator:
     longest: int = 1000  # source pieces at once; longer texts are cut at sentence ends and put together again
     most: int | None = None  # target tokens that the model has positions for
     engine: Engine | None = None  # who searches in place of our own loop; looking is always done with the model
+    shortlist: Shortlist | None = None  # which target pieces our own loop considers
 
     @property
     def model(self) -> EncoderDecoder:
@@ -125,7 +127,8 @@ class Translator:
     def search(self) -> TextSearch:
         model = self.model if len(self.models) == 1 else Ensemble(self.models).eval()
         fused = Fused(model) if Fused.fits(model) else None
-        return TextSearch(model, self.tokenizers, self.device, self.longest, self.most, fused, self.engine)
+        limits = self.longest, self.most
+        return TextSearch(model, self.tokenizers, self.device, *limits, fused, self.engine, self.shortlist)
 
     @overload
     def translate(

@@ -50,7 +50,11 @@ DOORS: dict[str, set[str]] = {
     "aligning": {"corpora", "errors", "explain", "measure", "models", "run", "settings", "tasks", "text"},
     "translator": {"aligning", "decode", "draw", "errors", "explain", "models", "run", "text"},
     "engines": {"decode", "errors", "files", "interop", "models", "nn", "optional", "run", "text"},
-    "loading": {"build", "engines", "errors", "models", "nn", "run", "settings", "text", "trainer", "translator"},
+    "shortlisting": {"data", "decode", "errors", "files", "run", "tasks", "text"},
+    "loading": {
+        *("build", "decode", "engines", "errors", "models", "nn", "run", "settings", "shortlisting", "text"),
+        *("trainer", "translator"),
+    },
     "prediction": {
         *("build", "data", "decode", "engines", "errors", "loading", "measure", "run", "tasks", "text", "trainer"),
         "translator",
@@ -94,7 +98,8 @@ DOORS: dict[str, set[str]] = {
     },
     "serve": {
         *("build", "corpora", "data", "decode", "demonstration", "draw", "engines", "errors", "explain", "files"),
-        *("inside", "prediction", "run", "runs", "settings", "tasks", "text", "translator", "walking"),
+        *("inside", "prediction", "run", "runs", "settings", "shortlisting", "tasks", "text", "translator"),
+        "walking",
     },
     "studio": set(),
     "__main__": {"cli"},

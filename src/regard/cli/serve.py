@@ -33,6 +33,7 @@ Gather = Annotated[float, typer.Option(help="Milliseconds that a text waits for 
 Timeout = Annotated[float, typer.Option(help="Seconds that a request may take.", min=0.1)]
 Memory = Annotated[str, typer.Option(help="Of weights at the most: 512M, 4G. What was not used longest goes first.")]
 Engine = Annotated[str, typer.Option(help="Who searches: native, auto, ctranslate2 or ctranslate2-int8.")]
+Shortlist = Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 StopTrainings = Annotated[bool, typer.Option("--stop-trainings", help="Stop trainings when the service ends.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No log of requests.")]
@@ -54,6 +55,7 @@ def serve(
     timeout: Timeout = 60.0,
     memory: Memory = "4G",
     engine: Engine = "native",
+    shortlist: Shortlist = 0,
     device: Device = "auto",
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -73,7 +75,7 @@ def serve(
     from regard.serve.server import Place
 
     place = str(pick_device(device))
-    library = Library(runs, named or [], device=place, engine=engine, tell=_log, limits=limits)
+    library = Library(runs, named or [], device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits)
     service = Service(library, doors=doors, log=None if quiet else _log)
     _run(Place(host, port), service, made_up=made_up, as_json=as_json)
 

@@ -48,6 +48,7 @@ def translate(
     ensemble: Annotated[list[Path] | None, typer.Option("--with", help="A further run that votes; again.")] = None,
     show: Annotated[str, typer.Option(help="text, align (who looked at whom) or scores.")] = "text",
     engine: Annotated[str, typer.Option(help="native, auto, ctranslate2 or ctranslate2-int8.")] = "native",
+    shortlist: Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text.")] = False,
 ) -> None:
@@ -67,7 +68,8 @@ def translate(
         rule = Beam(width, length_penalty, coverage_penalty, nbest, groups, parted)
     words, glossary = tuple(forbid or ()), _glossary(constrain)
     options = Options(rule, bool(risk), min_ratio, max_ratio, no_repeat, words, prefix, glossary, copy_unknown)
-    translator = load(run, *(ensemble or ()), device=str(pick_device(device)), engine=engine, tell=say)
+    place = str(pick_device(device))
+    translator = load(run, *(ensemble or ()), device=place, engine=engine, shortlist=shortlist, tell=say)
     _write(translator.stream(waiting, options), out, nbest, "json" if as_json else show)
     if show == "align" and not as_json:
         print(f"weights: {translator.aligner.describe()}", file=sys.stderr)

@@ -260,8 +260,8 @@ class Worker:
         assert isinstance(self._model, Translator)
         translator, wish = self._model, batch[0].wish
         engine = translator.engine
-        alone = engine is None or engine.refuses(wish.options)  # another engine hears nobody leave: it is soon done
-        listener = _Attention(batch) if alone else None
+        alone = translator.shortlist is None and (engine is None or engine.refuses(wish.options))
+        listener = _Attention(batch) if alone else None  # the others hear nobody leave: they are soon done
         outputs = translator.search([each.text for each in batch], wish.options, listener=listener)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
         if not wish.links:
