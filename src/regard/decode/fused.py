@@ -177,12 +177,17 @@ class Fused:
             return self.model.encode(source, mask).states.reshape(-1, width), added
         return self.encoder(source, mask, added), added
 
-    @torch.no_grad()
     def step(
         self, tokens: Tensor, state: State[Any, Any], observer: Observer = UNOBSERVED
     ) -> tuple[Tensor, State[Any, Any]]:
         """One token a row (B · W,): logits (B · W, V)."""
         assert not observer.active, "nothing inside can be seen here; ask the model itself"
+        if not torch.is_grad_enabled():  # as in a search, where to enter another mode at each step would take time
+            return self._step(tokens, state)
+        with torch.no_grad():
+            return self._step(tokens, state)
+
+    def _step(self, tokens: Tensor, state: State[Any, Any]) -> tuple[Tensor, State[Any, Any]]:
         source, room, place = state.source, state.target.grown(), state.length
         x = self._placed(tokens, place)
         for layer, page, memory in zip(self.layers, room.pages, source.layers, strict=True):
@@ -197,7 +202,7 @@ class Fused:
 
     def _placed(self, tokens: Tensor, place: int) -> Tensor:
         """``scale · E[token] + position`` (R, D), where nobody else looks: layers write into it."""
-        rows, scale = F.embedding(tokens, self.words), self.decoder.embedding.scale
+        rows, scale = torch.embedding(self.words, tokens), self.decoder.embedding.scale
         if place < len(self.places):
             return torch.add(self.places[place], rows, alpha=scale)
         return self.decoder.positions(rows.mul_(scale)[:, None], place)[:, 0]
