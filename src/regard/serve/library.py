@@ -117,8 +117,11 @@ class Library:
 
     def _load(self, name: str, path: Path) -> Worker:
         self._make_room(name, 4 * (shelf.parameters(Run.open(path)) or 0))
+
+        def tell(line: str) -> None:
+            self._tell(f"{name}: {line}")
+
         try:
-            tell = lambda line: self._tell(f"{name}: {line}")  # noqa: E731
             model = load_predictor(path, self._device, engine=self._engine, shortlist=self._shortlist, tell=tell)
         except OSError:  # a training has put the checkpoint away in this very moment
             raise ResourceError(f"run = {name}: changed while it was read; ask again") from None
