@@ -4,16 +4,18 @@
     python bench/engines.py --data FOLDER [--time 5m]   # train such a run on Multi30k first
 
 All begin with the ids of the pieces and end with ids. `ctranslate2` is the library as one would call it by hand,
-`engine` is what `regard translate --engine ctranslate2` does around it. Rounds are interleaved; ratios are medians over
-rounds of CTranslate2's time divided by that of the side, so that 1 is as fast as CTranslate2 in float32. Outputs are
-compared with our own, and BLEU is there if the translations by people are. On a busy machine, `--clock cpu` counts
-the time that the process computed, with `--threads 1`.
+`engine` is what `regard translate --engine ctranslate2` does around it, `shortlist` our own search with `--shortlist`.
+Rounds are interleaved; ratios are medians over rounds of CTranslate2's time divided by that of the side, so that 1 is
+as fast as CTranslate2 in float32. Outputs are compared with our own, and BLEU is there if the translations by people
+are. On a busy machine, `--clock cpu` counts the time that the process computed, with `--threads 1`. One line for each
+engine: all sentences at once, and sentences one by one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -27,11 +29,13 @@ import sacrebleu
 import torch
 
 import regard
+from ledger import enter, spread
 from regard.data.lines import read_lines
 from regard.decode.fused import Fused
 from regard.decode.grouping import of_like_length
 from regard.decode.rules import Beam
 from regard.decode.search import search
+from regard.decode.shortlist import Shortlist
 from regard.decode.texts import CPU_BUDGET
 from regard.engines import export
 from regard.loading import load, open_material
@@ -40,9 +44,10 @@ from regard.settings import TransformerModel
 from regard.text.special import END
 from regard.training import start
 from regard.translator import Translator
-from translate import Match, copy_into, enter, marian, their_outputs
+from translate import Match, copy_into, marian, their_outputs
 
 Outputs = list[list[int]]
+Line = dict[str, object]
 Side = Callable[[list[int]], Outputs]  # the numbers of the sentences to translate
 REFERENCE = "ctranslate2"
 
@@ -56,6 +61,7 @@ class Work:
     limits: list[int]
     threads: int
     folder: Path  # for converted models
+    shortlist: Shortlist | None
 
     def sides(self, beam: int, *, generate: bool) -> dict[str, Side]:
         sides: dict[str, Side] = {
@@ -65,11 +71,13 @@ class Work:
             "ctranslate2_int8": self._library("int8", beam),
             "engine": self._engine(beam),
         }
+        if self.shortlist is not None:
+            sides["shortlist"] = self._native(Fused(self.translator.model), beam, self.shortlist)
         if generate and (side := self._generate(beam)) is not None:
             sides["generate"] = side
         return sides
 
-    def _native(self, model: Fused | EncoderDecoder, beam: int) -> Side:
+    def _native(self, model: Fused | EncoderDecoder, beam: int, shortlist: Shortlist | None = None) -> Side:
         def translate(chosen: list[int]) -> Outputs:
             outputs: Outputs = [[] for _ in chosen]
             for group in of_like_length([len(self.rows[row]) for row in chosen], CPU_BUDGET // beam):
@@ -77,10 +85,14 @@ class Work:
                     [torch.tensor(self.rows[chosen[place]]) for place in group], batch_first=True
                 )
                 limits = torch.tensor([self.limits[chosen[place]] for place in group])
+                writer, candidates = model, None
+                if shortlist is not None and isinstance(model, Fused):
+                    candidates = shortlist.candidates(source)
+                    writer = model.among(candidates)
                 with torch.inference_mode():
-                    found = search(model, *model.start(source), limits, rule=Beam(beam))
+                    found = search(writer, *writer.start(source), limits, rule=Beam(beam))
                 for place, (best,) in zip(group, found, strict=True):
-                    outputs[place] = best.tokens
+                    outputs[place] = (best if candidates is None else candidates.spell(best)).tokens
             return outputs
 
         return translate
@@ -154,8 +166,10 @@ def train(data: Path, duration: str) -> Path:
     return folder
 
 
-def compare(sides: dict[str, Side], count: int, rounds: int, clock: Callable[[], float]) -> dict[str, object]:
-    """Sentences a second and ratios to the reference; how many outputs are those of our own search."""
+def compare(
+    sides: dict[str, Side], count: int, rounds: int, clock: Callable[[], float]
+) -> tuple[dict[str, Line], dict[str, Outputs]]:
+    """All sentences at once: how many a second, ratios to the reference, and how many outputs are our own search's."""
     every = list(range(count))
     outputs = {name: side(every) for name, side in sides.items()}  # also warms up
     spent: dict[str, list[float]] = {name: [] for name in sides}
@@ -164,20 +178,22 @@ def compare(sides: dict[str, Side], count: int, rounds: int, clock: Callable[[],
             began = clock()
             side(every)
             spent[name].append(clock() - began)
-    result: dict[str, object] = {"sentences": count}
+    lines: dict[str, Line] = {}
     for name, times in spent.items():
         ratios = [theirs / ours for ours, theirs in zip(times, spent[REFERENCE], strict=True)]
         equal = sum(a == b for a, b in zip(outputs[name], outputs["native"], strict=True))
-        result[name] = {
-            "per_second": round(count / statistics.median(times), 1),
-            "ratio": round(statistics.median(ratios), 2),
-            "range": [round(min(ratios), 2), round(max(ratios), 2)],
-            "equal_to_native": equal / count,
+        lines[name] = {
+            "batch": "all at once",
+            "sentences": count,
+            "sentences_per_second": round(count / statistics.median(times), 1),
+            "speed_of_ctranslate2": round(statistics.median(ratios), 2),
+            "spread": spread(ratios, 2),
+            "equal_to_native": round(equal / count, 3),
         }
-    return result | {"outputs": outputs}
+    return lines, outputs
 
 
-def latency(sides: dict[str, Side], count: int, clock: Callable[[], float]) -> dict[str, object]:
+def latency(sides: dict[str, Side], count: int, clock: Callable[[], float]) -> dict[str, Line]:
     """The median milliseconds for one sentence alone, the sides one after the other on each sentence."""
     spent: dict[str, list[float]] = {name: [] for name in sides}
     for row in range(count):
@@ -185,23 +201,23 @@ def latency(sides: dict[str, Side], count: int, clock: Callable[[], float]) -> d
             began = clock()
             side([row])
             spent[name].append(clock() - began)
-    medians = {name: statistics.median(times) for name, times in spent.items()}
-    times = {name: round(1000 * value, 1) for name, value in medians.items()}
-    return {"sentences": count, "ms": times, "times_ctranslate2": _ratios(spent)}
+    lines: dict[str, Line] = {}
+    for name, times in spent.items():
+        ratios = [ours / theirs for ours, theirs in zip(times, spent[REFERENCE], strict=True)]
+        median = statistics.median(times)
+        lines[name] = {
+            "batch": "one by one",
+            "sentences": count,
+            "milliseconds": round(1000 * median, 1),
+            "time_of_ctranslate2": round(statistics.median(ratios), 2),
+            "quartiles": [round(each, 2) for each in statistics.quantiles(ratios, n=4)[::2]],
+        }
+    return lines
 
 
-def _ratios(spent: dict[str, list[float]]) -> dict[str, float]:
-    reference = spent[REFERENCE]
-    return {
-        name: round(statistics.median(ours / theirs for ours, theirs in zip(times, reference, strict=True)), 2)
-        for name, times in spent.items()
-    }
-
-
-def bleu(translator: Translator, outputs: dict[str, Outputs], references: list[str]) -> dict[str, float]:
+def bleu(translator: Translator, outputs: Outputs, references: list[str]) -> float:
     decode = translator.tokenizers.target.decode
-    texts = {name: [decode(row) for row in rows] for name, rows in outputs.items()}
-    return {name: round(sacrebleu.corpus_bleu(lines, [references]).score, 2) for name, lines in texts.items()}
+    return round(sacrebleu.corpus_bleu([decode(row) for row in outputs], [references]).score, 2)
 
 
 def main() -> None:
@@ -216,10 +232,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--shortlist", type=int, default=100, help="targets for each source piece; 0 leaves it out")
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
     parser.add_argument("--no-generate", action="store_true", help="leave out transformers, the slowest")
     parser.add_argument("--ledger", action="store_true")
     options = parser.parse_args()
+    options.began = time.strftime("%Y-%m-%d %H:%M:%S")
     torch.set_num_threads(options.threads)
     if options.data is not None:
         test = options.data / "multi30k"
@@ -238,21 +256,30 @@ def measure(options: argparse.Namespace) -> None:
         for line in islice(read_lines(options.source), options.sentences)
     ]
     limits = [2 * (len(row) - 1) + 10 for row in rows]
-    names = f"--run {options.run.name} --source {options.source.name}"
-    command = f"python bench/engines.py {names} --threads {options.threads} --clock {options.clock} --ledger"
+    references = [] if options.target is None else list(islice(read_lines(options.target), len(rows)))
+    shortlist = load(options.run, shortlist=options.shortlist, tell=print).shortlist if options.shortlist else None
     with tempfile.TemporaryDirectory() as folder:
-        work = Work(translator, rows, limits, options.threads, Path(folder))
+        work = Work(translator, rows, limits, options.threads, Path(folder), shortlist)
         for beam in options.beams:
             sides = work.sides(beam, generate=not options.no_generate)
-            result = compare(sides, len(rows), options.rounds, clock)
-            outputs = result.pop("outputs")
-            if options.target is not None:
-                result["bleu"] = bleu(translator, outputs, list(islice(read_lines(options.target), len(rows))))  # type: ignore[arg-type]
-            result["one"] = latency(sides, min(options.singles, len(rows)), clock)
-            result = {"beam": beam, "clock": options.clock, "ctranslate2_version": ctranslate2.__version__, **result}
-            print(json.dumps(result), flush=True)
-            if options.ledger:
-                enter("engines", result, command)
+            together, outputs = compare(sides, len(rows), options.rounds, clock)
+            if references:
+                for name, line in together.items():
+                    line["bleu"] = bleu(translator, outputs[name], references)
+            tell(options, beam, together)
+            tell(options, beam, latency(sides, min(options.singles, len(rows)), clock))
+
+
+def tell(options: argparse.Namespace, beam: int, lines: dict[str, Line]) -> None:
+    """A line for each engine, on stdout and, if asked for, in the ledger."""
+    given = "--data DATA" if options.data is not None else f"--run {options.run.name} --source {options.source.name}"
+    command = f"python bench/engines.py {given} --threads {options.threads} --clock {options.clock} --ledger"
+    about = {"run": f"{options.began} {beam}", "beam": beam, "threads": options.threads, "clock": options.clock}
+    about |= {"load": round(os.getloadavg()[0], 1), "ctranslate2": ctranslate2.__version__, "torch": torch.__version__}
+    for name, line in lines.items():
+        print(json.dumps({"engine": name, "beam": beam, **line}), flush=True)
+        if options.ledger:
+            enter("engines", {**about, "engine": name, **line}, command)
 
 
 if __name__ == "__main__":

@@ -32,8 +32,14 @@ NAMES = {
     "matrix_gflops": "matrix products at best, GFLOP/s",
     "model_gflops": "matrix products at the model's shapes, GFLOP/s",
     "mib": "MiB",
+    "cpu_seconds": "CPU seconds",
+    "speed_of_ctranslate2": "times the speed of CTranslate2",
+    "time_of_ctranslate2": "times the time of CTranslate2",
+    "equal_to_native": "outputs as native",
+    "bleu": "BLEU",
+    "times_import_torch": "times `import torch`",
 }
-SHARES = ("share_of_peak", "share_of_model_rate", "padding")
+SHARES = ("share_of_peak", "share_of_model_rate", "padding", "equal_to_native")
 STANDALONE = (
     "svg.chart{color:#222;background:var(--paper)}@media (prefers-color-scheme:dark){svg.chart{color:#ddd}}"  # no page
 )
@@ -128,6 +134,16 @@ def plain(lines: Sequence[Line]) -> str:
     return f"{table(lines, 'engine')}\n\n{source(lines)}"
 
 
+def engines(lines: Sequence[Line]) -> str:
+    """A table for each width of the beam, for sentences all at once and one by one."""
+    parts = []
+    for beam, batch in dict.fromkeys((line["beam"], line["batch"]) for line in lines):
+        here = [line for line in lines if (line["beam"], line["batch"]) == (beam, batch)]
+        title = "Greedy" if beam == 1 else f"Beam {beam}"
+        parts.append(f"### {title}, {batch}\n\n{busy(here)}{plain(here)}")
+    return "\n\n".join(parts)
+
+
 def profiles(lines: Sequence[Line]) -> str:
     kinds = list(dict.fromkeys(kind for line in lines for kind in line["shares"]))
     rows = ["| kind of work | " + " | ".join(line["model"] for line in lines) + " |"]
@@ -183,8 +199,23 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
         lambda lines: by_model(lines, "gpu-training"),
         "",
     ),
-    ("engines", "Translation on the CPU", ("engine", "contestant", "beam", "batch", "threads"), plain, ""),
+    (
+        "engines",
+        "Translation on the CPU",
+        ("beam", "batch", "threads", "clock"),
+        engines,
+        "One set of weights, the test sentences of Multi30k. `native` is Regard's own search, `written_out` the same "
+        "with the model itself, `shortlist` with a lexical shortlist; `ctranslate2` is the library called by hand, "
+        "`engine` what `--engine ctranslate2` makes of it, `generate` that of `transformers`. All take turns.",
+    ),
     ("translate", "Search against `generate`", ("weights", "beam", "batch"), plain, ""),
+    (
+        "startup",
+        "One sentence from the command line",
+        ("contestant",),
+        lambda lines: f"{table(lines)}\n\n{source(lines)}",
+        "CPU seconds of a whole process, beside one that only imports torch. The processes take turns.",
+    ),
     ("growth", "Translation by sentence length", ("preset",), growth, "Greedy, source and output of the same length."),
     (
         "gpu-translation",

@@ -59,6 +59,11 @@ def client(
         yield found
 
 
+def client_of(library: Library) -> TestClient:
+    """Asks about the runs of a library."""
+    return TestClient(create_app(Service(library)), "http://localhost")
+
+
 @contextmanager
 def on_a_port(runs: Path, limits: Limits | None = None, doors: Doors | None = None) -> Iterator[str]:
     """The address of the whole service, as `regard serve` starts it, in a thread of this process."""

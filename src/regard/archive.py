@@ -21,9 +21,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, cast
 
 from regard import __version__
-from regard.data.optional import optional
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.files import new_file, new_folder
+from regard.optional import optional
 from regard.reader import Frozen, read
 from regard.run import MANIFEST, SETTINGS, Run, best_checkpoint, manifest, shapes, steps, verify
 from regard.text.tokenizers import Tokenizers

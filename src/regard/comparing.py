@@ -22,6 +22,7 @@ from regard.corpora.sentence import Language
 from regard.data.readers import Corpus
 from regard.decode.options import Options
 from regard.decode.rules import Beam
+from regard.device import pick_device
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.files import new_file
 from regard.loading import load
@@ -35,7 +36,6 @@ from regard.run import Run, best_checkpoint
 from regard.settings import RecurrentModel
 from regard.tasks.material import COLUMNS, Fable, materials
 from regard.trainer.log import read_log
-from regard.training import pick_device
 from regard.translator import Translator
 
 HELD_OUT = 500  # sentences of the built-in corpus, when nobody says how many

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from regard.data.optional import optional
 from regard.decode.captured import Captured
 from regard.decode.engine import Engine
 from regard.decode.options import SLACK, Options
@@ -27,6 +26,7 @@ from regard.files import new_folder
 from regard.interop.ctranslate2 import to_ctranslate2, unfit
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import Learned
+from regard.optional import optional
 from regard.run import Run, best_checkpoint, manifest
 from regard.text.special import END
 from regard.text.tokenizer import Tokenizer
@@ -57,13 +57,18 @@ class Material:
     longest: int  # source pieces at once
 
 
+def check(name: str) -> None:
+    """That there is such an engine."""
+    if name not in ENGINES:
+        raise SettingsError(f"engine = {name}: no such engine; {did_you_mean(name, ENGINES)}")
+
+
 def choose(name: str, material: Material, tell: Tell = silent) -> Engine | None:
     """The engine of this name; None is our own loop. ``tell`` hears what `auto` chose, and what goes to our own.
 
     On a GPU, our own search of a Transformer is the one in captured steps, which finds the same.
     """
-    if name not in ENGINES:
-        raise SettingsError(f"engine = {name}: no such engine; {did_you_mean(name, ENGINES)}")
+    check(name)
     if name == "native":
         return _native(material)
     if name == "auto":
@@ -130,9 +135,13 @@ def _cached(material: Material, quantization: str) -> Path:
     """RUN/engines/ctranslate2-…, made again when the best checkpoint is another than it was made of."""
     folder = material.run.engines / f"ctranslate2-{quantization}"
     if _receipt(folder) != _wanted(material):
-        with new_folder(folder) as beside:
-            _convert(material, beside, quantization)
+        _make(material, folder, quantization)
     return folder
+
+
+def _make(material: Material, folder: Path, quantization: str) -> None:
+    with new_folder(folder) as beside:
+        _convert(material, beside, quantization)
 
 
 def _convert(material: Material, folder: Path, quantization: str) -> None:
@@ -170,11 +179,16 @@ def _places(material: Material) -> int:
 def _ctranslate2(material: Material, quantization: str, tell: Tell) -> CTranslate2:
     package = optional("ctranslate2", "ctranslate2", "engine = ctranslate2")
     try:
-        program = _open(package, _cached(material, quantization), quantization)
+        folder = _cached(material, quantization)
+        try:
+            program = _open(package, folder, quantization)
+        except ResourceError:  # damaged; it is only a copy
+            _make(material, folder, quantization)
+            program = _open(package, folder, quantization)
     except OSError:  # a run that may only be read
-        with tempfile.TemporaryDirectory() as folder:
-            _convert(material, Path(folder), quantization)
-            program = _open(package, Path(folder), quantization)
+        with tempfile.TemporaryDirectory() as elsewhere:
+            _convert(material, Path(elsewhere), quantization)
+            program = _open(package, Path(elsewhere), quantization)
     source, target = material.tokenizers.source, material.tokenizers.target
     name = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
     return CTranslate2(program, source, target, _places(material), name, tell)

@@ -8,9 +8,12 @@ from pathlib import Path
 import torch
 
 from regard import build
+from regard.decode.fused import Fused
+from regard.decode.shortlist import Shortlist
 from regard.engines import Material, choose, silent
-from regard.errors import ModelError
+from regard.errors import ModelError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.nn.unset import Unset
 from regard.run import Run, best_checkpoint, named_checkpoint
 from regard.settings import ModelSettings, TransformerModel
 from regard.text.tokenizers import Tokenizers
@@ -23,20 +26,36 @@ def load(
     *others: str | Path,
     device: str = "cpu",
     engine: str = "native",
+    shortlist: int = 0,
     tell: Callable[[str], object] = silent,
     checkpoint_name: str | None = None,
 ) -> Translator:
     """The best model of a run, ready to translate; with others, an ensemble of runs that share one vocabulary.
 
     ``engine`` names who searches, one of `regard.engines.ENGINES`; ``tell`` hears what came of that.
+    ``shortlist`` lets the native engine on a CPU write only what the source makes likely, so many targets for each of
+    its pieces; 0 lets it write everything.
     ``checkpoint_name`` is another checkpoint of the first run, as ``step-2000``; it is searched natively.
     """
     material = open_material(folder, *others, device=device, checkpoint_name=checkpoint_name)
-    searcher = choose(engine if checkpoint_name is None else "native", material, tell)
+    table = _shortlist(material, engine, shortlist, tell) if shortlist else None
+    searcher = choose(engine if checkpoint_name is None and table is None else "native", material, tell)
     places = _positions(material.run.settings.model)
-    return Translator(
-        material.models, material.tokenizers, material.device, material.run, material.longest, places, searcher
-    )
+    known = material.tokenizers, material.device, material.run, material.longest, places
+    return Translator(material.models, *known, searcher, table)
+
+
+def _shortlist(material: Material, engine: str, count: int, tell: Callable[[str], object]) -> Shortlist:
+    from regard.shortlisting import check, shortlist_of
+
+    check(count)
+    if engine not in ("native", "auto"):
+        raise SettingsError(f"shortlist = {count}: the engine {engine} knows of none; use the engine native")
+    if len(material.models) > 1 or not Fused.fits(material.models[0]):
+        raise SettingsError(f"shortlist = {count}: is for one Transformer on a CPU; leave it out for others")
+    if engine == "auto":
+        tell("engine: native: the others know nothing of a shortlist")
+    return shortlist_of(material.run, material.tokenizers, count, tell)
 
 
 def open_material(
@@ -70,7 +89,8 @@ def open_translating(folder: str | Path) -> Run:
 
 
 def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | None = None) -> EncoderDecoder:
-    model = build.encoder_decoder(run.settings.model, tokenizers.source.size, tokenizers.target.size)
+    with Unset():
+        model = build.encoder_decoder(run.settings.model, tokenizers.source.size, tokenizers.target.size)
     path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
     prefix = "model."
     weights = {

@@ -6,7 +6,7 @@ evaluate("runs/tagger", Corpus(("dev.conllu",)))
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol, TypeVar, assert_never
@@ -19,6 +19,7 @@ from regard.data.readers import Corpus
 from regard.data.tables import Row
 from regard.decode.labels import Classifier, Reader, Tagger
 from regard.decode.writer import Writer
+from regard.engines import silent
 from regard.errors import DataError, ModelError, did_you_mean
 from regard.loading import load
 from regard.measure.labels import ClassResult, TagResult, Tally
@@ -52,13 +53,24 @@ def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
 
 
 def load_predictor(
-    folder: str | Path, device: str = "cpu", *, checkpoint_name: str | None = None
+    folder: str | Path,
+    device: str = "cpu",
+    *,
+    engine: str = "native",
+    shortlist: int = 0,
+    tell: Callable[[str], object] = silent,
+    checkpoint_name: str | None = None,
 ) -> Predictor | Translator:
-    """The best model of a run, or that of a checkpoint named ``step-N``, ready for what it was trained for."""
+    """The best model of a run, or that of a checkpoint named ``step-N``, ready for what it was trained for.
+
+    ``engine``, ``shortlist`` and ``tell`` are for runs that translate, as in `loading.load`.
+    """
     run = Run.open(Path(folder))
     settings, chosen = run.settings, torch.device(device)
     if settings.task == "translate":
-        return load(folder, device=device, checkpoint_name=checkpoint_name)
+        return load(
+            folder, device=device, engine=engine, shortlist=shortlist, tell=tell, checkpoint_name=checkpoint_name
+        )
     tokenizers = Tokenizers.load(run.tokenizer)
     path = best_checkpoint(run) if checkpoint_name is None else named_checkpoint(run, checkpoint_name)
     if settings.task == "language":

@@ -28,6 +28,7 @@ from regard.comparing_labels import labelled_material, qualities
 from regard.data.shards import Shards, open_shards
 from regard.decode.options import Options
 from regard.decode.rules import Beam
+from regard.device import pick_device
 from regard.errors import DataError
 from regard.evaluation import Measures, Texts
 from regard.loading import load
@@ -53,7 +54,6 @@ from regard.runs import summarise
 from regard.settings import RecurrentModel, Settings
 from regard.text.tokenizers import Tokenizers
 from regard.trainer.log import read_log
-from regard.training import pick_device
 from regard.translator import Translation, Translator
 
 PINNED = (

@@ -11,6 +11,7 @@ RUN/aligner.json        which attention shows who translates whom, once somebody
 RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
 RUN/engines/            the model as other programs read it; see `regard.engines`
+RUN/shortlist.safetensors   which pieces translate which, once somebody has asked; see `regard.shortlisting`
 RUN/tensorboard/        event files, where they were asked for
 """
 
@@ -34,7 +35,7 @@ SETTINGS = "settings.toml"
 MANIFEST = "manifest.json"
 PARTS = (
     *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
-    *("aligner.json", "report.html", "engines"),
+    *("aligner.json", "report.html", "engines", "shortlist.safetensors"),
 )
 _STEP = re.compile(r"step-(\d+)")
 
@@ -115,6 +116,10 @@ class Run:
     @property
     def data(self) -> Path:
         return self.folder / "data"
+
+    @property
+    def shortlist(self) -> Path:
+        return self.folder / "shortlist.safetensors"
 
     @property
     def engines(self) -> Path:

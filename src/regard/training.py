@@ -14,7 +14,8 @@ import torch
 
 from regard import build
 from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder, TextEncoder
-from regard.errors import ModelError, RegardError, SettingsError
+from regard.device import pick_device
+from regard.errors import ModelError, RegardError
 from regard.files import remove
 from regard.run import Run, occupied, steps
 from regard.settings import Settings, TransformerModel, load_settings
@@ -38,16 +39,6 @@ from regard.trainer.workers import ALONE, Workers, workers
 HELD_OUT = 200  # sentences translated at each validation
 OPENING = 4  # words of a sample that a language model goes on from
 Tell = Callable[[str], None]
-
-
-def pick_device(name: str = "auto") -> torch.device:
-    """``auto`` is the GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    device = torch.device(name)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise SettingsError(f"device = {name}: torch sees no GPU here; use cpu")
-    return device
 
 
 @dataclass(frozen=True)

@@ -11,29 +11,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import torch
 
-from regard.aligning import aligner_of
 from regard.decode.engine import Engine
 from regard.decode.ensemble import Ensemble
 from regard.decode.fused import Fused
 from regard.decode.options import Options
 from regard.decode.rules import Beam
+from regard.decode.shortlist import Shortlist
 from regard.decode.texts import Output, Part, TextSearch
-from regard.draw.explanation import Explanation
-from regard.draw.notebook import fragment
 from regard.errors import DataError, SettingsError
-from regard.explain.alignment import Aligner, Attended, attend
-from regard.explain.replay import Spelling, replay
-from regard.explain.side import Side, spell
-from regard.explain.trace import Trace
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.run import Run
 from regard.text.special import END, UNK
 from regard.text.tokenizers import Tokenizers
 from regard.text.words import JOINER, WordTokenizer, join_words
+
+if TYPE_CHECKING:  # looking is imported when somebody looks: to translate one sentence must not wait for it
+    from regard.draw.explanation import Explanation
+    from regard.explain.alignment import Aligner, Attended
+    from regard.explain.side import Side
+    from regard.explain.trace import Trace
 
 CHUNK = 1024  # texts translated together: enough to sort them by length, few enough to hold
 GPU_CHUNK = 8192  # where 512 are searched at once
@@ -99,6 +99,8 @@ class Translation:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text with its heat map; the text alone, where no single pass wrote it."""
+        from regard.draw.notebook import fragment
+
         whole = len(self.outputs[0].parts) == 1
         found = self.translator.explained(self.attention, self.text) if whole else None
         return fragment(self.source, self.text, found, self.warning)
@@ -115,6 +117,7 @@ class Translator:
     longest: int = 1000  # source pieces at once; longer texts are cut at sentence ends and put together again
     most: int | None = None  # target tokens that the model has positions for
     engine: Engine | None = None  # who searches in place of our own loop; looking is always done with the model
+    shortlist: Shortlist | None = None  # which target pieces our own loop considers
 
     @property
     def model(self) -> EncoderDecoder:
@@ -125,7 +128,8 @@ class Translator:
     def search(self) -> TextSearch:
         model = self.model if len(self.models) == 1 else Ensemble(self.models).eval()
         fused = Fused(model) if Fused.fits(model) else None
-        return TextSearch(model, self.tokenizers, self.device, self.longest, self.most, fused, self.engine)
+        limits = self.longest, self.most
+        return TextSearch(model, self.tokenizers, self.device, *limits, fused, self.engine, self.shortlist)
 
     @overload
     def translate(
@@ -176,10 +180,15 @@ class Translator:
     @cached_property
     def aligner(self) -> Aligner:
         """The best reader of links for this run; without a run, the mean of all heads."""
+        from regard.aligning import aligner_of
+        from regard.explain.alignment import Aligner
+
         return Aligner() if self.run is None else aligner_of(self.run, self.model, self.tokenizers)
 
     def attended(self, parts: Sequence[Part]) -> list[Attended]:
         """The cross-attention that wrote each part."""
+        from regard.explain.alignment import attend
+
         return attend(self.model, [self._sides(part) for part in parts])
 
     def links(self, outputs: Sequence[Output]) -> list[list[Link]]:
@@ -201,6 +210,8 @@ class Translator:
 
     def trace(self, part: Part) -> Trace:
         """One source and its output, replayed."""
+        from regard.explain.replay import Spelling, replay
+
         source, target = self._sides(part)
         spelling = Spelling(self.tokenizers.source, self.tokenizers.target, part.source)
         return replay(self.model, source.ids, target.ids, spelling=spelling)
@@ -209,16 +220,22 @@ class Translator:
         """Look into one sentence: into its translation or, if given, into a translation by somebody else."""
         if target is None:
             return self.translate(text).explanation()
+        from regard.explain.replay import Spelling, replay
+
         spelling = Spelling(self.tokenizers.source, self.tokenizers.target, text, target)
         source, written = self.tokenizers.source.encode(text), self.tokenizers.target.encode(target)
         return self.explained(replay(self.model, [*source, END], [*written, END], spelling=spelling), target)
 
     def explained(self, trace: Trace, text: str = "") -> Explanation:
         """A trace with the run's aligner, where there is attention for it to read."""
+        from regard.draw.explanation import Explanation
+
         aligner = self.aligner if trace.has("decoder", "cross") else None
         return Explanation(self.model, trace, aligner, "" if self.run is None else self.run.folder.name, text)
 
     def _sides(self, part: Part) -> tuple[Side, Side]:
+        from regard.explain.side import spell
+
         source = [*self.tokenizers.source.encode(part.source), END]
         return spell(source, self.tokenizers.source, part.source), spell([*part.tokens, END], self.tokenizers.target)
 

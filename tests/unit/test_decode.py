@@ -16,7 +16,7 @@ import tiny
 from regard.decode.banks import allocate
 from regard.decode.constraints import Forbidden, NoRepeat, Prefix, Terms
 from regard.decode.ensemble import Ensemble
-from regard.decode.largest import largest
+from regard.decode.largest import largest, largest_sums
 from regard.decode.risk import least_risk, utilities
 from regard.decode.rules import Beam, Rule, Sample
 from regard.decode.search import Hypothesis, search
@@ -213,3 +213,15 @@ def test_batches_of_1_7_and_64_write_the_same(rule: Rule, count: int) -> None:
         outputs.append([[each.tokens for each in sentence] for sentence in found])
     assert outputs[0] == outputs[1] == outputs[2]
     assert len({len(sentence[0]) for sentence in outputs[0]}) > 5
+
+
+@pytest.mark.parametrize("size", [31, 1009, 3 * 1009, 8000], ids=str)
+@pytest.mark.parametrize("width", [1, 5])
+def test_the_largest_sums_of_a_sentence_are_found_in_blocks(width: int, size: int) -> None:
+    chance = torch.Generator().manual_seed(size)
+    totals, values = torch.randn(3, width, generator=chance), torch.randn(3, width, size, generator=chance)
+    totals[1, 1:] = -torch.inf
+    found, places = largest_sums(totals, values, width)
+    expected = (totals[:, :, None] + values).flatten(1).topk(width)
+    assert torch.equal(found, expected.values)
+    assert torch.equal(places, expected.indices)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fastapi.testclient import TestClient
 
 import corpora_for_tests as small
 import regard.engines
@@ -19,6 +20,8 @@ from regard.decode.rules import Beam, Sample
 from regard.engines import CTranslate2, Material, _cached, _open, choose, export
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.loading import load, open_material
+from regard.serve.app import Service, create_app
+from regard.serve.library import Library
 from regard.training import start
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -113,6 +116,35 @@ def test_a_damaged_folder_is_named(copied: Path) -> None:
     (folder / "model.bin").write_bytes(b"nothing")
     with pytest.raises(ResourceError, match=r"ctranslate2-float32: ctranslate2 cannot use it .*; remove the folder"):
         _open(ctranslate2, folder, "float32")
+
+
+@pytest.mark.parametrize("name", ["model.bin", "shared_vocabulary.json", "config.json"])
+def test_a_converted_model_that_is_damaged_is_made_again(copied: Path, name: str) -> None:
+    folder = _cached(open_material(copied), "float32")
+    whole = (folder / name).read_bytes()
+    for damage in (whole[: len(whole) // 2], None):
+        (folder / name).unlink() if damage is None else (folder / name).write_bytes(damage)
+        assert load(copied, engine="ctranslate2").translate(TEXTS[0]).text == load(copied).translate(TEXTS[0]).text
+        assert (folder / name).read_bytes() == whole
+
+
+def test_a_service_searches_with_its_engine_and_names_it(copied: Path) -> None:
+    heard: list[str] = []
+    library = Library(None, [copied], engine="auto", tell=heard.append)
+    with TestClient(create_app(Service(library)), "http://localhost") as client:
+        assert client.get("/api/v1/runs/run").json()["summary"]["engine"] == ""
+        for more, expected in (({}, load(copied).translate(TEXTS[0])), ({"prefix": "le"}, None)):
+            asked = {"run": "run", "texts": [TEXTS[0]], "alignment": False} | more
+            found = client.post("/api/v1/translate", json=asked).json()["translations"][0]["outputs"][0]["text"]
+            assert found.startswith("le") if expected is None else found == expected.text
+        assert client.get("/api/v1/runs").json()["runs"][0]["engine"] == "ctranslate2"
+        assert 'regard_model_engine{engine="ctranslate2",run="run"} 1.0' in client.get("/metrics").text
+    assert heard == [
+        "run: engine: ctranslate2, float32: the same outputs in less time",
+        "run: engine: native: ctranslate2 knows nothing of a prefix",
+    ]
+    with pytest.raises(SettingsError, match="engine = ctranslate: no such engine; did you mean 'ctranslate2'"):
+        Library(None, [copied], engine="ctranslate")
 
 
 def test_int8_has_a_folder_of_its_own(copied: Path) -> None:

@@ -436,7 +436,7 @@ def test_a_run_that_could_not_be_loaded_is_tried_again(folder: Path) -> None:
 
 
 def test_a_run_that_changes_while_it_is_read_is_asked_for_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(*_: object) -> None:
+    def gone(*_: object, **__: object) -> None:
         raise FileNotFoundError("step-60")
 
     monkeypatch.setattr("regard.serve.library.load_predictor", gone)

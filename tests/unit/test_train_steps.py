@@ -11,6 +11,7 @@ import torch
 
 import corpora_for_tests as small
 from regard.data.batches import Batch, Batches
+from regard.device import pick_device
 from regard.errors import DataError, ResourceError, SettingsError
 from regard.loading import load
 from regard.nn.cross_entropy import cross_entropy
@@ -22,7 +23,7 @@ from regard.trainer import checkpoint
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.signals import interruptible
 from regard.trainer.steps import EagerStep, Recipe
-from regard.training import open_task, pick_device, start
+from regard.training import open_task, start
 
 CPU = torch.device("cpu")
 TASKS = {

@@ -24,10 +24,10 @@ def beam(
 ) -> None:
     """The search for one translation as a tree: what was kept, what was pruned, and why."""
     from regard.decode.rules import Beam
+    from regard.device import pick_device
     from regard.loading import load
     from regard.report.beam import beam_page
     from regard.searching import beam_report
-    from regard.training import pick_device
 
     rule = Beam(width, length_penalty)
     found = beam_report(load(run, device=str(pick_device(device))), text, rule)

@@ -49,6 +49,7 @@ def evaluate(
     engine: Annotated[
         str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")
     ] = "native",
+    shortlist: Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout.")] = False,
 ) -> None:
@@ -68,7 +69,7 @@ def evaluate(
     texts = evaluation.read_texts(source, target, hypotheses)
     wanted = _Wanted(alignment, links, reverse_links, reverse, symmetrise)
     golds = None if alignment is None else evaluation.read_alignments(alignment, texts)
-    outputs = texts.hypotheses or _translate(run, texts, beam, device, engine)
+    outputs = texts.hypotheses or _translate(run, texts, beam, device, _Search(engine, shortlist))
     if out is not None:
         _write(out, outputs)
     counts = evaluation.training_counts(opened, texts.sources)
@@ -86,8 +87,8 @@ def evaluate(
 def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, *, as_json: bool) -> None:
     """Taggers, classifiers and language models."""
     from regard.data.readers import Corpus
+    from regard.device import pick_device
     from regard.prediction import evaluate as measure
-    from regard.training import pick_device
 
     files = [str(path) for path in (source, target) if path is not None]
     result = measure(run, Corpus(tuple(files)), str(pick_device(device)))
@@ -134,8 +135,8 @@ class _Wanted:
 def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, device: str) -> AlignmentQuality:
     """From files where they are given, else from the attention of the run, and of the reverse run."""
     from regard import evaluation
+    from regard.device import pick_device
     from regard.loading import load
-    from regard.training import pick_device
 
     if wanted.links is not None:
         paths = [path for path in (wanted.links, wanted.reverse_links) if path is not None]
@@ -152,13 +153,22 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, devi
     return evaluation.alignment_of(found[0], golds, both, wanted.method)  # type: ignore[arg-type]
 
 
-def _translate(run: Path, texts: Texts, beam: int, device: str, engine: str) -> list[str]:
+@dataclass(frozen=True)
+class _Search:
+    """Who translates, and how."""
+
+    engine: str
+    shortlist: int
+
+
+def _translate(run: Path, texts: Texts, beam: int, device: str, how: _Search) -> list[str]:
     from regard import evaluation
     from regard.cli.progress import Lines
+    from regard.device import pick_device
     from regard.loading import load
-    from regard.training import pick_device
 
-    translator = load(run, device=str(pick_device(device)), engine=engine, tell=say)
+    place = str(pick_device(device))
+    translator = load(run, device=place, engine=how.engine, shortlist=how.shortlist, tell=say)
     return evaluation.translate(translator, texts.sources, beam=beam, progress=Lines("translated"))
 
 
@@ -170,8 +180,8 @@ def _write(path: Path, lines: list[str]) -> None:
 
 
 def _comet(texts: Texts, outputs: list[str], model: str, device: str) -> list[Quality]:
+    from regard.device import pick_device
     from regard.measure.comet import comet
-    from regard.training import pick_device
 
     gpus = int(pick_device(device).type == "cuda")
     return [comet(texts.sources, outputs, texts.references, model, gpus=gpus)]

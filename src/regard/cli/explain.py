@@ -42,10 +42,10 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="The numbers as one JSON object.")] = False,
 ) -> None:
     """Look into one sentence: where the model looked, as a heat map here, as a picture or as a page."""
+    from regard.device import pick_device
     from regard.draw.explanation import first_view
     from regard.draw.views import View
     from regard.explaining import explain as look
-    from regard.training import pick_device
 
     edits = _edits(edit or [])
     found = look(run, text, target=target, edits=edits, device=str(pick_device(device)))

@@ -25,8 +25,8 @@ def meaning(
 ) -> None:
     """One word in several sentences: how alike its vectors are, layer by layer, and how each is translated."""
     from regard.cli.streams import write_whole
+    from regard.device import pick_device
     from regard.report.meaning import meaning_page, meaning_svg
-    from regard.training import pick_device
     from regard.understanding import meaning_report
 
     found = meaning_report(run, word, sentences, control=control, device=str(pick_device(device)))

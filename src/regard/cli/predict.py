@@ -38,8 +38,8 @@ def predict(
         raise SettingsError(f"--length = {length}: a continuation has at least one piece; 40 is usual")
     lines = texts_of(texts, file)
     from regard.decode.rules import Beam, Sample
+    from regard.device import pick_device
     from regard.prediction import labels_of
-    from regard.training import pick_device
 
     rule = Sample(1, temperature, 0, nucleus, seed) if sample else Beam(beam)
 

@@ -26,9 +26,9 @@ def score(
     from regard import evaluation
     from regard.cli.progress import Lines
     from regard.data.readers import Corpus, read_pairs
+    from regard.device import pick_device
     from regard.errors import DataError
     from regard.loading import load
-    from regard.training import pick_device
 
     translator = load(run, device=str(pick_device(device)))
     told = Lines("scored")

@@ -32,6 +32,8 @@ Batch = Annotated[int, typer.Option(help="Texts in one batch at the most; 1 does
 Gather = Annotated[float, typer.Option(help="Milliseconds that a text waits for others to share its batch.", min=0)]
 Timeout = Annotated[float, typer.Option(help="Seconds that a request may take.", min=0.1)]
 Memory = Annotated[str, typer.Option(help="Of weights at the most: 512M, 4G. What was not used longest goes first.")]
+Engine = Annotated[str, typer.Option(help="Who searches: native, auto, ctranslate2 or ctranslate2-int8.")]
+Shortlist = Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 StopTrainings = Annotated[bool, typer.Option("--stop-trainings", help="Stop trainings when the service ends.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No log of requests.")]
@@ -53,6 +55,8 @@ def serve(
     gather: Gather = 4.0,
     timeout: Timeout = 60.0,
     memory: Memory = "4G",
+    engine: Engine = "native",
+    shortlist: Shortlist = 0,
     device: Device = "auto",
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -66,12 +70,13 @@ def serve(
         raise SettingsError("regard serve: nothing to serve; name a run, or a folder of them with --runs")
     doors, made_up = _doors(host, token, allow_host, allow_origin)
     limits = _limits(queue, batch, gather, timeout, memory)
+    from regard.device import pick_device
     from regard.serve.app import Service
     from regard.serve.library import Library
     from regard.serve.server import Place
-    from regard.training import pick_device
 
-    library = Library(runs, named or [], device=str(pick_device(device)), limits=limits)
+    place = str(pick_device(device))
+    library = Library(runs, named or [], device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits)
     service = Service(library, doors=doors, log=None if quiet else _log)
     _run(Place(host, port), service, made_up=made_up, as_json=as_json)
 
@@ -86,6 +91,7 @@ def studio(
     queue: Queue = 1024,
     timeout: Timeout = 60.0,
     memory: Memory = "4G",
+    engine: Engine = "native",
     device: Device = "auto",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser when ready.")] = True,
     stop_trainings: StopTrainings = False,
@@ -95,15 +101,15 @@ def studio(
     """Open the studio in a browser: translate, look inside, train, compare, learn. The API is there as well."""
     doors, made_up = _doors(host, token, allow_host, allow_origin)
     limits = _limits(queue, 256, 4.0, timeout, memory)
+    from regard.device import pick_device
     from regard.serve.app import Service
     from regard.serve.library import Library
     from regard.serve.server import Place
-    from regard.training import pick_device
 
     if not runs.exists():  # perhaps mistyped
         runs.mkdir(parents=True)
         print(f"{runs}: there was no such folder; made an empty one", file=sys.stderr)
-    library = Library(runs, device=str(pick_device(device)), limits=limits)
+    library = Library(runs, device=str(pick_device(device)), engine=engine, tell=_log, limits=limits)
     service = Service(library, studio=True, doors=doors, log=_log if log else None, stop_trainings=stop_trainings)
     wanted = browser and sys.stderr.isatty()
     _run(Place(host, port), service, made_up=made_up, browser=wanted, as_json=as_json)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli.imports import unswept
 from regard.cli.streams import destination, say, texts_of
 from regard.errors import SettingsError, did_you_mean
 
@@ -49,6 +50,7 @@ def translate(
     engine: Annotated[
         str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")
     ] = "native",
+    shortlist: Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text.")] = False,
 ) -> None:
@@ -56,10 +58,11 @@ def translate(
     if show not in SHOWN:
         raise SettingsError(f"--show = {show}: no such view; {did_you_mean(show, SHOWN)}")
     waiting = texts_of(texts, file)
-    from regard.decode.options import Options
-    from regard.decode.rules import Beam, Sample
-    from regard.loading import load
-    from regard.training import pick_device
+    with unswept():
+        from regard.decode.options import Options
+        from regard.decode.rules import Beam, Sample
+        from regard.device import pick_device
+        from regard.loading import load
 
     rule: Beam | Sample = Sample(risk or nbest, temperature, top_k, nucleus, seed)
     if not (sample or risk):
@@ -67,7 +70,8 @@ def translate(
         rule = Beam(width, length_penalty, coverage_penalty, nbest, groups, parted)
     words, glossary = tuple(forbid or ()), _glossary(constrain)
     options = Options(rule, bool(risk), min_ratio, max_ratio, no_repeat, words, prefix, glossary, copy_unknown)
-    translator = load(run, *(ensemble or ()), device=str(pick_device(device)), engine=engine, tell=say)
+    place = str(pick_device(device))
+    translator = load(run, *(ensemble or ()), device=place, engine=engine, shortlist=shortlist, tell=say)
     _write(translator.stream(waiting, options), out, nbest, "json" if as_json else show)
     if show == "align" and not as_json:
         print(f"weights: {translator.aligner.describe()}", file=sys.stderr)

@@ -36,10 +36,10 @@ def walk(
     if side not in SIDES:
         raise SettingsError(f"--side = {side}: no such side; {did_you_mean(side, SIDES)}")
     from regard.cli.streams import destination
+    from regard.device import pick_device
     from regard.explain.walkthrough import render
     from regard.explain.walkthrough.walk import NoSuchPlaceError
     from regard.prediction import load_predictor
-    from regard.training import pick_device
     from regard.walking import walk_text
 
     predictor = load_predictor(run, str(pick_device(device)))

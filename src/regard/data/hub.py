@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from regard.data.optional import optional
 from regard.errors import ResourceError, SettingsError
+from regard.optional import optional
 
 # A name may itself hold a slash (owner/name), so a lone last part is a split only if it is called like one.
 _NAME = re.compile(

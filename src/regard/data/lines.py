@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from regard.data.optional import optional
 from regard.errors import DataError
+from regard.optional import optional
 
 PACKED = (".gz", ".zst", ".zstd")
 

@@ -52,6 +52,13 @@ class Front:
     count: Tensor  # (B,) how many have finished so far, kept or not
     open: Tensor  # (B,) whether the sentence is still searched; those that are not leave when that pays
     covered: Tensor | None = None  # (B, W, S) how much each source word has been looked at
+    nearest: int = 0  # no limit is below this
+    any_finished: bool = False  # whether anything may have finished; if not, and no limit is near, no sentence is over
+
+    @property
+    def near(self) -> bool:
+        """Whether the next token of any sentence may have to be ``<end>``; asks no device."""
+        return self.nearest <= self.written.shape[2] + 1
 
     @property
     def last(self) -> Tensor:
@@ -80,8 +87,8 @@ class Choice:
     parents: Tensor | None  # (B, W) the hypothesis each goes on from; None: each from itself
     tokens: Tensor  # (B, W)
     totals: Tensor  # (B, W) log-probabilities; -inf: nothing goes on here
-    ended: Tensor  # (B, W) log-probability of the old hypotheses with <end>; -inf for those that do not end now
-    considered: Considered
+    ended: Tensor | None  # (B, W) log-probability of the old hypotheses with <end>; -inf: it goes on; None: all do
+    considered: Considered | None  # None where nobody listens
 
 
 def gather(hypotheses: Tensor, order: Tensor) -> Tensor:

@@ -11,20 +11,24 @@ Unlike other states, one of these is spent by the step or the selection that fol
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeGuard
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.decode.shortlist import Candidates
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
 from regard.nn import masks
-from regard.nn.attention import Attention
+from regard.nn.attention import Attention, Memory
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import LayerNorm
 from regard.nn.observe import UNOBSERVED, Observer
+from regard.nn.positions import Learned, Sinusoidal
 from regard.nn.scores import InnerScore
 from regard.nn.state import State
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Residual
@@ -40,39 +44,76 @@ class Source:
 
     joint: Tensor  # (B, S, L, 2, D) keys and values
     mask: Tensor | None  # (B, 1, 1, S): 0 on real tokens, -inf on padding; None where there is none
+    heads: int
+    bias: Tensor | None = None  # (B, C) of the output, -inf on candidates that are not this sentence's own
+
+    @cached_property
+    def layers(self) -> list[Memory]:
+        """The same for each layer, keys and values (B, H, S, K), without a copy."""
+        rows, size, depth, _, width = self.joint.shape
+        apart = self.joint.view(rows, size, depth, 2, self.heads, width // self.heads).permute(2, 3, 0, 4, 1, 5)
+        return [Memory(keys, values, self.mask) for keys, values in apart]
+
+    def select_rows(self, rows: Tensor) -> Source:
+        mask = None if self.mask is None else self.mask.index_select(0, rows)
+        bias = None if self.bias is None else self.bias.index_select(0, rows)
+        return Source(self.joint.index_select(0, rows), mask, self.heads, bias)
+
+
+class Page:
+    """What one layer has written so far, (R, capacity, 3 · D): queries, keys and values side by side.
+
+    One product writes all three where they stay. Queries of the past are never read; they only keep the place.
+    """
+
+    def __init__(self, flat: Tensor, heads: int) -> None:
+        rows, capacity, width = flat.shape
+        self.flat = flat
+        apart = flat.view(rows, capacity, 3, heads, width // (3 * heads))
+        self.queries, self.keys, self.values = apart.permute(2, 0, 3, 1, 4)  # (R, H, capacity, K)
+
+    def first(self, count: int, heads: int) -> Page:
+        return self if len(self.flat) == count else Page(self.flat[:count], heads)
 
 
 class Room:
-    """Keys and values written so far, a tensor (R, capacity, 2, D) for each layer, and a spare to move rows into."""
+    """A page for each layer, and a spare of each to move rows into."""
 
-    def __init__(self, layers: list[Tensor], spare: list[Tensor] | None = None, length: int = 0) -> None:
-        self.layers = layers
+    def __init__(self, pages: list[Page], heads: int, spare: list[Page] | None = None, length: int = 0) -> None:
+        self.pages = pages
+        self.heads = heads
         self.spare = spare
         self.length = length
 
+    @staticmethod
+    def of(like: Tensor, shape: tuple[int, int, int], depth: int, heads: int) -> Room:
+        """Empty, for (R, capacity, 3 · D)."""
+        return Room([Page(like.new_empty(shape), heads) for _ in range(depth)], heads)
+
     def select_rows(self, rows: Tensor) -> Room:
         """These rows, moved into the spare; what is here becomes the next spare."""
-        count, taken = len(rows), self.length
+        count, taken, flat = len(rows), self.length, self.pages[0].flat
+        shape = (count, flat.shape[1], flat.shape[2])
         if not taken:
-            return Room([layer.new_empty(count, *layer.shape[1:]) for layer in self.layers])
+            return Room.of(flat, shape, len(self.pages), self.heads)
         spare = self.spare
-        if spare is None or spare[0].shape[1] < self.layers[0].shape[1] or len(spare[0]) < count:
-            spare = [layer.new_empty(count, *layer.shape[1:]) for layer in self.layers]
-        moved = [each[:count] for each in spare]
-        for old, new in zip(self.layers, moved, strict=True):
-            torch.index_select(old[:, :taken], 0, rows, out=new[:, :taken])
-        return Room(moved, self.layers, taken)
+        if spare is None or spare[0].flat.shape[1] < shape[1] or len(spare[0].flat) < count:
+            spare = Room.of(flat, shape, len(self.pages), self.heads).pages
+        moved = [each.first(count, self.heads) for each in spare]
+        used = slice(shape[2] // 3, None)  # not the queries
+        for old, new in zip(self.pages, moved, strict=True):
+            torch.index_select(old.flat[:, :taken, used], 0, rows, out=new.flat[:, :taken, used])
+        return Room(moved, self.heads, self.pages, taken)
 
     def grown(self) -> Room:
         """With room for at least one position more."""
-        if self.length < self.layers[0].shape[1]:
+        rows, capacity, width = self.pages[0].flat.shape
+        if self.length < capacity:
             return self
-        wider = []
-        for layer in self.layers:
-            new = layer.new_empty(len(layer), 2 * layer.shape[1], *layer.shape[2:])
-            new[:, : self.length] = layer[:, : self.length]
-            wider.append(new)
-        return Room(wider, None, self.length)
+        wider = Room.of(self.pages[0].flat, (rows, 2 * capacity, width), len(self.pages), self.heads)
+        for old, new in zip(self.pages, wider.pages, strict=True):
+            new.flat[:, :capacity] = old.flat
+        return Room(wider.pages, self.heads, None, self.length)
 
 
 class Fused:
@@ -88,7 +129,21 @@ class Fused:
         self.layers = [_Layer(layer) for layer in decoder.layers]
         crosses = [layer.cross for layer in decoder.layers]
         self.remember = _joined(*(part for cross in crosses for part in _keys_and_values(cross)))
-        self.output = _map(decoder.output.weight, decoder.output.bias)
+        self.words = decoder.embedding.weight.detach()  # (V, D)
+        self.places = _places(decoder.positions)
+        self.output = _turned(decoder.output.weight, decoder.output.bias)
+        self.allowed: Tensor | None = None
+
+    def among(self, candidates: Candidates) -> Fused:
+        """The same for one batch that writes these tokens alone, by their new numbers."""
+        if len(candidates.ids) == len(self.words):
+            return self
+        chosen = copy(self)
+        chosen.words = self.words[candidates.ids]
+        output = self.decoder.output
+        chosen.output = _turned(output.weight[candidates.ids], output.bias[candidates.ids])
+        chosen.allowed = candidates.allowed
+        return chosen
 
     @staticmethod
     def fits(model: nn.Module) -> TypeGuard[EncoderDecoder]:
@@ -106,8 +161,10 @@ class Fused:
         real = masks.check(masks.padding(source, self.model.pad), source)
         states, mask = self._encode(source, real)
         joint = self.remember(states).view(rows, size, len(self.layers), 2, -1)
-        room = [joint.new_empty(rows, ROOM, 2, joint.shape[-1]) for _ in self.layers]
-        return source.new_full((rows,), self.model.first), State(Source(joint, mask), Room(room), 0)
+        heads, width = self.layers[0].heads, joint.shape[-1]
+        room = Room.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
+        bias = None if self.allowed is None else self.output[1].masked_fill(~self.allowed, -torch.inf)
+        return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads, bias), room, 0)
 
     def _encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """States (B · S, D) and what to add to scores (B, 1, 1, S); None where nothing is padding."""
@@ -120,20 +177,35 @@ class Fused:
             return self.model.encode(source, mask).states.reshape(-1, width), added
         return self.encoder(source, mask, added), added
 
-    @torch.no_grad()
     def step(
         self, tokens: Tensor, state: State[Any, Any], observer: Observer = UNOBSERVED
     ) -> tuple[Tensor, State[Any, Any]]:
         """One token a row (B · W,): logits (B · W, V)."""
         assert not observer.active, "nothing inside can be seen here; ask the model itself"
+        if not torch.is_grad_enabled():  # as in a search, where to enter another mode at each step would take time
+            return self._step(tokens, state)
+        with torch.no_grad():
+            return self._step(tokens, state)
+
+    def _step(self, tokens: Tensor, state: State[Any, Any]) -> tuple[Tensor, State[Any, Any]]:
         source, room, place = state.source, state.target.grown(), state.length
-        embedding = self.decoder.embedding
-        x = F.embedding(tokens[:, None], embedding.weight) * embedding.scale
-        x = self.decoder.positions(x, place)[:, 0]  # (R, D)
-        for level, layer in enumerate(self.layers):
-            x = layer(x, room.layers[level], place, source, level)
+        x = self._placed(tokens, place)
+        for layer, page, memory in zip(self.layers, room.pages, source.layers, strict=True):
+            x = layer(x, page, place, memory)
         x = x if self.norm is None else self.norm(x)
-        return self.output(x), State(source, Room(room.layers, room.spare, place + 1), place + 1)
+        weight, bias = self.output
+        if source.bias is not None:
+            bias = source.bias.repeat_interleave(len(x) // len(source.bias), 0)
+        return torch.addmm(bias, x, weight), State(
+            source, Room(room.pages, room.heads, room.spare, place + 1), place + 1
+        )
+
+    def _placed(self, tokens: Tensor, place: int) -> Tensor:
+        """``scale · E[token] + position`` (R, D), where nobody else looks: layers write into it."""
+        rows, scale = torch.embedding(self.words, tokens), self.decoder.embedding.scale
+        if place < len(self.places):
+            return torch.add(self.places[place], rows, alpha=scale)
+        return self.decoder.positions(rows.mul_(scale)[:, None], place)[:, 0]
 
 
 class _Encoder:
@@ -166,13 +238,14 @@ class _EncoderLayer:
         own = layer.attention.projections
         assert own is not None
         self.heads, self.scale, self.rotary = layer.attention.heads, _scale(layer.attention), layer.attention.rotary
-        self.ask, self.answer = _joined(own.query, own.key, own.value), _linear(own.output)
-        self.think = _feed_forward(layer.feed_forward)
-        self.first, self.second = (_residual(each) for each in layer.residuals)
+        self.ask, self.think = _joined(own.query, own.key, own.value), _thought(layer.feed_forward)
+        first, second = layer.residuals
+        self.first, self.second = _Block(first, own.output), _Block(second, layer.feed_forward.contract)
 
     def __call__(self, x: Tensor, shape: torch.Size, real: Tensor | None, added: Tensor | None) -> Tensor:
-        """``x`` (N, D), the real tokens of ``shape`` (B, S, D)."""
-        return self.second(self.first(x, lambda x: self._attend(x, shape, real, added)), self.think)
+        """``x`` (N, D), the real tokens of ``shape`` (B, S, D); written into."""
+        x = self.first.add(x, self._attend(self.first.read(x), shape, real, added))
+        return self.second.add(x, self.think(self.second.read(x)))
 
     def _attend(self, x: Tensor, shape: torch.Size, real: Tensor | None, added: Tensor | None) -> Tensor:
         rows, size, _ = shape
@@ -182,7 +255,7 @@ class _EncoderLayer:
             query, keys = self.rotary(query), self.rotary(keys)
         contexts = F.scaled_dot_product_attention(query, keys, values, attn_mask=added, scale=self.scale)
         contexts = contexts.transpose(1, 2).reshape(rows * size, -1)
-        return self.answer(contexts if real is None else contexts[real])
+        return contexts if real is None else contexts[real]
 
 
 def _spread(x: Tensor, count: int, real: Tensor | None) -> Tensor:
@@ -201,49 +274,52 @@ class _Layer:
         assert own is not None
         self.heads, self.rotary = layer.attention.heads, layer.attention.rotary
         self.scale, self.source_scale = _scale(layer.attention), _scale(cross)
-        self.ask = _joined(own.query, own.key, own.value)
-        self.answer = _linear(own.output)
+        self.ask = _turned(*_side_by_side(own.query, own.key, own.value))
         self.ask_source = _linear(cross.projections.query)
-        self.source_answer = _linear(cross.projections.output)
-        self.think = _feed_forward(layer.feed_forward)
-        self.first, self.second, self.third = (_residual(each) for each in layer.residuals)
+        self.think = _thought(layer.feed_forward)
+        last = own.output, cross.projections.output, layer.feed_forward.contract
+        self.first, self.second, self.third = map(_Block, layer.residuals, last)
 
-    def __call__(self, x: Tensor, room: Tensor, place: int, source: Source, level: int) -> Tensor:
-        x = self.first(x, lambda x: self._own(x, room, place))
-        x = self.second(x, lambda x: self._source(x, source, level))
-        return self.third(x, self.think)
+    def __call__(self, x: Tensor, page: Page, place: int, source: Memory) -> Tensor:
+        """``x`` (R, D) is written into."""
+        x = self.first.add(x, self._own(self.first.read(x), page, place))
+        x = self.second.add(x, self._source(self.second.read(x), source))
+        return self.third.add(x, self.think(self.third.read(x)))
 
-    def _own(self, x: Tensor, room: Tensor, place: int) -> Tensor:
-        rows, width = x.shape
-        asked = self.ask(x).view(rows, 3, self.heads, -1)  # (R, 3, H, K)
-        query = asked[:, 0, :, None]  # (R, H, 1, K)
+    def _own(self, x: Tensor, page: Page, place: int) -> Tensor:
+        weight, bias = self.ask
+        torch.addmm(bias, x, weight, out=page.flat.select(1, place))
+        query = page.queries.narrow(2, place, 1)  # (R, H, 1, K)
         if self.rotary is not None:
             query = self.rotary(query, place)
-            asked[:, 1] = self.rotary(asked[:, 1, :, None], place)[:, :, 0]
-        room[:, place] = asked[:, 1:].view(rows, 2, width)
-        keys, values = _heads(room[:, : place + 1], self.heads)
-        contexts = F.scaled_dot_product_attention(query, keys, values, scale=self.scale)
-        return self.answer(contexts.reshape(rows, width))
+            new = page.keys.narrow(2, place, 1)
+            new.copy_(self.rotary(new, place))
+        keys, values = page.keys.narrow(2, 0, place + 1), page.values.narrow(2, 0, place + 1)
+        return F.scaled_dot_product_attention(query, keys, values, scale=self.scale).reshape(x.shape)
 
-    def _source(self, x: Tensor, source: Source, level: int) -> Tensor:
-        rows, width = x.shape
-        query = self.ask_source(x).view(source.joint.shape[0], -1, self.heads, width // self.heads)
-        keys, values = _heads(source.joint[:, :, level], self.heads)
-        contexts = F.scaled_dot_product_attention(
-            query.transpose(1, 2),  # (B, H, W, K)
-            keys,
-            values,
-            attn_mask=source.mask,
-            scale=self.source_scale,
-        )
-        return self.source_answer(contexts.transpose(1, 2).reshape(rows, width))
+    def _source(self, x: Tensor, source: Memory) -> Tensor:
+        keys, values = source.keys, source.values
+        query = self.ask_source(x).view(keys.shape[0], -1, self.heads, keys.shape[3]).transpose(1, 2)  # (B, H, W, K)
+        contexts = F.scaled_dot_product_attention(query, keys, values, attn_mask=source.mask, scale=self.source_scale)
+        return contexts.transpose(1, 2).reshape(x.shape)
 
 
-def _heads(joint: Tensor, heads: int) -> tuple[Tensor, Tensor]:
-    """(R, T, 2, D) → keys and values (R, H, T, K), without a copy."""
-    rows, length, _, width = joint.shape
-    keys, values = joint.view(rows, length, 2, heads, width // heads).permute(2, 0, 3, 1, 4)
-    return keys, values
+class _Block:
+    """A residual block, ``x + W inner + b`` with its norm before or after, that writes into ``x``."""
+
+    def __init__(self, residual: Residual, last: nn.Linear) -> None:
+        self.norm, self.before = _norm(residual.norm), residual.before
+        self.weight = last.weight.detach().T.contiguous()
+        self.bias = None if last.bias is None else last.bias.detach()
+
+    def read(self, x: Tensor) -> Tensor:
+        """What goes into the block."""
+        return self.norm(x) if self.before else x
+
+    def add(self, x: Tensor, inner: Tensor) -> Tensor:
+        """What comes out of it, from what its last linear map reads."""
+        x = (x if self.bias is None else x.add_(self.bias)).addmm_(inner, self.weight)
+        return x if self.before else self.norm(x)
 
 
 def _scale(attention: Attention) -> float:
@@ -257,12 +333,24 @@ def _keys_and_values(cross: Attention | None) -> tuple[nn.Linear, nn.Linear]:
     return cross.projections.key, cross.projections.value
 
 
+def _places(positions: Positions) -> Tensor:
+    """The positions that are there as a table, to be added; none where they are made in another way."""
+    if isinstance(positions, Sinusoidal):
+        return positions.table
+    return positions.weight.detach() if isinstance(positions, Learned) else torch.empty(0)
+
+
+def _turned(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """W as the product reads it: for few rows that is up to twice as fast."""
+    return weight.detach().T.contiguous(), bias.detach()
+
+
 def _map(weight: Tensor, bias: Tensor | None) -> Map:
-    """``W x + b``, with W as the product reads it: for few rows that is up to twice as fast."""
-    turned = weight.detach().T.contiguous()
+    """``W x + b``"""
     if bias is None:
-        return lambda x: torch.mm(x, turned)
-    shift = bias.detach()
+        alone = weight.detach().T.contiguous()
+        return lambda x: torch.mm(x, alone)
+    turned, shift = _turned(weight, bias)
     return lambda x: torch.addmm(shift, x, turned)
 
 
@@ -270,20 +358,25 @@ def _linear(linear: nn.Linear) -> Map:
     return _map(linear.weight, linear.bias)
 
 
+def _side_by_side(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
+    """Several maps of the same input as one."""
+    return torch.cat([each.weight for each in linears]), torch.cat([each.bias for each in linears])
+
+
 def _joined(*linears: nn.Linear) -> Map:
-    """Several maps of the same input, side by side."""
-    return _map(torch.cat([each.weight for each in linears]), torch.cat([each.bias for each in linears]))
+    return _map(*_side_by_side(*linears))
 
 
-def _feed_forward(ours: FeedForward | GatedFeedForward) -> Map:
-    expand, contract = _linear(ours.expand), _linear(ours.contract)
+def _thought(ours: FeedForward | GatedFeedForward) -> Map:
+    """A feed-forward network up to its last linear map."""
+    expand = _linear(ours.expand)
     if isinstance(ours, GatedFeedForward):
         gate = _linear(ours.gate)
-        return lambda x: contract(F.silu(gate(x)).mul_(expand(x)))
+        return lambda x: F.silu(gate(x)).mul_(expand(x))
     if ours.activation is F.relu:
-        return lambda x: contract(expand(x).relu_())
+        return lambda x: expand(x).relu_()
     activation = ours.activation
-    return lambda x: contract(activation(expand(x)))
+    return lambda x: activation(expand(x))
 
 
 def _norm(norm: nn.Module) -> Map:
@@ -291,10 +384,3 @@ def _norm(norm: nn.Module) -> Map:
         return norm
     shape, gain, shift, epsilon = norm.gain.shape, norm.gain.detach(), norm.shift.detach(), norm.epsilon
     return lambda x: torch.layer_norm(x, shape, gain, shift, epsilon, False)  # noqa: FBT003
-
-
-def _residual(residual: Residual) -> Callable[[Tensor, Map], Tensor]:
-    norm = _norm(residual.norm)
-    if residual.before:
-        return lambda x, sublayer: sublayer(norm(x)).add_(x)
-    return lambda x, sublayer: norm(sublayer(x).add_(x))

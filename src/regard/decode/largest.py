@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -33,3 +35,33 @@ def by_blocks(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
         places = torch.cat((places, rest), -1)
     found, order = values.gather(-1, places).topk(count)
     return found, places.gather(-1, order)
+
+
+def largest_sums(totals: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The ``count`` largest ``totals[b, w] + values[b, w, v]`` of each b, and where they are in ``W · V``.
+
+    ``totals`` (B, W), ``values`` (B, W, V). Blocks as in `largest`, but a sentence has only ``count`` of them in all:
+    a sum rounds monotonically, so the largest of a block is the sum with the block's largest value.
+    """
+    rows, width, size = values.shape
+    block = _divisor(size) if values.device.type == "cpu" else 0
+    if not block or width * size < 4 * count * block:
+        return (totals[:, :, None] + values).flatten(1).topk(min(count, width * size))
+    maxima = values.view(rows, width, -1, block).amax(3).add_(totals[:, :, None]).flatten(1)  # (B, W · V / block)
+    if count == 1:
+        found, chosen = maxima.max(1, keepdim=True)
+        within = values.view(rows, -1, block).gather(1, chosen[:, :, None].expand(-1, -1, block)).argmax(2)
+        return found, within.add_(chosen, alpha=block)
+    blocks = maxima.topk(count).indices  # (B, count)
+    candidates = values.view(rows, -1, block).gather(1, blocks[:, :, None].expand(-1, -1, block))
+    candidates += totals.gather(1, blocks // (size // block))[:, :, None]
+    found, order = candidates.flatten(1).topk(count)
+    places = blocks.gather(1, order // block).mul_(block).add_(order.remainder_(block))
+    return found, places
+
+
+@cache
+def _divisor(size: int) -> int:
+    """The divisor of ``size`` next to `BLOCK`, not far from it; 0 if there is none."""
+    found = [block for block in range(BLOCK // 4, 4 * BLOCK + 1) if size % block == 0]
+    return min(found, key=lambda block: abs(block - BLOCK), default=0)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from sacrebleu.metrics.chrf import CHRF
-
 
 def utilities(samples: Sequence[str]) -> list[float]:
     """How much each sample agrees with all of them: ``u_i = 1/N Σ_j chrF(y_i, y_j)``, sacreBLEU's sentence chrF.
@@ -14,6 +12,8 @@ def utilities(samples: Sequence[str]) -> list[float]:
     Samples stand for the model's distribution, so that this mean is the expected quality of an output when the
     truth is drawn from the model. A text that was drawn more than once counts as often, and is compared once.
     """
+    from sacrebleu.metrics.chrf import CHRF  # not before somebody asks for it
+
     metric, counts = CHRF(), Counter(samples)
     expected = {
         text: sum(

@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.decode import banks
 from regard.decode.constraints import Constraint, Terms
 from regard.decode.front import Choice, Considered, Front
-from regard.decode.largest import largest
+from regard.decode.largest import largest, largest_sums
 from regard.errors import SettingsError
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 
@@ -45,8 +45,10 @@ class Rule(Protocol):
     def opening(self) -> Tensor:
         """(W,) 0 for each slot in which a hypothesis begins, -inf for those that stand empty at first."""
 
-    def begin(self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint]) -> Choose:
-        """The rule at work on sentences with these numbers and limits."""
+    def begin(
+        self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint], *, heard: bool
+    ) -> Choose:
+        """The rule at work on sentences with these numbers and limits; unheard, it need not say what it weighed."""
 
     def score(self, totals: Tensor, length: int) -> Tensor:
         """What finished outputs of ``length`` tokens, ``<end>`` included, are compared by."""
@@ -131,11 +133,18 @@ class Beam:
         kindest = limits.to(totals.dtype) if self.length_penalty >= 0 else written + 1
         return totals.amax(1) / kindest**self.length_penalty
 
-    def begin(self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint]) -> Choose:  # noqa: ARG002
+    def begin(
+        self,
+        numbers: Sequence[int],  # noqa: ARG002
+        limits: Tensor,  # noqa: ARG002
+        constraints: Sequence[Constraint],
+        *,
+        heard: bool,
+    ) -> Choose:
         terms = next((each for each in constraints if isinstance(each, Terms) and each.count), None)
         if terms is not None and self.groups == 1:
             return lambda front, odds: self._choose_with(terms, front, odds)
-        return self._choose
+        return self._choose if heard or self.groups > 1 else self._choose_unheard
 
     def _choose(self, front: Front, odds: Tensor) -> Choice:
         return self.choose(front.totals, front.last, odds)
@@ -148,6 +157,22 @@ class Beam:
         if self.groups > 1:
             return self._in_groups(going_on, ending, odds)
         return _best(going_on, ending, odds)
+
+    def _choose_unheard(self, front: Front, odds: Tensor) -> Choice:
+        """The same with less work: the W best of all continuations at once, and ends only where there are any."""
+        ending = front.totals + odds[:, :, END]  # (B, W)
+        odds[:, :, : UNK + (not self.unknown)] = -torch.inf
+        going_on = front.totals.masked_fill(front.last[:, None], -torch.inf) if front.near else front.totals
+        totals, places = largest_sums(going_on, odds, self.width)  # (B, W)
+        bar = totals[:, -1:]  # an end that counts is no worse than the W-th that goes on
+        if odds.device.type == "cpu" and not bool((ending >= bar).any()):
+            ended = None
+        else:
+            bar = bar if self.width == 1 else torch.cat((totals, ending), 1).topk(self.width).values[:, -1:]
+            ended = ending.masked_fill(ending < bar, -torch.inf)
+        if self.width == 1:
+            return Choice(None, places, totals, ended, None)
+        return Choice(places // odds.shape[2], places % odds.shape[2], totals, ended, None)
 
     def _in_groups(self, going_on: Tensor, ending: Tensor, odds: Tensor) -> Choice:
         size, width = odds.shape[2], self.width // self.groups
@@ -207,19 +232,20 @@ def _choice(tokens: Tensor, totals: Tensor, kept: Tensor, ending: Tensor, rivals
 
 def _side_by_side(groups: list[Choice]) -> Choice:
     """The choices of all groups as one."""
-    width, each = groups[0].considered.tokens.shape[1:]
-    kept = torch.cat([group.considered.kept + place * width * each for place, group in enumerate(groups)], 1)
+    weighed = [group.considered for group in groups if group.considered is not None]
+    width, each = weighed[0].tokens.shape[1:]
+    kept = torch.cat([one.kept + place * width * each for place, one in enumerate(weighed)], 1)
     considered = Considered(
-        torch.cat([group.considered.tokens for group in groups], 1),
-        torch.cat([group.considered.totals for group in groups], 1),
+        torch.cat([one.tokens for one in weighed], 1),
+        torch.cat([one.totals for one in weighed], 1),
         kept,
-        torch.cat([group.considered.ending for group in groups], 1),
+        torch.cat([one.ending for one in weighed], 1),
     )
     return Choice(
         kept // each,
         torch.cat([group.tokens for group in groups], 1),
         torch.cat([group.totals for group in groups], 1),
-        torch.cat([group.ended for group in groups], 1),
+        torch.cat([group.ended for group in groups if group.ended is not None], 1),
         considered,
     )
 
@@ -276,7 +302,14 @@ class Sample:
         """Nothing: every sample is wanted."""
         return None
 
-    def begin(self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint]) -> Choose:  # noqa: ARG002
+    def begin(
+        self,
+        numbers: Sequence[int],
+        limits: Tensor,
+        constraints: Sequence[Constraint],  # noqa: ARG002
+        *,
+        heard: bool,  # noqa: ARG002
+    ) -> Choose:
         chance = self._chance(numbers, int(limits.max())).to(limits.device)  # (sentences, W, T)
         return lambda front, odds: self._choose(front, odds, chance[front.sentences, :, front.written.shape[2]])
 

@@ -46,7 +46,7 @@ class Step:
 
     before: Front
     choice: Choice
-    scores: Tensor  # (B, W) of what ended, -inf where nothing did
+    scores: Tensor | None  # (B, W) of what ended, -inf where nothing did
     after: Front
     over: Tensor  # (B,) sentences that are done
 
@@ -79,7 +79,8 @@ def search(
     ``numbers`` identify sentences across batches, for sampling; without them they are 0, 1, ….
     """
     results: list[list[Hypothesis]] = [[] for _ in range(len(first))]
-    choose = rule.begin(range(len(first)) if numbers is None else numbers, limits, constraints)
+    names = range(len(first)) if numbers is None else numbers
+    choose = rule.begin(names, limits, constraints, heard=listener is not None)
     cover = Cover(rule.coverage_penalty, state) if rule.coverage_penalty else None
     now = _opening(limits, rule)
     state = state.select(now.sentences[:, None].expand(-1, rule.rows)) if rule.rows > 1 else state
@@ -92,18 +93,19 @@ def search(
         if constraints:
             restrict(odds, now, constraints, unknown=rule.unknown)
         choice = choose(now, odds)
-        scores = _scores(now, choice, rule, cover)
+        scores = None if choice.ended is None else _scores(now, choice.ended, rule, cover)
         after = _advance(now, choice, scores)
-        over = _over(after, rule)
-        if listener is not None:
-            listener.hear(Step(now, choice, scores, after, over))
         kept = None
-        if bool(over.any()):
-            _collect(after.select(over.nonzero().squeeze(1)), results)
-            after = _close(after, over)
-            kept = after.open.nonzero().squeeze(1)
-            if not len(kept):
-                return results
+        if after.any_finished or now.near or listener is not None:
+            over = _over(after, rule)
+            if listener is not None:
+                listener.hear(Step(now, choice, scores, after, over))
+            if bool(over.any()):
+                _collect(after.select(over.nonzero().squeeze(1)), results)
+                after = _close(after, over)
+                kept = after.open.nonzero().squeeze(1)
+                if not len(kept):
+                    return results
         if kept is not None and (choice.parents is not None or len(kept) <= WORTH_MOVING * len(now.open)):
             state = state.select(_rows(now, choice.parents)[kept], sentences=kept)
             after = after.select(kept)
@@ -120,19 +122,22 @@ def _opening(limits: Tensor, rule: Rule) -> Front:
     written = torch.zeros(count, rule.rows, 0, dtype=torch.long, device=device)
     finished = Finished.none(count, rule.best, totals)
     nothing = torch.zeros_like(limits)
-    return Front(torch.arange(count, device=device), limits, written, totals, finished, nothing, nothing == 0)
+    sentences, nearest = torch.arange(count, device=device), int(limits.min())
+    return Front(sentences, limits, written, totals, finished, nothing, nothing == 0, nearest=nearest)
 
 
 def _rows(front: Front, parents: Tensor | None) -> Tensor:
     """Which row of the state (B · W) each hypothesis goes on from, (B, W)."""
     count, width = front.totals.shape
+    if count == 1 and parents is not None:
+        return parents
     own = torch.arange(count * width, device=front.totals.device).reshape(count, width)
     return own if parents is None else own[:, :1] + parents
 
 
-def _scores(now: Front, choice: Choice, rule: Rule, cover: Cover | None) -> Tensor:
+def _scores(now: Front, ended: Tensor, rule: Rule, cover: Cover | None) -> Tensor:
     """Of what ends in this step, (B, W); -inf where nothing does, or where it has been written before."""
-    scores = rule.score(choice.ended, now.written.shape[2] + 1)
+    scores = rule.score(ended, now.written.shape[2] + 1)
     if cover is not None:
         scores = scores + cover.score(now)
     return scores.masked_fill(_repeated(now, scores), -torch.inf) if rule.distinct else scores
@@ -149,18 +154,18 @@ def _repeated(now: Front, scores: Tensor) -> Tensor:
     return alike.any(2) | before.any(2)
 
 
-def _advance(now: Front, choice: Choice, scores: Tensor) -> Front:
+def _advance(now: Front, choice: Choice, scores: Tensor | None) -> Front:
     """One token further."""
     written, covered = now.written, now.covered
     if choice.parents is not None:
         written = gather(written, choice.parents)
         covered = None if covered is None else gather(covered, choice.parents)
-    finished, count = now.finished, now.count
-    if _may_end(scores):
-        finished = finished.merge(now.written, choice.ended, scores)
-        count = count + scores.isfinite().sum(1)
     written = torch.cat((written, choice.tokens[:, :, None]), 2)
-    return replace(now, written=written, totals=choice.totals, finished=finished, count=count, covered=covered)
+    after = replace(now, written=written, totals=choice.totals, covered=covered)
+    if scores is None or choice.ended is None or not _may_end(scores):
+        return after
+    finished = now.finished.merge(now.written, choice.ended, scores)
+    return replace(after, finished=finished, count=now.count + scores.isfinite().sum(1), any_finished=True)
 
 
 def _may_end(scores: Tensor) -> bool:

@@ -73,6 +73,7 @@ class Slots:
     def advance(self, odds: Tensor, rule: Beam) -> Tensor:
         """One token further, from log-probabilities (B, W, V): the hypothesis each goes on from, (B, W)."""
         choice = rule.choose(self.totals, self.limits <= self.written + 1, odds)
+        assert choice.ended is not None
         parents = torch.zeros_like(choice.tokens) if choice.parents is None else choice.parents
         length = (self.written + 1).to(odds.dtype)
         scores = rule.score(choice.ended, length[:, None])

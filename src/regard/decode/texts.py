@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms
@@ -23,6 +24,7 @@ from regard.decode.options import SLACK, Options
 from regard.decode.risk import utilities
 from regard.decode.rules import Beam
 from regard.decode.search import Hypothesis, Listener, search
+from regard.decode.shortlist import Candidates, Shortlist
 from regard.decode.split import split
 from regard.errors import DataError
 from regard.models.encoder_decoder import EncoderDecoder
@@ -63,6 +65,7 @@ class TextSearch:
     most: int | None = None  # target tokens that the model can write, where it has only so many positions
     fused: Fused | None = None  # the same model, laid out for speed
     engine: Engine | None = None  # who searches instead, where it can
+    shortlist: Shortlist | None = None  # which target pieces may be written, where nobody names or hears of others
 
     def __call__(
         self,
@@ -138,7 +141,7 @@ class TextSearch:
         rows = list(range(len(sources)))
         forbidden: set[tuple[int, ...]] = set(wishes.forbidden)
         rule = wishes.options.rule
-        writer = self.model if self.fused is None or rule.coverage_penalty else self.fused  # coverage looks inside
+        writer, candidates = self._writer(source, wishes, listener)
         for _ in range(MORE_WAYS):
             with torch.inference_mode():
                 first, state = writer.start(source[rows])
@@ -153,7 +156,7 @@ class TextSearch:
                 listener=listener,
             )
             for row, hypotheses in zip(rows, found, strict=True):
-                results[row] = hypotheses
+                results[row] = hypotheses if candidates is None else [candidates.spell(each) for each in hypotheses]
             more = {row: ways for row in rows if (ways := wishes.slips(results[row]))}
             if not more:
                 return results
@@ -162,6 +165,19 @@ class TextSearch:
         raise DataError(
             f"forbidden = {wishes.options.forbidden}: the model finds ever new ways to write this; forbid other words"
         )
+
+    def _writer(
+        self, source: Tensor, wishes: _Wishes, listener: Listener | None
+    ) -> tuple[EncoderDecoder | Ensemble | Fused, Candidates | None]:
+        """Who writes, and which tokens, if not all. Coverage looks inside, which the fused form does not let it."""
+        rule = wishes.options.rule
+        if self.fused is None or rule.coverage_penalty:
+            return self.model, None
+        short = isinstance(rule, Beam) and listener is None and not wishes.names_tokens
+        if self.shortlist is None or not short:
+            return self.fused, None
+        candidates = self.shortlist.candidates(source)
+        return self.fused.among(candidates), candidates
 
     def _output(self, source: str, found: Hypothesis) -> Output:
         text = self.tokenizers.target.decode(found.tokens)
@@ -204,6 +220,11 @@ class _Wishes:
         self.forbidden = [tuple(self._encode("forbidden", word)) for word in options.forbidden]
         terms = [options.glossary.find(text) if options.glossary else [] for text in texts]
         self.terms = [[self._encode("glossary", term) for term in each] for each in terms]
+
+    @property
+    def names_tokens(self) -> bool:
+        """Whether certain tokens are asked for or forbidden, by their ids."""
+        return bool(self.prefix or self.forbidden or any(self.terms))
 
     def _encode(self, where: str, text: str) -> list[int]:
         tokens = self._target.encode(text)

@@ -69,7 +69,10 @@ class Trees:
 
     def hear(self, step: Step) -> None:
         sentences, over = step.before.sentences.tolist(), step.over.tolist()
-        considered = step.choice.considered
+        considered, ended, scores = step.choice.considered, step.choice.ended, step.scores
+        assert considered is not None
+        assert ended is not None
+        assert scores is not None
         length = step.before.written.shape[2] + 1
         columns = (
             considered.tokens,
@@ -78,8 +81,8 @@ class Trees:
             considered.kept,
             considered.ending,
             self.rule.score(considered.ending, length),
-            step.choice.ended,
-            step.scores,
+            ended,
+            scores,
         )
         for place, (sentence, *values) in enumerate(zip(sentences, *(each.tolist() for each in columns), strict=True)):
             if not step.before.open[place]:

@@ -21,7 +21,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.optional import optional
 from regard.errors import ModelError, SettingsError, did_you_mean
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
@@ -33,6 +32,7 @@ from regard.nn.positions import Learned, Sinusoidal, sinusoid
 from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm
 from regard.nn.words import WordEmbedding
+from regard.optional import optional
 from regard.text.special import END, SPECIAL_TOKENS, START, UNK
 
 QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16")

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard import runs as shelf
+from regard.engines import check, silent
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.prediction import load_predictor
 from regard.run import SETTINGS, Run
 from regard.serve.limits import Limits
 from regard.serve.worker import Worker
+from regard.shortlisting import check as check_shortlist
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 Stamp = tuple[tuple[int, int, int], ...]
@@ -38,12 +40,21 @@ class Library:
         named: Sequence[Path] = (),
         *,
         device: str = "cpu",
+        engine: str = "native",
+        shortlist: int = 0,
+        tell: Callable[[str], object] = silent,
         limits: Limits | None = None,
     ) -> None:
+        """``engine`` searches for all runs that translate; ``tell`` hears what each came to."""
+        check(engine)
+        check_shortlist(shortlist)
         self.folder = folder
         self.limits = limits or Limits()
         self._named = _by_name(named)
         self._device = device
+        self._engine = engine
+        self._shortlist = shortlist
+        self._tell = tell
         self.heard: Callable[[int], object] = lambda _: None  # told the size of every batch
         self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
         self._changing = threading.Lock()
@@ -106,8 +117,12 @@ class Library:
 
     def _load(self, name: str, path: Path) -> Worker:
         self._make_room(name, 4 * (shelf.parameters(Run.open(path)) or 0))
+
+        def tell(line: str) -> None:
+            self._tell(f"{name}: {line}")
+
         try:
-            model = load_predictor(path, self._device)
+            model = load_predictor(path, self._device, engine=self._engine, shortlist=self._shortlist, tell=tell)
         except OSError:  # a training has put the checkpoint away in this very moment
             raise ResourceError(f"run = {name}: changed while it was read; ask again") from None
         return Worker(model, self.limits, heard=self._hear)

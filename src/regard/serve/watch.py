@@ -48,10 +48,13 @@ class _Models(Collector):
         yield GaugeMetricFamily("regard_models_loaded", "Runs in memory", value=len(loaded))
         waiting = GaugeMetricFamily("regard_queue_length", "Texts and calls that wait", labels=("run",))
         weights = GaugeMetricFamily("regard_model_bytes", "Bytes of weights in memory", labels=("run",))
+        engines = GaugeMetricFamily("regard_model_engine", "Who searches for a run: always 1", labels=("run", "engine"))
         for name, worker in loaded.items():
             waiting.add_metric((name,), worker.waiting)
             weights.add_metric((name,), worker.bytes)
-        yield from (waiting, weights)
+            if worker.engine:
+                engines.add_metric((name, worker.engine), 1)
+        yield from (waiting, weights, engines)
 
 
 class Watch:

@@ -92,6 +92,7 @@ class Worker:
         self, model: Model, limits: Limits | None = None, *, heard: Callable[[int], object] = lambda _: None
     ) -> None:
         self.bytes = weight_of(model)
+        self.engine = _engine(model)
         self.attends = isinstance(model, Translator) and (model.run is None or attends(model.run.settings))
         self._model = model
         self._limits = limits or Limits()
@@ -258,13 +259,23 @@ class Worker:
     def _search(self, batch: list[_Text]) -> list[Translated]:
         assert isinstance(self._model, Translator)
         translator, wish = self._model, batch[0].wish
-        outputs = translator.search([each.text for each in batch], wish.options, listener=_Attention(batch))
+        engine = translator.engine
+        alone = translator.shortlist is None and (engine is None or engine.refuses(wish.options))
+        listener = _Attention(batch) if alone else None  # the others hear nobody leave: they are soon done
+        outputs = translator.search([each.text for each in batch], wish.options, listener=listener)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
         if not wish.links:
             return [Translated(each) for each in found]
         links = iter(translator.links([output for each in found for output in each.outputs]))
         aligner = translator.aligner.describe()
         return [Translated(each, tuple(next(links) for _ in each.outputs), aligner) for each in found]
+
+
+def _engine(model: Model) -> str:
+    """Who searches for a translator; empty for what does not translate."""
+    if not isinstance(model, Translator):
+        return ""
+    return "native" if model.engine is None else model.engine.name
 
 
 def weight_of(model: Model) -> int:

@@ -55,7 +55,9 @@ def _summary(library: Library, summary: shelf.Summary, path: Path) -> RunSummary
     except (RegardError, OSError):
         pass  # the summary says that it is unreadable, and why
     told = None if languages is None else LanguagesAnswer(**asdict(languages))
-    return RunSummary(**_finite({**content, "languages": told, "attention": attention}))
+    worker = library.loaded.get(summary.name)
+    engine = "" if worker is None else worker.engine
+    return RunSummary(**_finite({**content, "languages": told, "attention": attention, "engine": engine}))
 
 
 def _without_paths(settings: dict[str, Any]) -> dict[str, Any]:

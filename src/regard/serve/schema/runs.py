@@ -34,6 +34,7 @@ class RunSummary(BaseModel):
     bytes: int
     languages: Annotated[LanguagesAnswer | None, Field(description="Where the run says so.")]
     attention: Annotated[bool, Field(description="Whether there is attention to look at.")]
+    engine: Annotated[str, Field(description="Who searches; empty until the run is loaded.", examples=["native"])]
 
 
 class RunsAnswer(BaseModel):
