@@ -205,8 +205,8 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
             title,
             ("recipe",),
             lambda lines: f"{table(lines, 'recipe')}\n\n{source(lines)}",
-            "Starting, compiling and capturing count as training, validation does not. One run each; the interval is that "
-            "of bootstrap resampling. Of several recipes the last is not the best by necessity: the configuration is named.",
+            "Starting, compiling and capturing count as training, validation does not. One run each; the interval is "
+            "that of bootstrap resampling. The recipes are in the order in which they were tried.",
         )
         for bench, title in (
             ("multi30k-gpu-60s", "Multi30k, German to English, after 60 seconds of training on a GPU"),

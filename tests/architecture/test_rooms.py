@@ -43,7 +43,7 @@ DOORS: dict[str, set[str]] = {
     "tasks": {
         *("corpora", "data", "decode", "errors", "explain", "interop", "measure", "models", "nn", "settings", "text"),
     },
-    "trainer": {"data", "errors", "files", "run", "settings", "tasks"},
+    "trainer": {"data", "errors", "files", "nn", "run", "settings", "tasks"},
     "runs": {"errors", "files", "presets", "run", "settings", "trainer"},
     "archive": {"data", "errors", "files", "optional", "reader", "run", "text"},
     "training": {"build", "data", "device", "errors", "files", "run", "settings", "tasks", "text", "trainer"},

@@ -66,7 +66,7 @@ def test_accumulation_is_one_big_batch(kind: str, tmp_path: Path) -> None:
     preset, overrides = TASKS[kind]
     task = opened(tmp_path / "run", preset, *overrides)
     batch = batches(task)[0]
-    whole, parts = weights_after(task, [batch]), weights_after(task, list(batch.halves()))
+    whole, parts = weights_after(task, [batch]), weights_after(task, batch.parts(2))
     changed = 0
     for name, tensor in whole.items():
         torch.testing.assert_close(parts[name], tensor, atol=1e-6, rtol=0)

@@ -18,7 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.checks import head_width
-from regard.nn import masks
+from regard.nn import chance, masks
+from regard.nn.dropout import Dropout
 from regard.nn.linear import linear
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.positions import Rotary
@@ -50,7 +51,7 @@ def one_hot_choice(weights: Tensor, *, sample: bool) -> tuple[Tensor, Tensor]:
     REINFORCE uses the gradient of the log-probability (Xu et al., 2015).
     """
     # The first of exponential clocks with rates α rings at s with probability α_s: argmax of α / Exp(1).
-    race = weights / torch.empty_like(weights).exponential_() if sample else weights
+    race = weights / torch.empty_like(weights).exponential_(generator=chance.generator()) if sample else weights
     chosen = race.detach().argmax(-1, keepdim=True)  # (B, H, T, 1)
     probability = weights.gather(-1, chosen)
     one_hot = torch.zeros_like(weights).scatter(-1, chosen, (probability > 0).to(weights.dtype))
@@ -108,7 +109,7 @@ class Attention(nn.Module):
         self.hard = hard
         self.window = window
         self.rotary = rotary
-        self.dropout = dropout
+        self.dropout = Dropout(dropout)
 
     @property
     def fusible(self) -> bool:
@@ -157,12 +158,16 @@ class Attention(nn.Module):
             positions = positions.repeat(rows // sentences)
         window = self._window(query, memory, positions, observer)
         asked = self._ask(query, first, length, observer)
-        if self.fusible and not observer.active:
+        if self.fusible and not observer.active and not self._drops(query):
             contexts = self._fused(asked, memory, positions, window, causal=causal, begins=first == 0)
         else:
             contexts = self._written_out(asked, memory, _visible(memory, positions, causal, window), window, observer)
         contexts = contexts.transpose(1, 2).reshape(rows, length, -1)  # heads side by side
         return contexts if self.projections is None else self.projections.output(contexts)
+
+    def _drops(self, query: Tensor) -> bool:
+        """Whether weights are dropped on a CPU, where torch's kernel would write everything out itself."""
+        return self.training and self.dropout.p > 0.0 and query.device.type == "cpu"
 
     def _ask(self, query: Tensor, first: int, length: int, observer: Observer) -> Tensor:
         """The query as each head sees it, (B, H, T, K); hypotheses side by side stand at the same positions."""
@@ -184,7 +189,7 @@ class Attention(nn.Module):
         if window is not None and window.focus is not None:
             weights = weights * window.focus
         weights = observer.see("weights", weights)
-        return observer.see("contexts", F.dropout(weights, self.dropout, self.training) @ memory.values)
+        return observer.see("contexts", self.dropout(weights) @ memory.values)
 
     def _fused(
         self, query: Tensor, memory: Memory, positions: Tensor, window: Window | None, *, causal: bool, begins: bool
@@ -202,7 +207,7 @@ class Attention(nn.Module):
             memory.keys,
             memory.values,
             attn_mask=mask,
-            dropout_p=self.dropout if self.training else 0.0,
+            dropout_p=self.dropout.p if self.training else 0.0,
             is_causal=square,
             scale=self.score.scale,
         )

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.nn import chance
+
 _STEPS = 1 << 15  # values of the 15 bits that decide about one feature
 
 
@@ -44,7 +46,8 @@ def scale_of(p: float) -> float:
 def keep_some(shape: torch.Size, p: float) -> Tensor:
     """Which features stay: int16, one or zero, from torch's generator. A comparison would be slower than this."""
     count = shape.numel()
-    drawn = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(1 << 63), None).view(torch.int16)[:count]
+    fours = torch.empty(-(-count // 4), dtype=torch.int64)
+    drawn = fours.random_(-(1 << 63), None, generator=chance.generator()).view(torch.int16)[:count]
     halved = drawn.bitwise_right_shift_(1)  # from −16,384 to 16,383, so that the difference does not overflow
     return halved.sub_(dropped_steps(p) - _STEPS // 2 - 1).clamp_(0, 1).view(shape)
 

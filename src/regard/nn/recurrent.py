@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.nn import masks
 from regard.nn.chain import Chain
+from regard.nn.dropout import Dropout
 from regard.nn.observe import UNOBSERVED, Observer
 
 
@@ -257,7 +258,7 @@ class Stack(nn.Module):
         super().__init__()
         sizes = [width] + [hidden * (2 if bidirectional else 1)] * (depth - 1)
         self.layers = Chain[Layer](Layer(cell, size, hidden, bidirectional=bidirectional) for size in sizes)
-        self.dropout = dropout
+        self.dropout = Dropout(dropout)
         self.variational = variational
 
     @property
@@ -322,7 +323,7 @@ class Stack(nn.Module):
 
     def noise(self, like: Tensor) -> Tensor | None:
         """A dropout mask for ``like`` (B, T, D), already scaled; None when nothing is dropped."""
-        if not self.training or self.dropout == 0.0:
+        if not self.training or self.dropout.p == 0.0:
             return None
         rows, steps, width = like.shape
-        return F.dropout(like.new_ones(rows, 1 if self.variational else steps, width), self.dropout)
+        return self.dropout(like.new_ones(rows, 1 if self.variational else steps, width))

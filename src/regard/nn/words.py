@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn import masks
+from regard.nn import chance, masks
 from regard.nn.embeddings import Embedding
 from regard.nn.linear import linear
 
@@ -90,7 +90,7 @@ class WordEmbedding(nn.Module):
         """The ids as the learned vectors know them."""
         hidden = ids >= self.learned.weight.shape[0]
         if self.training and self.forget:
-            hidden = hidden | (torch.rand(ids.shape, device=ids.device) < self.forget)
+            hidden = hidden | (chance.uniform(ids.shape, ids.device) < self.forget)
         return ids.masked_fill(hidden & (ids > self.unknown), self.unknown)
 
     @torch.no_grad()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from regard.nn import chance
 from regard.nn.cross_entropy import cross_entropy
 from regard.nn.observe import UNOBSERVED, Unobserved
 from regard.settings import ReinforceSettings
@@ -27,7 +28,7 @@ def drop_words(ids: Tensor, rate: float) -> Tensor:
         return ids
     if ids.dim() == 3:
         return torch.cat((drop_words(ids[..., :1].squeeze(-1), rate).unsqueeze(-1), ids[..., 1:]), -1)
-    chosen = (torch.rand(ids.shape, device=ids.device) < rate) & (ids > UNK)
+    chosen = (chance.uniform(ids.shape, ids.device) < rate) & (ids > UNK)
     return ids.masked_fill(chosen, UNK)
 
 

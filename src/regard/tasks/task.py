@@ -44,11 +44,10 @@ class Tensors:
     def columns(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return self.source, self.target_in, self.target_out, self.labels
 
-    def halves(self) -> tuple[Tensors, Tensors]:
-        """Two batches of half the rows, for when the whole does not fit into memory."""
-        middle = (len(self) + 1) // 2
-        first, second = ([column[part] for column in self.columns()] for part in (slice(middle), slice(middle, None)))
-        return Tensors(*first), Tensors(*second)
+    def parts(self, count: int) -> list[Tensors]:
+        """So many batches of nearly equally many rows."""
+        columns = (column.tensor_split(count) for column in self.columns())
+        return [Tensors(*part) for part in zip(*columns, strict=True)]
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -22,7 +22,7 @@ from regard.measure.translation import bleu
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.recurrent import BahdanauDecoder, LuongDecoder
 from regard.models.transformer import TransformerDecoder
-from regard.nn import masks
+from regard.nn import chance, masks
 from regard.nn.attention import Attention
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.settings import ReinforceSettings
@@ -123,7 +123,7 @@ class Translate(Task):
         for time in range(1, batch.target_in.shape[1]):
             logits, state = self.model.step(token, state)
             true = batch.target_in[:, time]
-            own = (torch.rand(true.shape, device=true.device) < share) & (true != PAD)
+            own = (chance.uniform(true.shape, true.device) < share) & (true != PAD)
             token = torch.where(own, logits.argmax(-1), true)
             written.append(token)
         return torch.stack(written, 1)

@@ -22,6 +22,7 @@ from regard.tasks.task import Task, Tensors
 from regard.trainer import memory
 from regard.trainer.averaging import MovingAverage
 from regard.trainer.optimizer import set_rate
+from regard.trainer.parts import Parts
 from regard.trainer.workers import ALONE, Workers
 
 
@@ -86,6 +87,8 @@ class EagerStep:
         if recipe.workers.world > 1:
             loss = DistributedDataParallel(loss)
         self.loss: Any = torch.compile(loss, dynamic=True, backend=backend) if compiled else loss
+        alone = recipe.device.type == "cpu" and recipe.workers.world == 1 and not compiled
+        self.parts = Parts.of(recipe.task, self._loss) if alone else None
 
     def __call__(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
         recipe = self.recipe
@@ -101,14 +104,19 @@ class EagerStep:
             recipe.average.update(recipe.average.share(number))
         return Taken(total, norm)
 
+    def _loss(self, batch: Tensors) -> Any:
+        with self.recipe.precision():
+            return self.loss(batch, static=self.static)
+
     def _backward(self, batch: Tensors, count: float, *, last: bool) -> float:
         """Add a batch's gradient; returns its summed loss. DDP averages over processes, so that is undone here."""
         recipe = self.recipe
+        if self.parts is not None and self.parts.divides(batch):
+            return self.parts.backward(batch, 1 / count)
         sync = self.loss.no_sync() if recipe.workers.world > 1 and not last else nullcontext()
         try:
             with sync:
-                with recipe.precision():
-                    loss = self.loss(batch, static=self.static)
+                loss = self._loss(batch)
                 (loss * (recipe.workers.world / count)).backward()
                 return float(loss.detach())
         except torch.OutOfMemoryError:
@@ -119,7 +127,7 @@ class EagerStep:
         self.tell(f"memory: not enough for {len(batch)} rows at once; they go in two halves")
         if recipe.device.type == "cuda":
             torch.cuda.empty_cache()
-        return sum(self._backward(half, count, last=last) for half in batch.halves())
+        return sum(self._backward(half, count, last=last) for half in batch.parts(2))
 
 
 class GraphStep:
