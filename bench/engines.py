@@ -24,6 +24,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # two libraries in one process: who waits must not keep a core
+
 import ctranslate2
 import sacrebleu
 import torch

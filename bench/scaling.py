@@ -1,11 +1,12 @@
-"""How the cost of training grows: with processes, with sentence length, with width, with depth.
+"""How the cost of training grows with processes, sentence length, width, depth and batch; of search, with the beam.
 
-    python bench/scaling.py [--parts processes length width depth] [--rounds 3] [--ledger]
+    python bench/scaling.py [--parts processes length width depth batch beam] [--rounds 3] [--ledger]
 
 Sizes are small, minutes in all. Speed is tokens a second (source and target, none of them padding: all rows of a batch
-are equally long) of a whole training step. Memory is what a process held at its highest during the step, less what it
-held before the step, so that libraries and weights do not hide the growth; each measurement is a process of its own.
-The exponent ``e`` is of ``value ∝ size^e``: seconds a step, at the same number of tokens in every batch, and memory.
+are equally long) of a whole training step, and of a search the tokens that it writes. Memory is what a process held at
+its highest during that, less what it held before, so that libraries and weights do not hide the growth; each
+measurement is a process of its own. The exponent ``e`` is of ``value ∝ size^e``: seconds, at the same number of tokens
+in every batch where the batch itself does not grow, and memory.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,16 @@ import torch
 import torch.distributed as dist
 
 from ledger import enter, exponent, spread
-from peers.protocol import Batch, Work, as_batch, peak_mib
-from peers.regard import Regard
+from peers.protocol import END, Batch, Work, as_batch, peak_mib
+from peers.regard import Regard, make_model
+from regard.decode.fused import Fused
+from regard.decode.rules import Beam
+from regard.decode.search import search
 from regard.trainer.workers import Workers
 
 ROOT = Path(__file__).parents[1]
 TOKENS = 1024  # a side, in every batch of a length, width or depth
+LENGTH = 32  # of sentences, where that is not what grows
 BASE = Work(
     model="transformer",
     vocabulary=2000,
@@ -45,11 +50,20 @@ BASE = Work(
     threads=2,
 )
 ASLEEP = {"OMP_WAIT_POLICY": "PASSIVE"}  # threads that spin while they wait collapse on a machine that is shared
-SIZES = {"length": (16, 32, 64, 128, 256), "width": (64, 128, 256, 512), "depth": (1, 2, 4, 8), "processes": (1, 2)}
+SIZES = {
+    "length": (16, 32, 64, 128, 256),
+    "width": (64, 128, 256, 512),
+    "depth": (1, 2, 4, 8),
+    "batch": (256, 512, 1024, 2048, 4096),
+    "beam": (1, 2, 4, 8, 16),
+    "processes": (1, 2),
+}
 MODELS = {
     "length": ("transformer", "bahdanau", "luong"),
     "width": ("transformer", "bahdanau"),
     "depth": ("transformer",),
+    "batch": ("transformer", "bahdanau"),
+    "beam": ("transformer", "bahdanau"),
 }
 
 
@@ -65,18 +79,16 @@ def work_for(part: str, model: str, size: int, threads: int) -> tuple[Work, int]
     work = replace(BASE, model=model, threads=threads, depth=BASE.depth if model == "transformer" else 1)
     match part:
         case "width":
-            return replace(work, width=size, hidden=4 * size), 32
+            return replace(work, width=size, hidden=4 * size), LENGTH
         case "depth":
-            return replace(work, depth=size), 32
+            return replace(work, depth=size), LENGTH
         case _:
-            return work, size if part == "length" else 32
+            return work, size if part == "length" else LENGTH
 
 
-def measured(work: Work, length: int, rounds: int) -> dict[str, float]:
+def measured(work: Work, length: int, tokens: int, rounds: int) -> dict[str, float]:
     """In this process: the median time of a step, and the memory that steps took."""
-    torch.set_num_threads(work.threads)
-    torch.manual_seed(1)
-    batch = batch_of(length, TOKENS // length, work.vocabulary)
+    batch = batch_of(length, tokens // length, work.vocabulary)
     contestant = Regard(work, compiled=False)
     contestant.step(batch_of(length, 1, work.vocabulary))  # what every first step needs, optimizer included
     before, times = peak_mib(), []
@@ -87,20 +99,41 @@ def measured(work: Work, length: int, rounds: int) -> dict[str, float]:
     return {"seconds": statistics.median(times[1:]), "mib": peak_mib() - before, "tokens": batch.tokens}
 
 
-def in_a_process(work: Work, length: int, rounds: int) -> dict[str, float]:
-    """The same in a process of its own."""
-    asked = json.dumps({"work": asdict(work), "length": length, "rounds": rounds})
-    command = [sys.executable, str(Path(__file__)), "--one", asked]
+@torch.inference_mode()
+def searched(work: Work, beam: int, rounds: int) -> dict[str, float]:
+    """The median time of a search that writes as much as it has read, and the memory that it took."""
+    model = make_model(work).eval()
+    model.decoder.output.bias[END] = -torch.inf  # nobody ends before the limit
+    source = batch_of(LENGTH, TOKENS // LENGTH, work.vocabulary).source
+    limits = torch.full((len(source),), LENGTH)
+    writer = Fused(model) if Fused.fits(model) else model
+    before, times = peak_mib(), []
+    for _ in range(rounds + 1):
+        began = time.perf_counter()
+        search(writer, *writer.start(source), limits, rule=Beam(beam))
+        times.append(time.perf_counter() - began)
+    return {"seconds": statistics.median(times[1:]), "mib": peak_mib() - before, "tokens": source.numel()}
+
+
+def one(part: str, model: str, size: int, threads: int, rounds: int) -> dict[str, float]:
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    work, length = work_for(part, model, size, threads)
+    if part == "beam":
+        return searched(work, size, rounds)
+    return measured(work, length, size if part == "batch" else TOKENS, rounds)
+
+
+def in_a_process(*asked: object) -> dict[str, float]:
+    """`one` in a process of its own."""
+    command = [sys.executable, str(Path(__file__)), "--one", json.dumps(asked)]
     ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | ASLEEP)
     return json.loads(ran.stdout)
 
 
 def grown(part: str, model: str, options: argparse.Namespace) -> dict[str, object]:
     """One model at all sizes."""
-    found = [
-        in_a_process(*work_for(part, model, size, options.threads), options.rounds)  # type: ignore[misc]
-        for size in SIZES[part]
-    ]
+    found = [in_a_process(part, model, size, options.threads, options.rounds) for size in SIZES[part]]
     seconds, memory = ([one[name] for one in found] for name in ("seconds", "mib"))
     result: dict[str, object] = {
         "part": part,
@@ -176,14 +209,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="How the cost of training grows.")
     parser.add_argument("--parts", nargs="+", choices=tuple(SIZES), default=list(SIZES))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="with several, a batch of many rows is divided")
     parser.add_argument("--ledger", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--member", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        asked = json.loads(options.one)
-        print(json.dumps(measured(Work(**asked["work"]), asked["length"], asked["rounds"])))
+        print(json.dumps(one(*json.loads(options.one))))
         return
     if options.member:
         member(options.rounds)

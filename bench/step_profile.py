@@ -2,8 +2,8 @@
 
     python bench/step_profile.py [--model transformer] [--steps 4] [--threads 2] [--ledger]
 
-The step is the one that bench/training.py measures, on the same batches. Time is the processor's own time in each
-kernel, from torch.profiler. Batches come ready: reading them is no part of it.
+The step is the one that bench/training.py measures, on the same batches, but for its division among threads. Time is
+the processor's own time in each kernel, from torch.profiler. Batches come ready: reading them is no part of it.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def main() -> None:
         prepare(Path(options.data), Path(folder), 1 + 2 * options.steps)
         batches = read_batches(Path(folder))
     contestant = Regard(work, compiled=False)
+    contestant.update.parts = None  # the profiler does not look into threads that it has not made
     contestant.step(batches[0])
     times = seconds_a_step(contestant, batches[1 : 1 + options.steps])
     result = {

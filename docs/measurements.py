@@ -242,11 +242,12 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
     ),
     (
         "scaling",
-        "How the cost of training grows",
+        "How the cost grows",
         ("part", "model"),
         scaling,
-        "Small models, batches of the same number of tokens whatever their length. The time exponent is the `e` of "
-        "`seconds a step ∝ size^e`, the memory exponent that of the memory a step takes beyond the weights.",
+        "Small models, one thread; batches of the same number of tokens, but where the batch itself grows. The time "
+        "exponent is the `e` of `seconds a step ∝ size^e`, for the beam of seconds a search; the memory exponent that "
+        "of the memory it takes beyond the weights.",
     ),
 ]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +48,8 @@ class Parts:
         if torch.get_num_threads() == 1 or any(isinstance(module, BatchNorm) for module in modules):
             return None
         loops = any(isinstance(module, nn.RNNBase) for module in modules)
-        return Parts(loss, list(task.parameters()), ROWS_OF_LOOPS if loops else ROWS)
+        learned = [parameter for parameter in task.parameters() if parameter.requires_grad]
+        return Parts(loss, learned, ROWS_OF_LOOPS if loops else ROWS)
 
     def divides(self, batch: Tensors) -> bool:
         """Whether it has rows enough."""
@@ -72,6 +74,5 @@ class Parts:
     def _add(self, found: list[tuple[Tensor | None, ...]]) -> None:
         """Always in the same order, so that rounding is the same."""
         for parameter, gradients in zip(self.parameters, zip(*found, strict=True), strict=True):
-            for gradient in gradients:
-                if gradient is not None:
-                    parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+            there = [gradient for gradient in (parameter.grad, *gradients) if gradient is not None]
+            parameter.grad = reduce(torch.add, there) if there else None
