@@ -26,7 +26,7 @@ REFERENCE = "import torch"
 
 def made(folder: Path) -> Path:
     """A run to translate with."""
-    few = ("data.corpus='fable:fr'", "data.pairs=499", "train.steps=1", "train.validate_every=1")
+    few = ("data.corpus='fable:fr'", "data.pairs=499", "text.size=2000", "train.steps=1", "train.validate_every=1")
     start(folder / "run", regard.load_settings("transformer-small", *few), device="cpu")
     return folder / "run"
 

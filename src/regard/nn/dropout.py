@@ -34,13 +34,13 @@ class Dropout(nn.Module):
 
 
 def dropped_steps(p: float) -> int:
-    """Of 32,768 values the lowest so many mean: dropped. Never all of them, so that the scale is finite."""
-    return min(round(p * _STEPS), _STEPS - 1)
+    """Of 32,768 values the lowest so many mean: dropped."""
+    return round(p * _STEPS)
 
 
 def scale_of(p: float) -> float:
-    """``1 / (1 − p)``, of the p that is met."""
-    return _STEPS / (_STEPS - dropped_steps(p))
+    """``1 / (1 − p)``, of the p that is met; where everything is dropped, there is nothing to scale."""
+    return _STEPS / max(_STEPS - dropped_steps(p), 1)
 
 
 def keep_some(shape: torch.Size, p: float) -> Tensor:
