@@ -32,7 +32,7 @@ Batch = Annotated[int, typer.Option(help="Texts in one batch at the most; 1 does
 Gather = Annotated[float, typer.Option(help="Milliseconds that a text waits for others to share its batch.", min=0)]
 Timeout = Annotated[float, typer.Option(help="Seconds that a request may take.", min=0.1)]
 Memory = Annotated[str, typer.Option(help="Of weights at the most: 512M, 4G. What was not used longest goes first.")]
-Engine = Annotated[str, typer.Option(help="Who searches: native, auto, ctranslate2 or ctranslate2-int8.")]
+Engine = Annotated[str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")]
 Shortlist = Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 StopTrainings = Annotated[bool, typer.Option("--stop-trainings", help="Stop trainings when the service ends.")]

@@ -26,6 +26,7 @@ from regard.models.transformer import Positions, TransformerDecoder, Transformer
 from regard.nn import masks
 from regard.nn.attention import Attention, Memory
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
+from regard.nn.linear import side_by_side
 from regard.nn.norms import LayerNorm
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.positions import Learned, Sinusoidal
@@ -274,7 +275,7 @@ class _Layer:
         assert own is not None
         self.heads, self.rotary = layer.attention.heads, layer.attention.rotary
         self.scale, self.source_scale = _scale(layer.attention), _scale(cross)
-        self.ask = _turned(*_side_by_side(own.query, own.key, own.value))
+        self.ask = _turned(*side_by_side(own.query, own.key, own.value))
         self.ask_source = _linear(cross.projections.query)
         self.think = _thought(layer.feed_forward)
         last = own.output, cross.projections.output, layer.feed_forward.contract
@@ -358,13 +359,8 @@ def _linear(linear: nn.Linear) -> Map:
     return _map(linear.weight, linear.bias)
 
 
-def _side_by_side(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
-    """Several maps of the same input as one."""
-    return torch.cat([each.weight for each in linears]), torch.cat([each.bias for each in linears])
-
-
 def _joined(*linears: nn.Linear) -> Map:
-    return _map(*_side_by_side(*linears))
+    return _map(*side_by_side(*linears))
 
 
 def _thought(ours: FeedForward | GatedFeedForward) -> Map:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn.attention import Attention
+from regard.nn.linear import side_by_side
 from regard.nn.positions import Learned
 from regard.nn.transformer import DecoderLayer
 
@@ -81,7 +82,7 @@ class Pooled:
         self.model, self.decoder = model, decoder
         self.layers = [_Layer(layer) for layer in decoder.layers]
         parts = [part for layer in decoder.layers for part in _keys_and_values(layer)]
-        self.remember = _joined(*parts)
+        self.remembering = side_by_side(*parts)
         self.places: tuple[Tensor, ...] = ()
 
     @staticmethod
@@ -125,7 +126,7 @@ class Pooled:
     def encode(self, source: Tensor) -> Encoded:
         """``source`` (n, S), padded on the right."""
         found = self.model.encode(source)
-        joint = self.remember(found.states).view(*source.shape, len(self.layers), 2, -1)
+        joint = F.linear(found.states, *self.remembering).view(*source.shape, len(self.layers), 2, -1)
         mask = torch.zeros(source.shape, dtype=joint.dtype, device=joint.device)
         return Encoded(joint, mask.masked_fill_(~found.mask, -torch.inf))
 
@@ -166,7 +167,7 @@ class _Layer:
         own = layer.attention.projections
         assert own is not None
         self.layer = layer
-        self.ask = _joined(own.query, own.key, own.value)
+        self.asking = side_by_side(own.query, own.key, own.value)
 
     def __call__(self, x: Tensor, pool: Pool, level: int, now: _Now) -> Tensor:
         first, second, third = self.layer.residuals
@@ -177,7 +178,7 @@ class _Layer:
     def _own(self, x: Tensor, entries: Tensor, now: _Now) -> Tensor:
         attention = self.layer.attention
         count, width, size = x.shape
-        asked = self.ask(x).view(count, width, 3, attention.heads, -1)  # (B, W, 3, H, K)
+        asked = F.linear(x, *self.asking).view(count, width, 3, attention.heads, -1)  # (B, W, 3, H, K)
         if attention.rotary is not None:
             asked[:, :, :2] = attention.rotary.turn(asked[:, :, :2], *now.angles)
         entries.view(-1, width, 2, size).index_copy_(0, now.rows, asked[:, :, 1:].reshape(count, width, 2, size))
@@ -207,20 +208,3 @@ def _keys_and_values(layer: DecoderLayer) -> tuple[nn.Linear, nn.Linear]:
     assert layer.cross is not None
     assert layer.cross.projections is not None
     return layer.cross.projections.key, layer.cross.projections.value
-
-
-def _joined(*linears: nn.Linear) -> _Product:
-    """Several maps of the same input, side by side."""
-    weight = torch.cat([each.weight.detach() for each in linears])
-    return _Product(weight, torch.cat([each.bias.detach() for each in linears]))
-
-
-@dataclass(frozen=True)
-class _Product:
-    """``W x + b``"""
-
-    weight: Tensor
-    bias: Tensor
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)

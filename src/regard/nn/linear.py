@@ -1,8 +1,9 @@
-"""The one way weights of a linear map begin: Glorot and Bengio (2010) uniform, bias at zero."""
+"""Linear maps: how their weights begin, Glorot and Bengio (2010) uniform with the bias at zero, and several as one."""
 
 from __future__ import annotations
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 
 def linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
@@ -12,3 +13,8 @@ def linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     if bias:
         nn.init.zeros_(layer.bias)
     return layer
+
+
+def side_by_side(*linears: nn.Linear) -> tuple[Tensor, Tensor]:
+    """W and b of several maps of one input as those of one map."""
+    return torch.cat([each.weight.detach() for each in linears]), torch.cat([each.bias.detach() for each in linears])
