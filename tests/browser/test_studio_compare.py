@@ -36,6 +36,8 @@ def test_two_runs_are_compared_and_opened_side_by_side(
     maps = page.evaluate("[...document.querySelectorAll('.inside .heatmap')].map(map => map.shown.columns.join(' '))")
     assert maps == [first["source"]] * 2
     accessible(page)
+    narrowed = page.evaluate("s = document.querySelector('.chart .stage'), s.style.width = '200px', s.scrollWidth")
+    assert narrowed == 200  # at once, before anything is drawn anew
     page.set_viewport_size({"width": 380, "height": 800})
     fits(page)
     page.reload()  # the address knows the job

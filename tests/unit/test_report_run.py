@@ -409,7 +409,7 @@ def test_a_scale_of_powers_holds_all_values() -> None:
     assert axis.low <= math.log10(0.03)
     assert axis.high >= math.log10(8.0)
     assert [label for _, label in charts.logarithmic("loss", [0.001, 900.0]).ticks] == [
-        *("0.001", "0.01", "0.1", "1", "10", "100", "1e+03"),
+        *("0.001", "0.01", "0.1", "1", "10", "100", "1,000"),
     ]
     alone = charts.logarithmic("loss", [1.0])
     assert alone.low < alone.high

@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from unicodedata import east_asian_width
 
+from regard.report import letters
 from regard.report.markup import Html, element, join
 
 WIDE, NARROW = 720, 340  # pixels: for a desk or paper, for a telephone
@@ -104,8 +104,13 @@ def logarithmic(label: str, values: Sequence[float]) -> Axis:
     marks = [math.log10(factor) + exponent for exponent in exponents for factor in factors]
     first = max(mark for mark in marks if mark <= low + 1e-9)
     last = min(mark for mark in marks if mark >= max(high, first + 1e-3) - 1e-9)
-    ticks = tuple((mark, f"{10**mark:.3g}") for mark in marks if first <= mark <= last)
+    ticks = tuple((mark, _power(10**mark)) for mark in marks if first <= mark <= last)
     return Axis(label, first, last, ticks)
+
+
+def _power(value: float) -> str:
+    """As people write it, as long as that is short."""
+    return f"{value:,.0f}" if 1000 <= value * 1.001 < 1e7 else f"{value:.3g}"
 
 
 def round_step(step: float) -> float:
@@ -126,7 +131,8 @@ def line_chart(series: Sequence[Series], x: Axis, y: Axis, *, title: str, width:
     legend, legend_height = _legend([] if alone else [one.name for one in series], width)
     top = LINE + legend_height + LINE
     bottom = top + min(260.0, 0.7 * width)
-    frame = _Frame(x, y, left, width - GAP, top, bottom)
+    beyond = max((extent(label) / 2 for place, label in x.ticks if place == x.high), default=0.0)
+    frame = _Frame(x, y, left, width - max(GAP, beyond), top, bottom)
     dodge = _dodge(series, frame)
     drawn = [
         _label(0, SIZE, y.label, "start"),
@@ -154,7 +160,7 @@ def bar_chart(bars: Sequence[Bar], axis: Axis, *, title: str, width: int = WIDE,
             shapes.append(element("path", {"class": "whisker", "d": _whisker(low, high, middle)}))
             last = max(last, high)
         shapes += [
-            _label(0, top + SIZE, shortened(bar.name, width), "start"),
+            _label(0, top + SIZE, letters.shortened(bar.name, width, SIZE), "start"),
             _label(last + GAP, middle + 4, _number(bar.value, decimals), "start"),
         ]
         drawn.append(element("g", {"class": f"s{number % COLOURS}"}, *shapes))
@@ -163,17 +169,7 @@ def bar_chart(bars: Sequence[Bar], axis: Axis, *, title: str, width: int = WIDE,
 
 def extent(label: str) -> float:
     """About how many pixels a text takes, its longest line if it has several."""
-    return max(
-        sum(SIZE if east_asian_width(letter) in "WF" else 0.54 * SIZE for letter in line) for line in label.split("\n")
-    )
-
-
-def shortened(label: str, width: float) -> str:
-    """A text that fits, with an ellipsis where its end had to go."""
-    kept = label
-    while extent(kept) > width and len(kept) > 1:
-        kept = kept[:-2].rstrip() + "…"
-    return kept
+    return max(letters.extent(line, SIZE) for line in label.split("\n"))
 
 
 def thinned(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
@@ -267,7 +263,7 @@ def _marker(number: int, x: float, y: float, note: str = "") -> Html:
 def _legend(names: Sequence[str], width: float) -> tuple[Html, float]:
     """Markers with their names, in as many lines as they need, and the height of that."""
     x, y, drawn = 0.0, 0.0, []
-    for number, name in enumerate(shortened(name, width - 2 * LINE) for name in names):
+    for number, name in enumerate(letters.shortened(name, width - 2 * LINE, SIZE) for name in names):
         size = 20 + extent(name) + 2 * GAP
         if x and x + size > width:
             x, y = 0.0, y + LINE
