@@ -1,7 +1,7 @@
 """Search against `generate` of `transformers` on the same weights, and how its time grows with sentence length.
 
     python bench/translate.py [--run RUN --source FILE] [--sentences N] [--batch 64] [--rounds N] [--ledger]
-    python bench/translate.py --growth [--out docs/figures/growth.svg] [--ledger]
+    python bench/translate.py --growth [--ledger]
 
 Without a run, both sides have the same random weights (3 + 3 layers, width 256, 8,000 tokens) and every sentence
 is made to end at a length of its own, as long as its source; with a run (a Transformer with model.norm_place=after
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import statistics
 import time
 from collections.abc import Callable
@@ -234,40 +233,8 @@ def growth(preset: str, rounds: int) -> dict[str, object]:
             if trial:  # the first round warms up
                 spent[length].append(took / 8)
     medians = [statistics.median(spent[length]) for length in LENGTHS]
-    seconds_each = [round(value, 5) for value in medians]
-    return {"preset": preset, "seconds": seconds_each, "exponent": round(exponent(LENGTHS, medians), 2)}
-
-
-def draw(results: list[dict[str, object]]) -> str:
-    """Both axes logarithmic: a straight line is a power, its slope the exponent."""
-    colours, dashes = ("#0072b2", "#d55e00", "#009e73", "#cc79a7"), ("", "6 3", "2 3", "8 3 2 3")
-    curves = [[float(value) for value in result["seconds"]] for result in results]  # type: ignore[attr-defined]
-    low, high = math.log10(min(map(min, curves))), math.log10(max(map(max, curves)))
-
-    def x(length: int) -> float:
-        return 70 + 400 * math.log(length / LENGTHS[0]) / math.log(LENGTHS[-1] / LENGTHS[0])
-
-    def y(value: float) -> float:
-        return 260 - 230 * (math.log10(value) - low) / (high - low)
-
-    lines = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 660 320" font-family="sans-serif" font-size="12">',
-        "<title>Seconds a sentence by sentence length, greedy search</title>",
-        '<path d="M70 20V270H480" fill="none" stroke="#888"/>',
-        '<text x="275" y="310" text-anchor="middle" fill="#666">tokens in source and output</text>',
-        '<text transform="translate(20 145) rotate(-90)" text-anchor="middle" fill="#666">seconds a sentence</text>',
-    ]
-    lines += [f'<text x="{x(n):.0f}" y="288" text-anchor="middle" fill="#666">{n}</text>' for n in LENGTHS]
-    for power in range(math.ceil(low), math.floor(high) + 1):
-        lines.append(f'<text x="64" y="{y(10**power) + 4:.0f}" text-anchor="end" fill="#666">{10**power:g}</text>')
-    for place, (result, curve) in enumerate(zip(results, curves, strict=True)):
-        points = " ".join(f"{x(n):.1f},{y(value):.1f}" for n, value in zip(LENGTHS, curve, strict=True))
-        style = f'fill="none" stroke="{colours[place % 4]}" stroke-width="2" stroke-dasharray="{dashes[place % 4]}"'
-        lines.append(f'<polyline points="{points}" {style}/>')
-        label = f"{result['preset']}, n^{result['exponent']}"
-        lines.append(f'<path d="M490 {40 + 22 * place}H515" {style}/>')
-        lines.append(f'<text x="520" y="{44 + 22 * place}" fill="#666">{label}</text>')
-    return "\n".join([*lines, "</svg>", ""])
+    each = [round(value, 5) for value in medians]
+    return {"preset": preset, "sizes": LENGTHS, "seconds": each, "exponent": round(exponent(LENGTHS, medians), 2)}
 
 
 def main() -> None:
@@ -281,7 +248,6 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--presets", nargs="+", default=["lstm", "bahdanau", "transformer-small"])
-    parser.add_argument("--out", type=Path, help="where to draw the growth")
     parser.add_argument("--ledger", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -289,15 +255,11 @@ def main() -> None:
     if (options.run is None) != (options.source is None):
         parser.error("--run and --source go together")
     if options.growth:
-        results = []
         for preset in options.presets:
-            results.append(growth(preset, options.rounds))
-            print(json.dumps(results[-1]), flush=True)
+            result = growth(preset, options.rounds)
+            print(json.dumps(result), flush=True)
             if options.ledger:
-                enter("growth", measured | results[-1], "python bench/translate.py --growth --ledger")
-        if options.out is not None:
-            options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.write_text(draw(results), encoding="utf-8")
+                enter("growth", measured | result, "python bench/translate.py --growth --ledger")
         return
     if options.run is None:
         match, weights = random_match(options.sentences, options.batch), "random"

@@ -296,6 +296,9 @@ def figures(lines: Sequence[Line]) -> dict[str, str]:
             chosen = [line for line in grown if line["part"] == part and value in line]
             if chosen:
                 made[f"scaling-{part}-{value}.svg"] = standalone(curves(chosen, part, value))
+    slower = newest((line for line in lines if line["bench"] == "growth"), "preset")
+    if slower:
+        made["growth.svg"] = standalone(curves(slower, "length", "seconds", of="preset"))
     return made
 
 
@@ -311,11 +314,11 @@ def bounds(spread: Any) -> tuple[float | None, float | None]:
     return (spread[0], spread[1]) if isinstance(spread, list) and len(spread) == 2 else (None, None)
 
 
-def curves(lines: Sequence[Line], part: str, value: str) -> str:
-    """A line for each model, both axes logarithmic: a straight line is a power."""
+def curves(lines: Sequence[Line], part: str, value: str, *, of: str = "model") -> str:
+    """A line for each model or preset, both axes logarithmic: a straight line is a power."""
     pairs = [[(size, one) for size, one in zip(line["sizes"], line[value], strict=True) if one > 0] for line in lines]
     series = [
-        Series(line["model"], [Point(math.log10(size), math.log10(one)) for size, one in points])
+        Series(line[of], [Point(math.log10(size), math.log10(one)) for size, one in points])
         for line, points in zip(lines, pairs, strict=True)
     ]
     x = logarithmic(part, [size for points in pairs for size, _ in points])

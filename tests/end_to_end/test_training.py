@@ -42,7 +42,7 @@ class Interrupts(small.Notes):
 
 @pytest.fixture(autouse=True)
 def every_step_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
 
 
 EXACT = {

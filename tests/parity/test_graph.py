@@ -53,7 +53,7 @@ def test_a_captured_step_is_the_eager_step(
     preset: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In float32 and without dropout, on the same batches."""
-    monkeypatch.setattr("regard.trainer.loop.LOG_EVERY", 0.0)
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
     menu = "train.precision=float32"
     graph = train(tmp_path / "graph", preset, f"train.step={step}", menu)
     eager = train(tmp_path / "eager", preset, "train.step=eager", menu)

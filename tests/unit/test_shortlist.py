@@ -132,6 +132,24 @@ def test_no_text_depends_on_its_company(trained: Path) -> None:
     assert together == [translator.translate(text).text for text in TEXTS]
 
 
+@pytest.mark.parametrize("shortlist", [0, 50])
+def test_what_is_raised_meanwhile_ends_the_search(trained: Path, shortlist: int) -> None:
+    """It is asked before each batch and at each step, and who only waits changes nothing."""
+    translator, asked = load(trained, shortlist=shortlist), []
+
+    def leave_at_the_third() -> None:
+        asked.append(1)
+        if len(asked) == 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        translator.search(TEXTS, Options(Beam(2), shortest=2.0), meanwhile=leave_at_the_third)
+    assert len(asked) == 3
+    patient = translator.search(TEXTS, Options(), meanwhile=lambda: asked.append(1))
+    assert [each[0].text for each in patient] == [each.text for each in translator.translate(TEXTS)]
+    assert len(asked) > 5
+
+
 def test_the_verbs_and_the_service_take_a_shortlist(trained: Path, capsys: Capture) -> None:
     expected = load(trained, shortlist=50).translate(TEXTS[0]).text
     assert run(["translate", str(trained), TEXTS[0], "--shortlist", "50"]) == 0

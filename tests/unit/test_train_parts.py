@@ -14,8 +14,9 @@ from regard.errors import DataError, ModelError
 from regard.settings import load_settings, parse_time
 from regard.trainer import averaging, checkpoint
 from regard.trainer.checkpoint import Checkpoint, Progress
+from regard.trainer.feed import ahead
+from regard.trainer.kinds import step_kind
 from regard.trainer.log import Log, Moment, Validation, read_log
-from regard.trainer.loop import _ahead, step_kind
 from regard.trainer.optimizer import make_optimizer, set_rate
 from regard.trainer.schedule import Schedule
 from regard.trainer.workers import ALONE, Workers
@@ -193,10 +194,10 @@ def test_batches_made_ahead_come_in_order_and_an_error_where_it_belongs() -> Non
         yield from ((number, number) for number in range(20))
         raise DataError("the 21st is broken")
 
-    ahead = _ahead(batches(), count=3)
-    assert [next(ahead) for _ in range(20)] == [(number, number) for number in range(20)]
+    made = ahead(batches(), count=3)
+    assert [next(made) for _ in range(20)] == [(number, number) for number in range(20)]
     with pytest.raises(DataError, match="the 21st is broken"):
-        next(ahead)
+        next(made)
 
 
 # What kind of step
@@ -206,9 +207,9 @@ def test_the_kind_of_step_follows_the_machine_and_the_settings(monkeypatch: pyte
     train = load_settings("lstm").train
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert step_kind(train, cpu, ALONE) == "eager"
-    monkeypatch.setattr("regard.trainer.loop.find_spec", lambda _: None)
+    monkeypatch.setattr("regard.trainer.kinds.find_spec", lambda _: None)
     assert step_kind(train, gpu, ALONE) == "graph"
-    monkeypatch.setattr("regard.trainer.loop.find_spec", lambda name: name)
+    monkeypatch.setattr("regard.trainer.kinds.find_spec", lambda name: name)
     monkeypatch.setattr("shutil.which", lambda name: name)
     assert step_kind(train, gpu, ALONE) == "compiled-graph"
     assert step_kind(load_settings("lstm", "train.time='299s'").train, gpu, ALONE) == "graph"

@@ -92,6 +92,7 @@ def studio(
     timeout: Timeout = 60.0,
     memory: Memory = "4G",
     engine: Engine = "native",
+    shortlist: Shortlist = 0,
     device: Device = "auto",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser when ready.")] = True,
     stop_trainings: StopTrainings = False,
@@ -109,7 +110,8 @@ def studio(
     if not runs.exists():  # perhaps mistyped
         runs.mkdir(parents=True)
         print(f"{runs}: there was no such folder; made an empty one", file=sys.stderr)
-    library = Library(runs, device=str(pick_device(device)), engine=engine, tell=_log, limits=limits)
+    place = str(pick_device(device))
+    library = Library(runs, device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits)
     service = Service(library, studio=True, doors=doors, log=_log if log else None, stop_trainings=stop_trainings)
     wanted = browser and sys.stderr.isatty()
     _run(Place(host, port), service, made_up=made_up, browser=wanted, as_json=as_json)

@@ -23,7 +23,7 @@ from regard.decode.grouping import of_like_length
 from regard.decode.options import SLACK, Options
 from regard.decode.risk import utilities
 from regard.decode.rules import Beam
-from regard.decode.search import Hypothesis, Listener, search
+from regard.decode.search import Hypothesis, Listener, Meanwhile, nothing, search
 from regard.decode.shortlist import Candidates, Shortlist
 from regard.decode.split import split
 from regard.errors import DataError
@@ -75,8 +75,13 @@ class TextSearch:
         first: int = 0,
         budget: int | None = None,
         listener: Listener | None = None,
+        meanwhile: Meanwhile = nothing,
     ) -> list[list[Output]]:
-        """Each text's outputs, best first. ``first`` is the number of the first text, which decides its chance."""
+        """Each text's outputs, best first. ``first`` is the number of the first text, which decides its chance.
+
+        Whoever has a ``listener`` hears of every step and of every target piece. ``meanwhile`` is called at every step
+        of our own search and before each batch; what it raises ends the search.
+        """
         parts = [self.parts(text) for text in texts]
         flat = [part for several in parts for part in several]
         numbers = [first + number for number, several in enumerate(parts) for _ in several]
@@ -84,7 +89,7 @@ class TextSearch:
         self.model.eval()
         budget = budget or (CPU_BUDGET if self.device.type == "cpu" else BUDGET)
         try:
-            found = iter(self._search_all(flat, options, numbers, budget, listener))
+            found = iter(self._search_all(flat, options, numbers, budget, listener=listener, meanwhile=meanwhile))
         finally:
             self.model.train(training)
         return [self._join([next(found) for _ in several], options) for several in parts]
@@ -97,18 +102,27 @@ class TextSearch:
     # From parts to outputs
 
     def _search_all(
-        self, texts: list[str], options: Options, numbers: list[int], budget: int, listener: Listener | None
+        self,
+        texts: list[str],
+        options: Options,
+        numbers: list[int],
+        budget: int,
+        *,
+        listener: Listener | None,
+        meanwhile: Meanwhile,
     ) -> list[list[Output]]:
         """One list for each part, whatever batch it was in."""
         sources = [[*self.tokenizers.source.encode(text), END] for text in texts]
         results: list[list[Output]] = [[] for _ in texts]
         left = list(range(len(texts)))
         if listener is None:
+            meanwhile()
             left = self._let_engine_search(texts, sources, options, budget, results)
         for places in of_like_length([len(sources[row]) for row in left], budget // options.rule.rows):
             group = [left[place] for place in places]
             wishes = _Wishes(self.tokenizers, options, [texts[row] for row in group])
-            found = self._search([sources[row] for row in group], wishes, [numbers[row] for row in group], listener)
+            chosen, named = [sources[row] for row in group], [numbers[row] for row in group]
+            found = self._search(chosen, wishes, named, listener=listener, meanwhile=meanwhile)
             for row, hypotheses in zip(group, found, strict=True):
                 results[row] = [self._output(texts[row], each) for each in hypotheses]
         return results
@@ -131,7 +145,13 @@ class TextSearch:
         return [row for row in every if not results[row]]
 
     def _search(
-        self, sources: list[list[int]], wishes: _Wishes, numbers: list[int], listener: Listener | None
+        self,
+        sources: list[list[int]],
+        wishes: _Wishes,
+        numbers: list[int],
+        *,
+        listener: Listener | None,
+        meanwhile: Meanwhile,
     ) -> list[list[Hypothesis]]:
         """Search one batch; again, where a forbidden word was written in a way not thought of before."""
         source = pad_sequence([torch.tensor(row) for row in sources], batch_first=True, padding_value=PAD)
@@ -154,6 +174,7 @@ class TextSearch:
                 constraints=wishes.constraints(rows, sources, forbidden),
                 numbers=[numbers[row] for row in rows],
                 listener=listener,
+                meanwhile=meanwhile,
             )
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses if candidates is None else [candidates.spell(each) for each in hypotheses]

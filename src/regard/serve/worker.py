@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from regard.decode.options import Options
-from regard.decode.search import Step
 from regard.decode.texts import BUDGET
 from regard.errors import ModelError
 from regard.prediction import Predictor
@@ -71,18 +70,6 @@ class _Text:
 
 class _AbandonedError(Exception):
     """Nobody waits for this batch any more."""
-
-
-@dataclass(frozen=True)
-class _Attention:
-    """Listens to a search and stops it when all who asked have left."""
-
-    batch: Sequence[_Text]
-
-    def hear(self, step: Step) -> None:
-        del step
-        if all(each.answer.cancelled() for each in self.batch):
-            raise _AbandonedError
 
 
 class Worker:
@@ -259,10 +246,12 @@ class Worker:
     def _search(self, batch: list[_Text]) -> list[Translated]:
         assert isinstance(self._model, Translator)
         translator, wish = self._model, batch[0].wish
-        engine = translator.engine
-        alone = translator.shortlist is None and (engine is None or engine.refuses(wish.options))
-        listener = _Attention(batch) if alone else None  # the others hear nobody leave: they are soon done
-        outputs = translator.search([each.text for each in batch], wish.options, listener=listener)
+
+        def still_wanted() -> None:
+            if all(each.answer.cancelled() for each in batch):
+                raise _AbandonedError
+
+        outputs = translator.search([each.text for each in batch], wish.options, meanwhile=still_wanted)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
         if not wish.links:
             return [Translated(each) for each in found]

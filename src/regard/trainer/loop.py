@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import math
-import queue
-import resource
-import shutil
-import sys
-import threading
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 
-from regard.data.batches import Batch, Batches, Position, menu_for
-from regard.data.menu import Shape
-from regard.errors import DataError, SettingsError
+from regard.data.batches import Position
+from regard.errors import DataError
 from regard.run import Progress, steps
 from regard.settings import LastAverage, MovingAverage, TrainSettings
 from regard.tasks.shown import Watched
 from regard.tasks.task import Scores, Task, Tensors
 from regard.trainer import averaging, checkpoint
 from regard.trainer.checkpoint import Checkpoint
-from regard.trainer.log import Listener, Moment, Validation
+from regard.trainer.feed import Feed, Group
+from regard.trainer.kinds import GRAPHS, step_kind, uses_bfloat16
+from regard.trainer.log import Listener, Validation
 from regard.trainer.optimizer import make_optimizer
+from regard.trainer.pace import Pace
 from regard.trainer.schedule import Schedule
 from regard.trainer.signals import interruptible
-from regard.trainer.steps import EagerStep, GraphStep, Recipe, Step, Taken
+from regard.trainer.steps import EagerStep, GraphStep, Recipe, Step
 from regard.trainer.workers import ALONE, Workers
-
-LOG_EVERY = 1.0  # seconds
-GRAPHS = ("graph", "compiled-graph")
-PAYS = 300.0  # seconds of training that win back the time to compile
 
 
 @dataclass(frozen=True)
@@ -43,15 +33,6 @@ class Outcome:
 
     progress: Progress
     reason: str  # "steps", "time", "patience" or "interrupted"
-
-
-@dataclass(frozen=True)
-class _Group:
-    """The batches of one step, and where to go on after it."""
-
-    batches: list[Batch]
-    first: Position  # of the first batch
-    after: Position
 
 
 class Trainer:
@@ -79,7 +60,7 @@ class Trainer:
         self.schedule = Schedule(settings.schedule, settings.rate, settings.warmup, width)
         self.weights = checkpoint.model_tensors(task)
         self.kind = step_kind(settings, device, workers)
-        self.batches = self._batches(longest)
+        self.feed = Feed(task, settings, longest=longest, kind=self.kind, device=device, workers=workers)
         self.optimizer = make_optimizer(
             settings.optimizer,
             task,
@@ -100,7 +81,7 @@ class Trainer:
         self.task.train()
         step = self._step()
         with interruptible(self.listener.tell) as interruption:
-            pace, groups = _Pace(self.progress), self._groups()
+            pace, groups = Pace(self.progress), self.feed.groups(Position(self.progress.epoch, self.progress.batch))
             while True:
                 self._take(step, next(groups), pace)
                 reason = self._agree(self._reason(asked=interruption.asked))
@@ -118,7 +99,7 @@ class Trainer:
                 if reason:
                     return Outcome(self.progress, reason)
 
-    def _take(self, step: Step, group: _Group, pace: _Pace) -> None:
+    def _take(self, step: Step, group: Group, pace: Pace) -> None:
         """One update, and what it changes in the progress."""
         here = float(sum(batch.tokens for batch in group.batches))
         count, seconds = self.workers.sum(here, pace.seconds())
@@ -138,7 +119,7 @@ class Trainer:
         if taken.skipped:
             self._report(pace)
 
-    def _report(self, pace: _Pace) -> None:
+    def _report(self, pace: Pace) -> None:
         """Say how it goes. Here alone the losses are waited for, and found out if they are not finite.
 
         A step whose gradient is not finite has changed nothing, so that it is not too late.
@@ -147,8 +128,7 @@ class Trainer:
             loss, norm = float(taken.loss), float(taken.norm)
             if math.isfinite(loss) and math.isfinite(norm):
                 continue
-            where = f"epoch {group.first.epoch}, batch {group.first.batch} (rows {_some(group.batches[0])})"
-            line = f"loss = {loss}, gradient = {norm}: not finite in {where}"
+            line = f"loss = {loss}, gradient = {norm}: not finite in {group.describe()}"
             if not self.settings.skip_nonfinite:
                 raise DataError(f"{line}; lower train.rate, look at the rows, or set train.skip_nonfinite = true")
             self.listener.tell(f"{line}; left out")
@@ -177,41 +157,6 @@ class Trainer:
     def _rate(self) -> float:
         return self.schedule(max(1, self.progress.step), self._share_done())
 
-    # Data
-
-    def _batches(self, longest: int) -> Batches:
-        settings, examples = self.settings, self.task.train_examples
-        menu: tuple[Shape, ...] = ()
-        if self.device.type == "cuda":  # few shapes: each can be captured, and memory is not cut into odd pieces
-            multiple = 8 if self.kind == "compiled-graph" else 1
-            menu = menu_for(examples, budget=settings.batch, size=settings.shapes, longest=longest, multiple=multiple)
-        workers = self.workers
-        return Batches(
-            examples,
-            settings.batch,
-            seed=settings.seed,
-            longest=longest,
-            menu=menu,
-            rank=workers.rank,
-            world=workers.world,
-        )
-
-    def _groups(self) -> Iterator[_Group]:
-        """The batches of one step after another, from where the training stands."""
-        position = Position(self.progress.epoch, self.progress.batch)
-        waiting: list[Batch] = []
-        first = position
-        batches = self._prepared(position)
-        for batch, after in _ahead(batches) if self.device.type == "cuda" else batches:
-            waiting.append(batch)
-            if len(waiting) == self.settings.accumulate:
-                yield _Group(waiting, first, after)
-                waiting, first = [], after
-
-    def _prepared(self, position: Position) -> Iterator[tuple[Batch, Position]]:
-        for batch, after in self.batches.read(position):
-            yield self.task.prepare(batch, after.epoch), after
-
     # Steps
 
     def _step(self) -> Step:
@@ -231,7 +176,7 @@ class Trainer:
 
     # Validation and checkpoints
 
-    def _validate(self, pace: _Pace) -> None:
+    def _validate(self, pace: Pace) -> None:
         pace.pause()
         if self.workers.leads:
             average = self._averaged()
@@ -267,7 +212,7 @@ class Trainer:
         watching = self.task.showing is not None and bool(self.task.showing.sentence)
         return watching and self.workers.leads and self.progress.step.bit_count() == 1
 
-    def _watch(self, pace: _Pace) -> None:
+    def _watch(self, pace: Pace) -> None:
         """Look at the watched sentence while the clock of training stands still."""
         pace.pause()
         with averaging.swapped(self.weights, self._averaged()):
@@ -327,114 +272,8 @@ class Trainer:
             torch.manual_seed(self.settings.seed + self.workers.rank + 1_000_003 * saved.progress.step)
 
 
-class _Pace:
-    """Keeps the time of training alone, validation not counted, and what happened since the last moment."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._before = progress.seconds
-        self._began = self._last = time.monotonic()
-        self._paused = 0.0
-        self._tokens = 0.0
-        self.pending: list[tuple[Taken, _Group]] = []
-
-    def seconds(self) -> float:
-        return self._before + time.monotonic() - self._began - self._paused
-
-    def pause(self) -> None:
-        self._stopped = time.monotonic()
-
-    def resume(self) -> None:
-        self._paused += time.monotonic() - self._stopped
-        self._last = time.monotonic()
-
-    def add(self, taken: Taken, group: _Group, tokens: float) -> None:
-        self.pending.append((taken, group))
-        self._tokens += tokens
-
-    def due(self) -> bool:
-        return time.monotonic() - self._last >= LOG_EVERY
-
-    def moment(self, progress: Progress, rate: float, share: float, device: torch.device) -> Moment:
-        """What happened since the last one."""
-        losses = [loss for taken, _ in self.pending if math.isfinite(loss := float(taken.loss))]
-        norm = float(self.pending[-1][0].norm)
-        now = time.monotonic()
-        speed = self._tokens / (now - self._last)
-        loss = sum(losses) / max(1.0, self._tokens)
-        self._last, self.pending, self._tokens = now, [], 0.0
-        return Moment(
-            progress.step,
-            progress.epoch,
-            loss,
-            norm,
-            rate,
-            progress.tokens,
-            speed,
-            progress.seconds,
-            share,
-            used_memory(device),
-        )
-
-
-def step_kind(settings: TrainSettings, device: torch.device, workers: Workers) -> str:
-    """Which kind of step, and why another cannot be had."""
-    can_capture = device.type == "cuda" and workers.world == 1 and settings.accumulate == 1
-    can_capture = can_capture and settings.scheduled_sampling == 0
-    if settings.step == "auto":
-        pays = can_compile() and (settings.seconds is None or settings.seconds >= PAYS)
-        return ("compiled-graph" if pays else "graph") if can_capture else "eager"
-    if settings.step in GRAPHS and not can_capture:
-        raise SettingsError(
-            f"train.step = {settings.step}: needs one GPU, train.accumulate = 1 and no scheduled sampling; use 'auto'"
-        )
-    return settings.step
-
-
-def can_compile() -> bool:
-    """Whether kernels can be made here: Triton is there, and a C compiler for what calls them."""
-    return find_spec("triton") is not None and any(shutil.which(name) for name in ("cc", "gcc", "clang"))
-
-
-def uses_bfloat16(settings: TrainSettings, device: torch.device) -> bool:
-    if settings.precision == "auto":
-        return device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return settings.precision == "bfloat16"
-
-
-def used_memory(device: torch.device) -> int:
-    """Bytes at the highest: on the GPU, or of this process."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_reserved(device)
-    scale = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
-
-
 def _metric(scores: Scores, metric: str) -> float:
     """One number, higher is better."""
     if metric == "loss":
         return -scores.loss
     return scores.score if scores.higher_is_better else -scores.score
-
-
-def _some(batch: Batch) -> str:
-    rows = batch.rows.tolist()
-    return ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
-
-
-def _ahead(batches: Iterator[tuple[Batch, Position]], count: int = 8) -> Iterator[tuple[Batch, Position]]:
-    """The same, made by a thread of its own a little ahead of use. An error comes out where it would have."""
-    ready: queue.Queue[tuple[Batch, Position] | BaseException] = queue.Queue(count)
-
-    def work() -> None:
-        try:
-            for item in batches:
-                ready.put(item)
-        except BaseException as error:
-            ready.put(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    while True:
-        item = ready.get()
-        if isinstance(item, BaseException):
-            raise item
-        yield item

@@ -46,7 +46,7 @@ class Preflight:
 
 def preflight(trainer: Trainer, settings: TrainSettings, *, depth: int, width: int, size: int) -> Preflight:
     """From the model, the first epoch's plan and a quick measurement of the machine."""
-    task, plan = trainer.task, trainer.batches.plan(0)
+    task, plan = trainer.task, trainer.feed.batches.plan(0)
     parameters = sum(parameter.numel() for parameter in task.parameters())
     tokens = _mean_tokens(task, len(plan))
     working = parameters - _embedding_parameters(task)

@@ -1,0 +1,74 @@
+"""The clock of a training, and what happened since it was last told."""
+
+from __future__ import annotations
+
+import math
+import resource
+import sys
+import time
+
+import torch
+
+from regard.run import Progress
+from regard.trainer.feed import Group
+from regard.trainer.log import Moment
+from regard.trainer.steps import Taken
+
+LOG_EVERY = 1.0  # seconds
+
+
+class Pace:
+    """Keeps the time of training alone, validation not counted, and what happened since the last moment."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._before = progress.seconds
+        self._began = self._last = time.monotonic()
+        self._paused = 0.0
+        self._tokens = 0.0
+        self.pending: list[tuple[Taken, Group]] = []
+
+    def seconds(self) -> float:
+        return self._before + time.monotonic() - self._began - self._paused
+
+    def pause(self) -> None:
+        self._stopped = time.monotonic()
+
+    def resume(self) -> None:
+        self._paused += time.monotonic() - self._stopped
+        self._last = time.monotonic()
+
+    def add(self, taken: Taken, group: Group, tokens: float) -> None:
+        self.pending.append((taken, group))
+        self._tokens += tokens
+
+    def due(self) -> bool:
+        return time.monotonic() - self._last >= LOG_EVERY
+
+    def moment(self, progress: Progress, rate: float, share: float, device: torch.device) -> Moment:
+        """What happened since the last one."""
+        losses = [loss for taken, _ in self.pending if math.isfinite(loss := float(taken.loss))]
+        norm = float(self.pending[-1][0].norm)
+        now = time.monotonic()
+        speed = self._tokens / (now - self._last)
+        loss = sum(losses) / max(1.0, self._tokens)
+        self._last, self.pending, self._tokens = now, [], 0.0
+        return Moment(
+            progress.step,
+            progress.epoch,
+            loss,
+            norm,
+            rate,
+            progress.tokens,
+            speed,
+            progress.seconds,
+            share,
+            used_memory(device),
+        )
+
+
+def used_memory(device: torch.device) -> int:
+    """Bytes at the highest: on the GPU, or of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_reserved(device)
+    scale = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
