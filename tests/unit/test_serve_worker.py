@@ -451,3 +451,13 @@ def test_limits_say_what_would_be_right(limits: Limits) -> None:
         limits.check(["a", "b", "c"])
     with pytest.raises(TooLargeError, match=r"q\.1 = 6 characters: too long; send at most 5"):
         limits.check(["a", "bbbbbb"], "q")
+
+
+@pytest.mark.parametrize("written", [".", "../{name}", "{place}"])
+def test_a_client_sees_names_and_no_places(trained: Path, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trained)
+    path = Path(written.format(name=trained.name, place=trained))
+    wanted = f"{trained.name}: is broken. Train it again."
+    for library in (Library(named=[path]), Library(path / "..")):
+        assert library.conceal(f"{trained.resolve()}: is broken. Train it again.") == wanted
+    assert Library(named=[path]).conceal(f"{path}/log.jsonl") == f"{trained.name}/log.jsonl" or written == "."

@@ -76,9 +76,10 @@ class Library:
     def conceal(self, line: str) -> str:
         """A line without the places of runs on the disk: a client knows them by their names."""
         for name, path in self._named.items():
-            line = line.replace(str(path), name).replace(str(path.resolve()), name)
+            line = line.replace(str(path.resolve()), name)
+            line = line.replace(str(path), name) if path.name == name else line  # and not "."
         if self.folder is not None:
-            line = line.replace(f"{self.folder}/", "").replace(f"{self.folder.resolve()}/", "")
+            line = line.replace(f"{self.folder.resolve()}/", "").replace(f"{self.folder}/", "")
         return line
 
     async def worker(self, name: str) -> Worker:
