@@ -89,7 +89,7 @@ def work_for(part: str, model: str, size: int, threads: int) -> tuple[Work, int]
 def measured(work: Work, length: int, tokens: int, rounds: int) -> dict[str, float]:
     """In this process: the median time of a step, and the memory that steps took."""
     batch = batch_of(length, tokens // length, work.vocabulary)
-    contestant = Regard(work, compiled=False)
+    contestant = Regard(work)
     contestant.step(batch_of(length, 1, work.vocabulary))  # what every first step needs, optimizer included
     before, times = peak_mib(), []
     for _ in range(rounds + 1):
@@ -192,7 +192,7 @@ def member(rounds: int) -> None:
     whole = batch_of(length, 2 * TOKENS // length, work.vocabulary)
     columns = (column[rank::world] for column in (whole.source, whole.target_in, whole.target_out))
     share = Batch(*columns, whole.tokens, whole.predictions)  # the loss is divided by the predictions of all
-    contestant = Regard(work, compiled=False, workers=Workers(rank, world))
+    contestant = Regard(work, workers=Workers(rank, world))
     times = []
     for _ in range(rounds + 2):
         dist.barrier()

@@ -80,7 +80,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(options.data), Path(folder), 1 + 2 * options.steps)
         batches = read_batches(Path(folder))
-    contestant = Regard(work, compiled=False)
+    contestant = Regard(work)
     contestant.update.parts = None  # the profiler does not look into threads that it has not made
     contestant.step(batches[0])
     times = seconds_a_step(contestant, batches[1 : 1 + options.steps])

@@ -1,12 +1,16 @@
 """Tokens a second of training on the CPU, Regard and its peers in one run.
 
-    python bench/training.py [--models transformer …] [--contestants regard …] [--rounds 5] [--steps 3] [--ledger]
+    python bench/training.py [--models transformer …] [--contestants regard …] [--tokens 4096] [--rounds 5] [--ledger]
 
 Multi30k, German to English, is cut into 8,000 joint pieces and into batches of at most 4,096 padded tokens a side.
 Every contestant trains the same model on the same batches in the same order, as a process of its own in an
 environment of its own (bench/peers). They take turns, a few steps each, so that whatever the machine does besides
 falls on all of them; the figures are medians over the rounds. Tokens are source and target tokens that are not
 padding. The loss stands beside the speed: it must be alike, or the work was not the same.
+
+Ways in which threads can share a step of Regard:
+
+    python bench/training.py --models transformer --tokens 448 --contestants "regard, divided" "regard, undivided" …
 """
 
 from __future__ import annotations
@@ -72,6 +76,10 @@ EVERY = tuple(MODELS)
 CONTESTANTS = {
     "regard": Entry("regard", EVERY),
     "regard, own threads": Entry("regard", EVERY, spin="brief"),
+    "regard, divided": Entry("regard", EVERY, ("--variant", "divided")),
+    "regard, undivided": Entry("regard", EVERY, ("--variant", "undivided")),
+    "regard, divided, own threads": Entry("regard", EVERY, ("--variant", "divided"), spin="brief"),
+    "regard, undivided, own threads": Entry("regard", EVERY, ("--variant", "undivided"), spin="brief"),
     "regard, compiled": Entry("regard", arguments=("--variant", "compiled")),
     "huggingface": Entry("huggingface"),
     "huggingface, less dropout": Entry("huggingface", arguments=("--hidden-dropout", "0")),
@@ -81,6 +89,7 @@ CONTESTANTS = {
     "joeynmt": Entry("joeynmt", EVERY),
     "sockeye": Entry("sockeye"),
 }
+RACE = [name for name in CONTESTANTS if "divided" not in name]  # unless others are named
 
 
 class Worker:
@@ -135,12 +144,12 @@ def _source(entry: Entry) -> tuple[str, ...]:
 # What they work on
 
 
-def prepare(data: Path, folder: Path, count: int) -> float:
+def prepare(data: Path, folder: Path, count: int, budget: int = BUDGET) -> float:
     """Write the first batches of an epoch into a folder; returns the share of padding in them."""
     lines = {side: _read_lines(data / "multi30k" / f"train.{side}.gz") for side in ("de", "en")}
     tokenizers = Tokenizers.learn("bpe", lines["de"], lines["en"], joint=True, size=PIECES)
     examples = encode_examples(zip(lines["de"], lines["en"], strict=True), PairEncoder(tokenizers))
-    chosen = list(islice(Batches(examples, BUDGET, seed=1).epoch(0), count))
+    chosen = list(islice(Batches(examples, budget, seed=1).epoch(0), count))
     arrays = {
         f"{side}_{number}": getattr(batch, side).astype(np.int32)
         for number, batch in enumerate(chosen)
@@ -244,7 +253,7 @@ def measure(model: str, names: list[str], folder: Path, options: argparse.Namesp
     fastest = max(peers, key=lambda name: results[name]["tokens_per_second"], default=None)  # type: ignore[arg-type,return-value]
     common = {
         "model": model,
-        "batch_tokens": BUDGET,
+        "batch_tokens": options.tokens,
         "threads": options.threads,
         "spin": options.spin,
         "load": round(os.getloadavg()[0], 1),  # above the number of cores, others were at work too
@@ -288,7 +297,7 @@ def table(lines: list[dict[str, object]]) -> str:
 def command(options: argparse.Namespace) -> str:
     """What to type to measure the same again; where the corpus lies is everybody's own matter."""
     lists = {"models": options.models, "contestants": options.contestants}
-    numbers = ("rounds", "steps", "warm", "batches", "threads", "spin")
+    numbers = ("tokens", "rounds", "steps", "warm", "batches", "threads", "spin")
     flags = [part for name, values in lists.items() for part in (f"--{name}", *values)]
     flags += [part for name in numbers for part in (f"--{name}", str(getattr(options, name)))]
     return f"python bench/training.py {shlex.join([*flags, '--ledger'])}"
@@ -297,7 +306,8 @@ def command(options: argparse.Namespace) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Tokens a second of training on the CPU, Regard and its peers.")
     parser.add_argument("--models", nargs="+", choices=EVERY, default=list(EVERY))
-    parser.add_argument("--contestants", nargs="+", choices=tuple(CONTESTANTS), default=list(CONTESTANTS))
+    parser.add_argument("--contestants", nargs="+", choices=tuple(CONTESTANTS), default=RACE)
+    parser.add_argument("--tokens", type=int, default=BUDGET, help="of a batch, on each side, at the most")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=3, help="of each contestant in a round")
     parser.add_argument("--warm", type=int, default=3, help="steps before the first round")
@@ -310,19 +320,17 @@ def main() -> None:
     parser.add_argument("--ledger", action="store_true")
     options = parser.parse_args()
     run = time.strftime("%Y-%m-%d %H:%M:%S")
+    alone = all(CONTESTANTS[name].ours for name in options.contestants)
+    kind = "cpu-threads" if alone else "cpu-training"
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        padding = prepare(options.data, folder, options.batches)
+        padding = prepare(options.data, folder, options.batches, options.tokens)
         print(f"{machine()}; {padding:.1%} of the batches is padding", file=sys.stderr, flush=True)
         for model in options.models:
             lines = measure(model, options.contestants, folder, options)
             print(table(lines), flush=True)
             for line in lines if options.ledger else []:
-                enter(
-                    "cpu-training",
-                    {"run": run, "padding": round(padding, 3), **line},
-                    command(options),
-                )
+                enter(kind, {"run": run, "padding": round(padding, 3), **line}, command(options))
 
 
 if __name__ == "__main__":

@@ -186,6 +186,16 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
         "fairseq 0.12.2 is not among the peers: its C++ extension did not compile against torch 2.13.",
     ),
     (
+        "cpu-threads",
+        "How threads share a step",
+        ("model", "batch_tokens"),
+        lambda lines: by_model(lines, "cpu-threads"),
+        "Either torch divides every operation among the threads (undivided), or each thread takes its own rows "
+        "through the whole step. Threads that wait sleep at once or, as the command line has it, stay awake for a "
+        "moment first (own threads). Regard divides where a layer has 65,536 features for each thread, and recurrent "
+        "models never.",
+    ),
+    (
         "cpu-profile",
         "Where the time of a step goes",
         ("model",),
@@ -284,6 +294,7 @@ def figures(lines: Sequence[Line]) -> dict[str, str]:
     made = {}
     for bench, keys in (
         ("cpu-training", ("model", "batch_tokens")),
+        ("cpu-threads", ("model", "batch_tokens")),
         ("gpu-training", ("model", "batch_tokens", "contestant")),
     ):
         here = newest((line for line in lines if line["bench"] == bench), *keys)

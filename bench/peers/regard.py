@@ -1,8 +1,13 @@
-"""Regard: its own models, its own task, its own step. `--variant compiled` runs the step through torch.compile."""
+"""Regard: its own models, its own task, its own step.
+
+`--variant compiled` runs the step through torch.compile; `undivided` leaves it to torch to divide each operation among
+the threads, instead of the batch (`trainer/parts.py`), and `divided` divides however small the batch is.
+"""
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from functools import partial
 
@@ -23,6 +28,7 @@ from regard.tasks.task import Tensors
 from regard.tasks.translate import Habits, Translate
 from regard.text.characters import ByteTokenizer
 from regard.text.tokenizers import Tokenizers
+from regard.trainer import parts
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.steps import EagerStep, Recipe
 from regard.trainer.workers import ALONE, Workers
@@ -69,7 +75,7 @@ def recurrent(work: Work) -> EncoderDecoder:
 
 
 class Regard:
-    def __init__(self, work: Work, *, compiled: bool, workers: Workers = ALONE) -> None:
+    def __init__(self, work: Work, *, variant: str = "eager", workers: Workers = ALONE) -> None:
         self.model = make_model(work)
         self.rate, self.taken = work.rate, 0
         pieces = ByteTokenizer()  # the batches come ready; the task asks for tokenizers all the same
@@ -80,7 +86,8 @@ class Regard:
         recipe = Recipe(
             task.train(), optimizer, None, work.clip, autocast=False, device=torch.device("cpu"), workers=workers
         )
-        self.update = EagerStep(recipe, compiled=compiled)
+        parts.FEATURES = {"undivided": math.inf, "divided": 0}.get(variant, parts.FEATURES)
+        self.update = EagerStep(recipe, compiled=variant == "compiled")
 
     def step(self, batch: Batch) -> float:
         self.taken += 1
@@ -92,9 +99,9 @@ class Regard:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Regard as a contestant of bench/training.py.")
     parser.add_argument("folder")
-    parser.add_argument("--variant", choices=("eager", "compiled"), default="eager")
+    parser.add_argument("--variant", choices=("eager", "compiled", "undivided", "divided"), default="eager")
     variant = parser.parse_args().variant
-    serve(partial(Regard, compiled=variant == "compiled"), f"regard {regard.__version__}")
+    serve(partial(Regard, variant=variant), f"regard {regard.__version__}")
 
 
 if __name__ == "__main__":

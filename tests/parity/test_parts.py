@@ -14,8 +14,8 @@ from regard.data.batches import Batches
 from regard.nn import chance
 from regard.run import Run
 from regard.tasks.task import Task, Tensors
+from regard.trainer import parts
 from regard.trainer.optimizer import make_optimizer
-from regard.trainer.parts import ROWS, ROWS_OF_LOOPS
 from regard.trainer.steps import EagerStep, Recipe
 from regard.training import open_task
 
@@ -23,9 +23,11 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
-def _three_threads() -> Iterator[None]:
+def _three_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """And every batch worth dividing."""
     before = torch.get_num_threads()
     torch.set_num_threads(3)
+    monkeypatch.setattr(parts, "FEATURES", 0)
     yield
     torch.set_num_threads(before)
 
@@ -41,7 +43,7 @@ def step_of(task: Task) -> EagerStep:
 
 
 def one_batch(task: Task) -> Tensors:
-    return Tensors.of(next(iter(Batches(task.train_examples, 3 * ROWS * 16).epoch(0))), CPU)
+    return Tensors.of(next(iter(Batches(task.train_examples, 400).epoch(0))), CPU)
 
 
 def gradients_of(task: Task, step: EagerStep, batch: Tensors) -> tuple[float, dict[str, Tensor]]:
@@ -51,13 +53,12 @@ def gradients_of(task: Task, step: EagerStep, batch: Tensors) -> tuple[float, di
     return loss, {name: parameter.grad for name, parameter in task.named_parameters() if parameter.grad is not None}
 
 
-@pytest.mark.parametrize("preset", ["transformer-tiny", "bahdanau", "luong-general"])
-def test_the_gradient_is_that_of_the_whole(preset: str, tmp_path: Path) -> None:
-    task = opened(tmp_path / "run", preset, "model.dropout=0.0").double()
+@pytest.mark.parametrize("overrides", [(), ("model.norm=rms", "model.positions=rotary", "model.activation=swiglu")])
+def test_the_gradient_is_that_of_the_whole(overrides: tuple[str, ...], tmp_path: Path) -> None:
+    task = opened(tmp_path / "run", "transformer-tiny", "model.dropout=0.0", *overrides).double()
     batch, step = one_batch(task), step_of(task)
     assert step.parts is not None
-    assert (step.parts.count, step.parts.rows) == (3, ROWS if preset == "transformer-tiny" else ROWS_OF_LOOPS)
-    step.parts.rows = ROWS
+    assert step.parts.count == 3
     assert step.parts.divides(batch)
     loss, found = gradients_of(task, step, batch)
     step.parts = None
@@ -68,14 +69,11 @@ def test_the_gradient_is_that_of_the_whole(preset: str, tmp_path: Path) -> None:
         torch.testing.assert_close(found[name], gradient, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("preset", ["transformer-tiny", "luong-hard", "lstm-deep"])
-def test_with_dropout_it_depends_on_the_seed_alone(preset: str, tmp_path: Path) -> None:
-    overrides = ["model.dropout=0.3", "train.word_dropout=0.1"]
-    overrides += ["model.attention_dropout=0.2"] if preset == "transformer-tiny" else []
-    task = opened(tmp_path / "run", preset, *overrides)
+def test_with_dropout_it_depends_on_the_seed_alone(tmp_path: Path) -> None:
+    overrides = ("model.dropout=0.3", "model.attention_dropout=0.2", "train.word_dropout=0.1")
+    task = opened(tmp_path / "run", "transformer-tiny", *overrides)
     batch, step = one_batch(task), step_of(task)
     assert step.parts is not None
-    step.parts.rows = ROWS
     first, again = gradients_of(task, step, batch), gradients_of(task, step, batch)
     assert first[0] == again[0]
     assert all(torch.equal(gradient, again[1][name]) for name, gradient in first[1].items())
@@ -83,21 +81,36 @@ def test_with_dropout_it_depends_on_the_seed_alone(preset: str, tmp_path: Path) 
     assert step._backward(batch, 101.0, last=True) != first[0]
 
 
-def test_what_needs_the_whole_batch_is_not_divided(tmp_path: Path) -> None:
-    task = opened(tmp_path / "run", "transformer-tiny", "model.norm=batch")
-    assert step_of(task).parts is None
-    plain = opened(tmp_path / "plain", "transformer-tiny")
-    assert step_of(plain).parts is not None
+@pytest.mark.parametrize(("preset", "override"), [("transformer-tiny", "model.norm=batch"), ("bahdanau", "about=''")])
+def test_what_needs_the_whole_batch_or_loops_is_not_divided(preset: str, override: str, tmp_path: Path) -> None:
+    assert step_of(opened(tmp_path / "run", preset, override)).parts is None
+
+
+def test_one_thread_divides_nothing(tmp_path: Path) -> None:
+    task = opened(tmp_path / "run", "transformer-tiny")
+    assert step_of(task).parts is not None
     torch.set_num_threads(1)
-    assert step_of(plain).parts is None
+    assert step_of(task).parts is None
 
 
-def test_few_rows_stay_together(tmp_path: Path) -> None:
+def test_threads_of_parts_have_no_more_threads_of_their_own(tmp_path: Path) -> None:
+    step = step_of(opened(tmp_path / "run", "transformer-tiny"))
+    assert step.parts is not None
+    assert {step.parts.pool.submit(torch.get_num_threads).result() for _ in range(23)} == {1}
+    assert torch.get_num_threads() == 3
+
+
+def test_little_stays_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = opened(tmp_path / "run", "transformer-tiny")
     step, batch = step_of(task), one_batch(task)
     assert step.parts is not None
-    few = Tensors(*(column[: 3 * ROWS - 1] for column in batch.columns()))
-    assert not step.parts.divides(few)
+    features = 16 * max(batch.source.numel(), batch.target_in.numel())
+    monkeypatch.setattr(parts, "FEATURES", features // 3)
+    assert step.parts.divides(batch)
+    monkeypatch.setattr(parts, "FEATURES", features // 3 + 1)
+    assert not step.parts.divides(batch)
+    monkeypatch.setattr(parts, "FEATURES", 0)
+    assert not step.parts.divides(Tensors(*(column[:2] for column in batch.columns())))
 
 
 def test_a_seed_decides_what_a_thread_draws() -> None:

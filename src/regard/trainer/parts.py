@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from regard.nn import chance
+from regard.nn.embeddings import Embedding
 from regard.nn.norms import BatchNorm
 from regard.tasks.task import Tensors
 
 MOST = 4  # parts: more of them would wait for Python's lock
-ROWS = 8  # that a part has at least,
-ROWS_OF_LOOPS = 64  # and more where a recurrent model's loop over time is Python's
+FEATURES = 1 << 16  # that a layer has for the tokens of a part at least: with less, threads wait for Python's lock
 
 Loss = Callable[[Tensors], Tensor]
 Found = tuple[Tensor, tuple[Tensor | None, ...]]
@@ -31,29 +31,30 @@ class Parts:
     """Losses and gradients by parts. Each part draws its random numbers from a seed that torch's generator gives, so
     that a training is the same whenever it is repeated with as many threads."""
 
-    def __init__(self, loss: Loss, parameters: Sequence[nn.Parameter], rows: int) -> None:
-        """``rows`` are those that a part has at least."""
-        self.loss, self.parameters, self.rows = loss, parameters, rows
+    def __init__(self, loss: Loss, parameters: Sequence[nn.Parameter], width: int) -> None:
+        """``width`` is that of the model: features a token."""
+        self.loss, self.parameters, self.width = loss, parameters, width
         threads = torch.get_num_threads()
         self.count = min(threads, MOST)
         each, ready = threads // self.count, threading.Barrier(self.count)
-        self.pool = ThreadPoolExecutor(self.count, "part", lambda: torch.set_num_threads(each))
+        self.pool = ThreadPoolExecutor(self.count, "part", lambda: _take_threads(each))
         list(self.pool.map(lambda _: ready.wait(), range(self.count)))  # every thread is there, and has its number
         torch.set_num_threads(threads)  # of those that are yet to come
 
     @staticmethod
     def of(task: nn.Module, loss: Loss) -> Parts | None:
-        """None where there is one thread alone, or where statistics are those of a whole batch."""
+        """None where there is one thread alone, where statistics are those of a whole batch, and for recurrent models:
+        their loops over time are Python's, which one thread at a time can go through."""
         modules = list(task.modules())
-        if torch.get_num_threads() == 1 or any(isinstance(module, BatchNorm) for module in modules):
+        if torch.get_num_threads() == 1 or any(isinstance(module, BatchNorm | nn.RNNBase) for module in modules):
             return None
-        loops = any(isinstance(module, nn.RNNBase) for module in modules)
-        learned = [parameter for parameter in task.parameters() if parameter.requires_grad]
-        return Parts(loss, learned, ROWS_OF_LOOPS if loops else ROWS)
+        width = max(module.weight.shape[1] for module in modules if isinstance(module, Embedding))
+        return Parts(loss, [parameter for parameter in task.parameters() if parameter.requires_grad], width)
 
     def divides(self, batch: Tensors) -> bool:
-        """Whether it has rows enough."""
-        return len(batch) >= self.rows * self.count
+        """Whether there is enough to do."""
+        tokens = max(column.shape[0] * column.shape[1] for column in batch.columns())
+        return len(batch) >= self.count and tokens * self.width >= self.count * FEATURES
 
     def backward(self, batch: Tensors, scale: float) -> float:
         """Add the gradient of ``scale · loss`` to that of the parameters; returns the loss."""
@@ -76,3 +77,10 @@ class Parts:
         for parameter, gradients in zip(self.parameters, zip(*found, strict=True), strict=True):
             there = [gradient for gradient in (parameter.grad, *gradients) if gradient is not None]
             parameter.grad = reduce(torch.add, there) if there else None
+
+
+def _take_threads(count: int) -> None:
+    """So many of torch's threads for what this thread does. It must have asked for their number first: the first time
+    that a thread asks, it is given the number of the whole process, also in place of its own."""
+    torch.get_num_threads()
+    torch.set_num_threads(count)
