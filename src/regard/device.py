@@ -1,10 +1,14 @@
-"""Where to compute."""
+"""Where to compute, and with how many threads."""
 
 from __future__ import annotations
+
+import threading
 
 import torch
 
 from regard.errors import SettingsError
+
+_one_by_one = threading.Lock()
 
 
 def pick_device(name: str = "auto") -> torch.device:
@@ -15,3 +19,18 @@ def pick_device(name: str = "auto") -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise SettingsError(f"device = {name}: torch sees no GPU here; use cpu")
     return device
+
+
+def take_threads(count: int) -> None:
+    """So many of torch's threads for what this thread computes, and as many as before for all others.
+
+    Every thread that computes has a team of its own, and teams that together have more threads than there are cores
+    sleep between two operations: each is then half as fast, also while the others do nothing. Torch's number is that
+    of the process, which a thread takes over when it first asks; so it asks first, and another thread puts it back.
+    """
+    with _one_by_one:
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        other = threading.Thread(target=torch.set_num_threads, args=(before,))
+        other.start()
+        other.join()

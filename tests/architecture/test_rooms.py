@@ -43,7 +43,7 @@ DOORS: dict[str, set[str]] = {
     "tasks": {
         *("corpora", "data", "decode", "errors", "explain", "interop", "measure", "models", "nn", "settings", "text"),
     },
-    "trainer": {"data", "errors", "files", "nn", "run", "settings", "tasks"},
+    "trainer": {"data", "device", "errors", "files", "nn", "run", "settings", "tasks"},
     "runs": {"errors", "files", "presets", "run", "settings", "trainer"},
     "archive": {"data", "errors", "files", "optional", "reader", "run", "text"},
     "training": {"build", "data", "device", "errors", "files", "run", "settings", "tasks", "text", "trainer"},
@@ -96,8 +96,8 @@ DOORS: dict[str, set[str]] = {
         *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "text", "translator"),
     },
     "serve": {
-        *("build", "corpora", "data", "decode", "demonstration", "draw", "engines", "errors", "explain", "files"),
-        *("inside", "prediction", "run", "runs", "searching", "settings", "shortlisting", "tasks", "text"),
+        *("build", "corpora", "data", "decode", "demonstration", "device", "draw", "engines", "errors", "explain"),
+        *("files", "inside", "prediction", "run", "runs", "searching", "settings", "shortlisting", "tasks", "text"),
         *("translator", "understanding"),
         "walking",
     },

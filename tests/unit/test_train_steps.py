@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 
 import corpora_for_tests as small
 from regard.data.batches import Batch, Batches
-from regard.device import pick_device
+from regard.device import pick_device, take_threads
 from regard.errors import DataError, ResourceError, SettingsError
 from regard.loading import load
 from regard.nn.cross_entropy import cross_entropy
@@ -316,3 +317,20 @@ def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SettingsError, match="device = cuda: torch sees no GPU here; use cpu"):
         pick_device("cuda")
+
+
+def test_a_thread_takes_its_number_of_threads_and_no_other_does() -> None:
+    """Neither those that are there already nor those that are yet to come."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with ThreadPoolExecutor(1) as older, ThreadPoolExecutor(1, "", take_threads, (1,)) as modest:
+            assert older.submit(torch.get_num_threads).result() == 3
+            assert modest.submit(torch.get_num_threads).result() == 1
+            with ThreadPoolExecutor(1) as younger:
+                assert younger.submit(torch.get_num_threads).result() == 3
+            assert older.submit(torch.get_num_threads).result() == 3
+            assert modest.submit(torch.get_num_threads).result() == 1
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard import runs as shelf
+from regard.device import take_threads
 from regard.engines import check, silent
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.prediction import load_predictor
@@ -58,7 +59,7 @@ class Library:
         self.heard: Callable[[int], object] = lambda _: None  # told the size of every batch
         self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
         self._changing = threading.Lock()
-        self._loader = ThreadPoolExecutor(1, "loader")  # one at a time: two might not fit while each alone does
+        self._loader = ThreadPoolExecutor(1, "loader", take_threads, (1,))  # one at a time: two might not fit at once
 
     def runs(self) -> dict[str, Path]:
         """Every run there is now, by name. A folder is looked at anew each time: trainings come and go."""

@@ -15,6 +15,7 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
+from regard.device import take_threads
 from regard.nn import chance
 from regard.nn.embeddings import Embedding
 from regard.nn.norms import BatchNorm
@@ -37,9 +38,8 @@ class Parts:
         threads = torch.get_num_threads()
         self.count = min(threads, MOST)
         each, ready = threads // self.count, threading.Barrier(self.count)
-        self.pool = ThreadPoolExecutor(self.count, "part", lambda: _take_threads(each))
+        self.pool = ThreadPoolExecutor(self.count, "part", take_threads, (each,))
         list(self.pool.map(lambda _: ready.wait(), range(self.count)))  # every thread is there, and has its number
-        torch.set_num_threads(threads)  # of those that are yet to come
 
     @staticmethod
     def of(task: nn.Module, loss: Loss) -> Parts | None:
@@ -77,10 +77,3 @@ class Parts:
         for parameter, gradients in zip(self.parameters, zip(*found, strict=True), strict=True):
             there = [gradient for gradient in (parameter.grad, *gradients) if gradient is not None]
             parameter.grad = reduce(torch.add, there) if there else None
-
-
-def _take_threads(count: int) -> None:
-    """So many of torch's threads for what this thread does. It must have asked for their number first: the first time
-    that a thread asks, it is given the number of the whole process, also in place of its own."""
-    torch.get_num_threads()
-    torch.set_num_threads(count)
