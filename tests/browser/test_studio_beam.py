@@ -41,6 +41,7 @@ def test_every_candidate_is_in_the_table_with_why_it_left(page: Any, ask: Ask) -
     page.goto(ADDRESS)
     page.get_by_text("candidates as a table").click()
     rows = page.locator("details[open] tbody tr")
+    rows.first.wait_for()  # the table is made when it is opened
     assert rows.count() == len(found["nodes"]) - 1
     reasons = page.locator("details[open] tbody td:last-child").all_inner_texts()
     assert reasons.count("pruned: others were better") == sum(node["reason"] == "beam" for node in found["nodes"])

@@ -284,6 +284,7 @@ def test_a_link_shares_edits_and_each_is_taken_back_by_its_chip(page: Page, tran
     edits = [EDITS[0][1], EDITS[1][1] | {"word": 0}, EDITS[4][1], EDITS[4][1] | {"head": 0}]
     open_look(page, edits=json.dumps(edits))
     chips = page.locator(".chips .chip")
+    chips.nth(2).wait_for()
     assert chips.count() == 3  # heads that are muted alike are one
     assert "2 heads muted" in chips.nth(2).inner_text()
     is_outcome(page, what_if(translator.model, translator.tokenizers, TEXT, from_data(edits)))

@@ -88,7 +88,7 @@ def test_padding_is_not_counted_as_work(bench: dict[str, ModuleType]) -> None:
 def test_a_contestant_learns(bench: dict[str, ModuleType], model: str) -> None:
     torch.manual_seed(0)
     work = bench["peers.protocol"].Work(model=model, **SIZES | {"rate": 0.02})
-    contestant = bench["peers.regard"].Regard(work, compiled=False)
+    contestant = bench["peers.regard"].Regard(work)
     given = batch(bench)
     losses = [bench["peers.protocol"].measure(contestant, [given])["loss"] for _ in range(7)]
     assert losses[0] == pytest.approx(np.log(53), abs=1.5)
