@@ -104,6 +104,7 @@ def test_a_heat_map_is_also_a_table(bare: Any, accessible: Check) -> None:
     draw(bare)
     assert bare.locator(".heatmap table").count() == 0
     bare.get_by_text("As a table").click()
+    bare.locator(".heatmap tbody td").first.wait_for()
     cells = bare.locator(".heatmap tbody td").all_inner_texts()
     assert [float(cell) for cell in cells] == VALUES
     accessible(bare)
