@@ -96,7 +96,7 @@ DOORS: dict[str, set[str]] = {
         *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "text", "translator"),
     },
     "serve": {
-        *("build", "corpora", "data", "decode", "demonstration", "device", "draw", "engines", "errors", "explain"),
+        *("build", "corpora", "data", "decode", "demonstration", "draw", "engines", "errors", "explain"),
         *("files", "inside", "prediction", "run", "runs", "searching", "settings", "shortlisting", "tasks", "text"),
         *("translator", "understanding"),
         "walking",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import serving
 from regard.decode.options import Options
@@ -461,3 +462,18 @@ def test_a_client_sees_names_and_no_places(trained: Path, written: str, monkeypa
     for library in (Library(named=[path]), Library(path / "..")):
         assert library.conceal(f"{trained.resolve()}: is broken. Train it again.") == wanted
     assert Library(named=[path]).conceal(f"{path}/log.jsonl") == f"{trained.name}/log.jsonl" or written == "."
+
+
+def test_loading_has_all_threads_and_leaves_none_behind(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that is made then takes as many as torch has, and torch's own end with the thread that had them."""
+    seen: list[tuple[threading.Thread, int]] = []
+
+    def load_and_look(*arguments: Any, **named: Any) -> Any:
+        seen.append((threading.current_thread(), torch.get_num_threads()))
+        return load(*arguments, **named)
+
+    monkeypatch.setattr("regard.serve.library.load_predictor", load_and_look)
+    run(lambda: Library(named=[trained]).worker(trained.name))
+    ((thread, count),) = seen
+    assert count == torch.get_num_threads()
+    assert not thread.is_alive()

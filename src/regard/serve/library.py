@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard import runs as shelf
-from regard.device import take_threads
 from regard.engines import check, silent
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.prediction import load_predictor
 from regard.run import SETTINGS, Run
 from regard.serve.limits import Limits
-from regard.serve.worker import Worker
+from regard.serve.worker import Model, Worker
 from regard.shortlisting import check as check_shortlist
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -59,7 +58,7 @@ class Library:
         self.heard: Callable[[int], object] = lambda _: None  # told the size of every batch
         self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
         self._changing = threading.Lock()
-        self._loader = ThreadPoolExecutor(1, "loader", take_threads, (1,))  # one at a time: two might not fit at once
+        self._loader = ThreadPoolExecutor(1, "loader")  # one at a time: two might not fit while each alone does
 
     def runs(self) -> dict[str, Path]:
         """Every run there is now, by name. A folder is looked at anew each time: trainings come and go."""
@@ -123,8 +122,12 @@ class Library:
         def tell(line: str) -> None:
             self._tell(f"{name}: {line}")
 
+        def load() -> Model:
+            return load_predictor(path, self._device, engine=self._engine, shortlist=self._shortlist, tell=tell)
+
         try:
-            model = load_predictor(path, self._device, engine=self._engine, shortlist=self._shortlist, tell=tell)
+            with ThreadPoolExecutor(1, "loading") as brief:  # torch's threads end with it: docs/decisions/0005
+                model = brief.submit(load).result()
         except OSError:  # a training has put the checkpoint away in this very moment
             raise ResourceError(f"run = {name}: changed while it was read; ask again") from None
         return Worker(model, self.limits, heard=self._hear)
