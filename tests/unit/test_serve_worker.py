@@ -18,6 +18,7 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
 from regard.loading import load
+from regard.prediction import load_predictor
 from regard.serve.library import Library
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.worker import Worker
@@ -470,7 +471,7 @@ def test_loading_has_all_threads_and_leaves_none_behind(trained: Path, monkeypat
 
     def load_and_look(*arguments: Any, **named: Any) -> Any:
         seen.append((threading.current_thread(), torch.get_num_threads()))
-        return load(*arguments, **named)
+        return load_predictor(*arguments, **named)
 
     monkeypatch.setattr("regard.serve.library.load_predictor", load_and_look)
     run(lambda: Library(named=[trained]).worker(trained.name))
