@@ -11,6 +11,8 @@ padding. The loss stands beside the speed: it must be alike, or the work was not
 Ways in which threads can share a step of Regard:
 
     python bench/training.py --models transformer --tokens 448 --contestants "regard, divided" "regard, undivided" …
+
+As it would be on a processor without AVX-512: `--vectors avx2`.
 """
 
 from __future__ import annotations
@@ -55,6 +57,10 @@ SPIN = {  # how a thread waits for the others: asleep, a moment awake and then a
     "brief": {"GOMP_SPINCOUNT": "30000"},
     "default": {},
 }
+VECTORS = {  # the widest that a library may use: all that the processor has, or what an older processor would have
+    "all": {},
+    "avx2": {"MKL_ENABLE_INSTRUCTIONS": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+}
 Answer = dict[str, float]
 
 
@@ -95,13 +101,12 @@ RACE = [name for name in CONTESTANTS if "divided" not in name]  # unless others 
 class Worker:
     """A contestant's process."""
 
-    def __init__(self, entry: Entry, folder: Path, spin: str, log: Path) -> None:
+    def __init__(self, entry: Entry, folder: Path, options: argparse.Namespace, log: Path) -> None:
         self.log = log
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "MKL_"))}
-        environment |= SPIN[entry.spin or spin] | {
-            "PYTHONPATH": os.pathsep.join((str(ROOT / "bench"), *_source(entry)))
-        }
-        environment["OMP_NUM_THREADS"] = str(json.loads((folder / "work.json").read_text())["threads"])
+        environment |= SPIN[entry.spin or options.spin] | VECTORS[options.vectors]
+        environment["PYTHONPATH"] = os.pathsep.join((str(ROOT / "bench"), *_source(entry)))
+        environment["OMP_NUM_THREADS"] = str(options.threads)
         command = [interpreter(entry.worker), "-P", "-W", "ignore", "-m", f"peers.{entry.worker}"]
         self.process = subprocess.Popen(
             [*command, str(folder), *entry.arguments],
@@ -170,14 +175,14 @@ def _read_lines(path: Path) -> list[str]:
 
 
 @contextmanager
-def workers(names: list[str], folder: Path, spin: str) -> Iterator[dict[str, Worker]]:
+def workers(names: list[str], folder: Path, options: argparse.Namespace) -> Iterator[dict[str, Worker]]:
     """All contestants, started one after another. One that cannot be had is named and left out."""
     with ExitStack() as stack:
         found: dict[str, Worker] = {}
         for number, name in enumerate(names):
             entry = Entry("matrix") if name == "matrix" else CONTESTANTS[name]
             try:
-                found[name] = Worker(entry, folder, spin, folder / f"worker-{number}.log")
+                found[name] = Worker(entry, folder, options, folder / f"worker-{number}.log")
             except (WorkerError, subprocess.CalledProcessError) as error:
                 print(f"{name}: left out; {error}", file=sys.stderr)
                 continue
@@ -244,7 +249,7 @@ def measure(model: str, names: list[str], folder: Path, options: argparse.Namesp
     (folder / "work.json").write_text(json.dumps(asdict(work)), encoding="utf-8")
     operations = operations_per_token(work, read_batches(folder))
     chosen = [name for name in names if model in CONTESTANTS[name].models]
-    with workers(["matrix", *chosen], folder, options.spin) as found:
+    with workers(["matrix", *chosen], folder, options) as found:
         first, taken = race(found, options.rounds, options.steps, options.warm)
         hello = {name: worker.hello for name, worker in found.items()}
     matrix = taken.pop("matrix")
@@ -256,6 +261,7 @@ def measure(model: str, names: list[str], folder: Path, options: argparse.Namesp
         "batch_tokens": options.tokens,
         "threads": options.threads,
         "spin": options.spin,
+        "vectors": options.vectors,
         "load": round(os.getloadavg()[0], 1),  # above the number of cores, others were at work too
         "rounds": options.rounds,
         "steps": options.steps,
@@ -297,10 +303,17 @@ def table(lines: list[dict[str, object]]) -> str:
 def command(options: argparse.Namespace) -> str:
     """What to type to measure the same again; where the corpus lies is everybody's own matter."""
     lists = {"models": options.models, "contestants": options.contestants}
-    numbers = ("tokens", "rounds", "steps", "warm", "batches", "threads", "spin")
+    numbers = ("tokens", "rounds", "steps", "warm", "batches", "threads", "spin", "vectors")
     flags = [part for name, values in lists.items() for part in (f"--{name}", *values)]
     flags += [part for name in numbers for part in (f"--{name}", str(getattr(options, name)))]
     return f"python bench/training.py {shlex.join([*flags, '--ledger'])}"
+
+
+def kind(options: argparse.Namespace) -> str:
+    """Under which name it goes into the ledger: races that are no rivals of each other."""
+    if all(CONTESTANTS[name].ours for name in options.contestants):
+        return "cpu-threads"
+    return "cpu-training" if options.vectors == "all" else f"cpu-training-{options.vectors}"
 
 
 def main() -> None:
@@ -314,14 +327,13 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=24, help="different ones, used again and again")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--spin", choices=tuple(SPIN), default="passive", help="how threads wait for each other")
+    parser.add_argument("--vectors", choices=tuple(VECTORS), default="all", help="the widest that libraries may use")
     parser.add_argument(
         "--data", type=Path, default=Path(os.environ.get("REGARD_DATA", ROOT.parent / "shared" / "data"))
     )
     parser.add_argument("--ledger", action="store_true")
     options = parser.parse_args()
     run = time.strftime("%Y-%m-%d %H:%M:%S")
-    alone = all(CONTESTANTS[name].ours for name in options.contestants)
-    kind = "cpu-threads" if alone else "cpu-training"
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         padding = prepare(options.data, folder, options.batches, options.tokens)
@@ -330,7 +342,7 @@ def main() -> None:
             lines = measure(model, options.contestants, folder, options)
             print(table(lines), flush=True)
             for line in lines if options.ledger else []:
-                enter(kind, {"run": run, "padding": round(padding, 3), **line}, command(options))
+                enter(kind(options), {"run": run, "padding": round(padding, 3), **line}, command(options))
 
 
 if __name__ == "__main__":

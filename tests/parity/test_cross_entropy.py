@@ -1,4 +1,4 @@
-"""The output layer with its loss in one against the two written one after the other; dropout against its definition."""
+"""The output layer with its loss in one against the two written one after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from torch import Tensor
 
 from regard.nn import cross_entropy as room
 from regard.nn.cross_entropy import cross_entropy, linear_cross_entropy
-from regard.nn.dropout import Dropout
 
 SIZE, WIDTH, ROWS = 31, 7, 53
 
@@ -66,35 +65,3 @@ def test_under_autocast_products_are_narrow_and_sums_are_not() -> None:
     for one, other in zip(torch.autograd.grad(found, (x, weight, bias)), slopes, strict=True):
         assert one.dtype == torch.float32
         torch.testing.assert_close(one, other, rtol=5e-2, atol=5e-2)
-
-
-def test_dropout_zeroes_its_share_and_keeps_the_mean() -> None:
-    torch.manual_seed(0)
-    x = torch.ones(1009, 401, requires_grad=True)
-    for p in (0.1, 0.5):
-        dropped = Dropout(p)(x)
-        kept = dropped != 0
-        deviation = (p * (1 - p) / x.numel()) ** 0.5
-        assert abs(float((~kept).float().mean()) - p) < 5 * deviation
-        torch.testing.assert_close(dropped[kept], torch.full_like(dropped[kept], 1 / (1 - p)), rtol=2e-5, atol=0)
-        (slope,) = torch.autograd.grad(dropped.sum(), x)
-        torch.testing.assert_close(slope, dropped.detach())
-        rows, columns = kept.float().mean(0), kept.float().mean(1)
-        assert float(rows.std()) < 2 * (p * (1 - p) / 1009) ** 0.5
-        assert float(columns.std()) < 2 * (p * (1 - p) / 401) ** 0.5
-
-
-def test_dropout_draws_anew_and_again_with_the_same_seed() -> None:
-    dropout, x = Dropout(0.5), torch.ones(5, 3)
-    torch.manual_seed(3)
-    first, second = dropout(x), dropout(x)
-    torch.manual_seed(3)
-    assert torch.equal(dropout(x), first)
-    assert not torch.equal(first, second)
-
-
-def test_dropout_of_nothing_or_at_rest_is_the_same_tensor() -> None:
-    x = torch.randn(3, 5)
-    assert Dropout(0.0)(x) is x
-    assert Dropout(0.5).eval()(x) is x
-    assert bool((Dropout(1.0)(torch.ones(101, 7)) == 0).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -10,13 +11,12 @@ from torch import Tensor, nn
 
 from regard.nn import chance
 
-_STEPS = 1 << 15  # values of the 15 bits that decide about one feature
+_ALMOST_ALL = math.nextafter(1.0, 0.0)  # a p of one means this: all are dropped, and the scale is a number
+_BITS = 16  # of a draw
 
 
 class Dropout(nn.Module):
-    """Torch's own on a GPU. On a CPU that draws one number after another, in double precision, for 15 bits of need;
-    here one draw decides about four features. ``p`` is met to within 1/65,536, and the scale is that of what is met.
-    """
+    """Torch's own on a GPU. On a CPU that asks chance about each feature; here a draw finds the next one to drop."""
 
     def __init__(self, p: float = 0.0) -> None:
         super().__init__()
@@ -27,41 +27,59 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu" or torch.compiler.is_compiling():
             return F.dropout(x, self.p)
-        return _Masked.apply(x, keep_some(x.shape, self.p), scale_of(self.p))  # type: ignore[no-untyped-call]
+        return _Dropped.apply(x, places_to_drop(x.numel(), self.p), scale_of(self.p))  # type: ignore[no-untyped-call]
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
 
 
-def dropped_steps(p: float) -> int:
-    """Of 32,768 values the lowest so many mean: dropped."""
-    return round(p * _STEPS)
-
-
 def scale_of(p: float) -> float:
-    """``1 / (1 − p)``, of the p that is met; where everything is dropped, there is nothing to scale."""
-    return _STEPS / max(_STEPS - dropped_steps(p), 1)
+    """``1 / (1 − p)``, by which what is kept grows."""
+    return 1 / (1 - min(p, _ALMOST_ALL))
 
 
-def keep_some(shape: torch.Size, p: float) -> Tensor:
-    """Which features stay: int16, one or zero, from torch's generator. A comparison would be slower than this."""
-    count = shape.numel()
+def places_to_drop(count: int, p: float) -> Tensor:
+    """Which of ``count`` features are dropped, in order.
+
+    From one of them to the next it is g places with probability ``p (1 − p)^(g − 1)``, so that with u between 0 and 1
+    ``g = 1 + ⌊log u / log(1 − p)⌋``. The features between cost nothing. u has 16 bits: p is met to within 1/65,536.
+    """
+    slope = 1 / math.log1p(-min(p, _ALMOST_ALL))
+    drawn = _bits(_enough(count, p)).float().add_(0.5 + (1 << _BITS - 1))  # 2¹⁶ u
+    gaps = drawn.log_().mul_(slope).add_(1 - _BITS * math.log(2) * slope).long()
+    gaps[0] -= 1  # the first of all places is 0
+    places = gaps.cumsum_(0)
+    return places[: int(torch.searchsorted(places, count))]
+
+
+def _enough(count: int, p: float) -> int:
+    """Draws that end behind the last feature: eight standard deviations more than there will be, and some for few."""
+    return math.ceil(count * p + 8 * math.sqrt(count * p * (1 - p))) + 8
+
+
+def _bits(count: int) -> Tensor:
+    """At least so many numbers of 16 bits from torch's generator, which gives four at a time."""
     fours = torch.empty(-(-count // 4), dtype=torch.int64)
-    drawn = fours.random_(-(1 << 63), None, generator=chance.generator()).view(torch.int16)[:count]
-    halved = drawn.bitwise_right_shift_(1)  # from −16,384 to 16,383, so that the difference does not overflow
-    return halved.sub_(dropped_steps(p) - _STEPS // 2 - 1).clamp_(0, 1).view(shape)
+    return fours.random_(-(1 << 63), None, generator=chance.generator()).view(torch.int16)
 
 
-class _Masked(torch.autograd.Function):
-    """``scale · x ⊙ kept``. Its gradient is the same function; a narrow mask is all that it keeps."""
+class _Dropped(torch.autograd.Function):
+    """``scale · x`` with zeros at some places. Its gradient is the same function of the gradient."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor, kept: Tensor, scale: float) -> Tensor:
-        context.save_for_backward(kept)
+    def forward(context: Any, x: Tensor, places: Tensor, scale: float) -> Tensor:
+        context.save_for_backward(places)
         context.scale = scale
-        return (x * kept).mul_(scale)
+        return _drop(x, places, scale)
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (kept,) = context.saved_tensors
-        return (gradient * kept).mul_(context.scale), None, None
+        (places,) = context.saved_tensors
+        return _drop(gradient, places, context.scale), None, None
+
+
+def _drop(x: Tensor, places: Tensor, scale: float) -> Tensor:
+    out = torch.mul(x, scale, out=torch.empty(x.shape, dtype=x.dtype))
+    out.view(-1).index_fill_(0, places, 0.0)
+    return out

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn.dropout import Dropout, keep_some, scale_of
+from regard.nn.dropout import Dropout, places_to_drop, scale_of
 from regard.nn.linear import linear
 
 
@@ -51,7 +51,7 @@ class _Rectified(torch.autograd.Function):
         rows = x.reshape(-1, x.shape[-1])  # (N, D)
         hidden = torch.addmm(shift, rows, expand.T).relu_()
         if p:
-            hidden.mul_(keep_some(hidden.shape, p))
+            hidden.view(-1).index_fill_(0, places_to_drop(hidden.numel(), p), 0.0)
         context.scale = scale_of(p)
         context.save_for_backward(rows, hidden, expand, contract)
         return torch.addmm(bias, hidden, contract.T, alpha=context.scale).view(*x.shape[:-1], len(contract))
