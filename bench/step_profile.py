@@ -30,7 +30,7 @@ KINDS = {
     "matrix products": ("addmm", "::mm", "bmm", "baddbmm", "mkldnn_linear", "aten::linear", "einsum"),
     "attention": ("scaled_dot_product", "flash_attention"),
     "recurrent cells": ("lstm", "gru", "mkldnn_rnn", "sigmoid", "tanh"),
-    "dropout": ("dropout", "bernoulli"),
+    "dropout": ("dropout", "bernoulli", "random_", "index_fill", "cumsum", "searchsorted"),
     "norms": ("layer_norm",),
     "softmax and loss": ("softmax", "nll_loss", "cross_entropy", "logsumexp"),
     "optimizer and clipping": ("adam", "_foreach", "linalg_vector_norm", "clip"),
