@@ -191,8 +191,8 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
         ("model", "batch_tokens"),
         lambda lines: by_model(lines, "cpu-training-avx2"),
         "The same with libraries that may use vectors of 256 bits at most, on a processor that has wider ones: what an "
-        "older processor would do. Memory and everything beside the products are as fast as before, products half "
-        "as fast, so that shares of the peak are higher.",
+        "older processor would do. Memory is as fast as before and products are slower, so that shares of the peak are "
+        "higher.",
     ),
     (
         "cpu-threads",
