@@ -91,6 +91,7 @@ CONTESTANTS = {
     "huggingface, less dropout": Entry("huggingface", arguments=("--hidden-dropout", "0")),
     "torch": Entry("torch_transformer"),
     "opennmt": Entry("opennmt", EVERY),
+    "opennmt, regard's threads": Entry("opennmt", EVERY, spin="brief"),
     "eole": Entry("eole", EVERY),
     "joeynmt": Entry("joeynmt", EVERY),
     "sockeye": Entry("sockeye"),
