@@ -56,11 +56,13 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return *(slope * scale.to(slope) for slope in context.saved_tensors), None, None, None
 
 
-def _log_sum(logits: Tensor, odds: Tensor, right: Tensor, chosen: Tensor) -> Tensor:
+def _log_sum(logits: Tensor, odds: Tensor, targets: Tensor) -> Tensor:
     """``log Σ exp`` of each row, however far apart its logits are: any of them, less the logarithm of its odds, if
-    these are no underflow. On a CPU the right one will do in most cases, which saves two passes over all logits."""
-    if chosen.device.type == "cpu" and bool((chosen > _SURE).all()):
-        return right - chosen.log()
+    these are no underflow. On a CPU the right one mostly will do, which saves two passes over all logits."""
+    if logits.device.type == "cpu":
+        chosen = odds.gather(1, targets)
+        if bool((chosen > _SURE).all()):
+            return logits.gather(1, targets) - chosen.log()
     return logits.amax(1, keepdim=True) - odds.amax(1, keepdim=True).log()
 
 
@@ -83,7 +85,7 @@ class _Slopes:
         rows, real = x[first:end], (targets != PAD).to(self.wide)
         logits = torch.addmm(bias, rows, weight.T)  # (n, V)
         odds, right = logits.softmax(1, dtype=self.wide), logits.gather(1, targets)
-        normaliser = _log_sum(logits, odds, right, odds.gather(1, targets))
+        normaliser = _log_sum(logits, odds, targets)
         mean = (rows.to(self.wide) @ self.mean_weight + self.mean_bias)[:, None]  # of a row's logits
         self.loss += (real * (normaliser - (1 - self.smoothing) * right - self.smoothing * mean)).sum()
         slope = odds.scatter_add_(1, targets, torch.full_like(real, self.smoothing - 1)).to(x.dtype)
