@@ -88,6 +88,7 @@ CONTESTANTS = {
     "regard, undivided, own threads": Entry("regard", arguments=("--variant", "undivided"), spin="brief"),
     "regard, compiled": Entry("regard", arguments=("--variant", "compiled")),
     "huggingface": Entry("huggingface"),
+    "huggingface, regard's threads": Entry("huggingface", spin="brief"),
     "huggingface, less dropout": Entry("huggingface", arguments=("--hidden-dropout", "0")),
     "torch": Entry("torch_transformer"),
     "opennmt": Entry("opennmt", EVERY),
