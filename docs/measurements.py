@@ -179,7 +179,10 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
         ("model", "batch_tokens"),
         lambda lines: by_model(lines, "cpu-training"),
         "The same model, the same batches, each contestant a process of its own; they take turns. Tokens are source "
-        "and target tokens without padding; the figures are medians over rounds. A peer's model, loss and optimizer "
+        "and target tokens without padding; the figures are medians over rounds. Threads that wait sleep at once, "
+        "except where a name says *own* or *regard's threads*: those stay awake for a moment first, as the command "
+        "line of Regard has it. *Less dropout* is a model without dropout between the two layers of a feed-forward "
+        "network, as Hugging Face has it if one does not ask. A peer's model, loss and optimizer "
         "are its own, and so is its training step where it can be called; batches come ready for all, so nobody pays "
         "for padding that its own batching would add. Losses must be alike, or the work was not the same. The share "
         "of the peak is of the matrix rate measured in the same rounds, and counts operations on real tokens alone. "

@@ -53,7 +53,16 @@ def gradients_of(task: Task, step: EagerStep, batch: Tensors) -> tuple[float, di
     return loss, {name: parameter.grad for name, parameter in task.named_parameters() if parameter.grad is not None}
 
 
-@pytest.mark.parametrize("overrides", [(), ("model.norm=rms", "model.positions=rotary", "model.activation=swiglu")])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (),
+        ("model.norm=rms", "model.positions=rotary", "model.activation=swiglu"),
+        ("task=language",),
+        ("task=tag", "model.letters=9"),
+        ("task=classify",),
+    ],
+)
 def test_the_gradient_is_that_of_the_whole(overrides: tuple[str, ...], tmp_path: Path) -> None:
     task = opened(tmp_path / "run", "transformer-tiny", "model.dropout=0.0", *overrides).double()
     batch, step = one_batch(task), step_of(task)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
 
@@ -157,3 +158,18 @@ def test_a_picture_stands_alone_and_shows_every_contestant(bench: dict[str, Modu
     assert "regard" in svg
     assert "other" in svg
     assert list(made) == ["gpu-training-m-8192.svg"]
+
+
+@pytest.mark.parametrize(
+    ("contestants", "vectors", "name"),
+    [
+        (["regard", "opennmt"], "all", "cpu-training"),
+        (["regard", "opennmt"], "avx2", "cpu-training-avx2"),
+        (["regard, divided", "regard, undivided"], "all", "cpu-threads"),
+    ],
+)
+def test_races_that_are_no_rivals_have_names_of_their_own(
+    bench: dict[str, ModuleType], contestants: list[str], vectors: str, name: str
+) -> None:
+    assert bench["training"].kind(Namespace(contestants=contestants, vectors=vectors)) == name
+    assert name in {section[0] for section in bench["measurements"].SECTIONS}

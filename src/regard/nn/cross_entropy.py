@@ -21,10 +21,14 @@ _SURE = 1e-30  # odds above this have all their digits
 PAD = 0  # a target that does not count
 
 
+def widened(logits: Tensor) -> Tensor:
+    """In float32 at least: sums of many odds need the digits."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
 def cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
     """The loss of ``logits`` (N, V) alone, in float32 at least: the written-out twin, and what compilers do best."""
-    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return F.cross_entropy(wide, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
+    return F.cross_entropy(widened(logits), targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
 
 
 def linear_cross_entropy(x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -56,13 +60,13 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return *(slope * scale.to(slope) for slope in context.saved_tensors), None, None, None
 
 
-def _log_sum(logits: Tensor, odds: Tensor, targets: Tensor) -> Tensor:
+def _log_sum(logits: Tensor, odds: Tensor, right: Tensor, targets: Tensor) -> Tensor:
     """``log Σ exp`` of each row, however far apart its logits are: any of them, less the logarithm of its odds, if
-    these are no underflow. On a CPU the right one mostly will do, which saves two passes over all logits."""
+    these are no underflow. On a CPU the ``right`` one mostly will do, which saves two passes over all logits."""
     if logits.device.type == "cpu":
         chosen = odds.gather(1, targets)
         if bool((chosen > _SURE).all()):
-            return logits.gather(1, targets) - chosen.log()
+            return right - chosen.log()
     return logits.amax(1, keepdim=True) - odds.amax(1, keepdim=True).log()
 
 
@@ -85,7 +89,7 @@ class _Slopes:
         rows, real = x[first:end], (targets != PAD).to(self.wide)
         logits = torch.addmm(bias, rows, weight.T)  # (n, V)
         odds, right = logits.softmax(1, dtype=self.wide), logits.gather(1, targets)
-        normaliser = _log_sum(logits, odds, targets)
+        normaliser = _log_sum(logits, odds, right, targets)
         mean = (rows.to(self.wide) @ self.mean_weight + self.mean_bias)[:, None]  # of a row's logits
         self.loss += (real * (normaliser - (1 - self.smoothing) * right - self.smoothing * mean)).sum()
         slope = odds.scatter_add_(1, targets, torch.full_like(real, self.smoothing - 1)).to(x.dtype)

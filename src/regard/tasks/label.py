@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regard.data.batches import NO_LABEL
 from regard.models.labeller import Labeller
+from regard.nn.cross_entropy import widened
 from regard.tasks.losses import drop_words
 from regard.tasks.task import Task, Tensors
 
@@ -19,7 +20,7 @@ class Label(Task):
 
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:  # noqa: ARG002
         source = drop_words(batch.source, self.word_dropout)
-        logits = self.model(source).float()
+        logits = widened(self.model(source))
         return F.cross_entropy(
             logits.flatten(0, -2),
             batch.labels.flatten(),
