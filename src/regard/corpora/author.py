@@ -1,120 +1,111 @@
-"""The author: draws a sentence of exactly the length asked for.
-
-Every method takes the number of English words it must fill and fills just that many, so a sentence of
-n words needs no second attempt: the clause splits its words among subject, verb, objects and adverbials,
-a noun phrase splits its own among adjectives, owner and relative clause.
-
-Two rules keep the translation a function of the English words. A prepositional phrase belongs to the
-verb, never to a noun (only *of* does), and after an object with a relative clause nothing more follows,
-so what ends the sentence belongs to that clause.
-"""
+"""The author: draws a sentence of exactly the length asked for, and how it is written down."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
 
-from regard.corpora.lexicon import Adjective, Adverb, Context, Noun, Tense, Verb
-from regard.corpora.pools import Acts, Place, Pools
+from regard.corpora.clauses import (
+    BACKGROUND,
+    DEFINITE,
+    FREE,
+    NUMERALS,
+    SOME,
+    TENSES,
+    Composer,
+    beside,
+    nobodys,
+    possessor,
+)
+from regard.corpora.forms import french, hindi
+from regard.corpora.invented import invent
+from regard.corpora.lexicon import Noun, Tense, Verb
+from regard.corpora.pools import Pools
 from regard.corpora.syntax import (
     Adjunct,
+    Asked,
+    Being,
     Clause,
     Conjunction,
-    Determiner,
-    Negation,
     NounPhrase,
-    Pair,
     Person,
     Pronoun,
-    Relative,
+    Speech,
+    Subject,
     Text,
 )
 
-Item = TypeVar("Item")
 SHORTEST_CLAUSE, LONGEST_CLAUSE = 4, 16
 TRIES = 4  # at a riddle: many a pair of nouns makes none
-
-
-class Determiners(NamedTuple):
-    """What may open a noun phrase, each as often as it should come up."""
-
-    singular: tuple[Determiner, ...]
-    plural: tuple[Determiner, ...]
-    mass: tuple[Determiner, ...]
-
-
-def without_my(determiners: Determiners) -> Determiners:
-    return Determiners(*(tuple(word for word in words if word != "my") for words in determiners))
-
-
-FREE = Determiners(
-    singular=("the",) * 10 + ("a",) * 5 + ("this", "this", "my", "every"),
-    plural=("the",) * 6 + ("this", "my", "two", "three", "some", "several"),
-    mass=("the",) * 7 + ("this", "my"),
-)
-DEFINITE = Determiners(*(("the",) * 7 + ("this", "my") for _ in range(3)))  # what a negation can deny
-# Nobody says "my house of the king"; and of what *I* have, Hindi says *own* and not *my*: left out.
-WITHOUT_MY = {FREE: without_my(FREE), DEFINITE: without_my(DEFINITE)}
-EVENTS = Determiners(("the",) * 5 + ("this", "every", "a"), ("the",), ("the",))
-HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # what a relative clause can hang on
-TENSES: tuple[Tense, ...] = ("past",) * 11 + ("present",) * 5 + ("future",) * 4
-PERSONS: dict[Tense, tuple[Person, ...]] = {
-    "past": ("i", "he", "she", "they"),
-    "present": ("i", "he", "she", "they"),
-    "future": ("he", "she", "they"),
-}
+SET_PHRASES = {1: 0.75, 2: 0.6, 3: 0.4, 4: 0.3, 5: 0.15, 6: 0.05}  # their share by length
 CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
     "past": ("and", "and", "but", "because", "when", "while"),
     "present": ("and", "and", "but", "because", "when", "while"),
     "future": ("and", "and", "but", "while"),
 }
-BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
+ASKED: tuple[Asked, ...] = ("what", "what", "who", "where", "where", "why", "why", "when", "how")
+SELVES: tuple[Person, ...] = ("i", "he", "he", "she", "she")  # who can have a job
 
 
-def group_words(predicate: Verb | Adjective, tense: Tense, negation: Negation, *, question: bool = False) -> int:
-    """How many English words the verb takes: ate, will eat, did not eat, looked for; was, will not be."""
-    if isinstance(predicate, Adjective):
-        return 1 + (tense == "future") + bool(negation)
-    supported = tense == "future" or negation == "not" or question
-    return 1 + supported + bool(negation) + bool(predicate.particle)
+class Author(Composer):
+    """`riddles` is the share of clauses of the right length that become one, beside those that chance brings anyway;
+    `unknown` the share of sentences with an invented word."""
 
-
-class Author:
-    """Composes trees; `draw` is the only source of chance, a stream of floats in [0, 1).
-
-    `riddles` is the share of clauses of the right length that become one, beside those that chance brings anyway.
-    """
-
-    def __init__(self, pools: Pools, draw: Callable[[], float], riddles: float = 0.0) -> None:
-        self.pools = pools
-        self.draw = draw
+    def __init__(
+        self, pools: Pools, draw: Callable[[], float], riddles: float = 0.0, unknown: float = 0.0
+    ) -> None:
+        super().__init__(pools, draw)
         self.riddles = riddles
-        self.used: list[object] = []
-
-    def pick(self, items: Sequence[Item]) -> Item:
-        return items[int(self.draw() * len(items))]
-
-    def up_to(self, most: int) -> int:
-        """A whole number from 0 to `most`, each as likely."""
-        return int(self.draw() * (most + 1))
-
-    def fresh(self, words: Sequence[Item]) -> Item:
-        """A noun or verb the sentence has not used yet, as far as a few tries find one."""
-        for _ in range(4):
-            word = self.pick(words)
-            if word not in self.used:
-                break
-        self.used.append(word)
-        return word
+        self.unknown = unknown
 
     # ── Sentences ──────────────────────────────────────────────────────────────────────────────────
 
     def text(self, size: int) -> Text:
-        """A sentence of exactly `size` words: one question, or one to many clauses in a row."""
+        """A sentence of exactly `size` words."""
         self.used.clear()
+        text = self.speaking(size) if size >= 6 and self.draw() < 0.025 else self.sentence(size)
+        self.dress(text)
+        if self.unknown and self.draw() < self.unknown:
+            invent(text, self.draw, self.pools.puzzling)
+        return text
+
+    def sentence(self, size: int) -> Text:
+        """A set phrase, a question, a command, or one to many clauses in a row."""
+        if self.draw() < SET_PHRASES.get(size, 0.0) and size in self.pools.phrases:
+            return self.set_phrase(size)
+        kind = self.draw()
+        if 3 <= size <= LONGEST_CLAUSE and kind < 0.16:
+            return self.question(size)
+        if size == 1 or (size <= 12 and kind < 0.24):
+            return self.command(size)
+        if size < SHORTEST_CLAUSE:
+            return self.short(size)
+        if kind < 0.27 and size <= LONGEST_CLAUSE:
+            return self.pointing(size)
+        if kind < 0.285 and size > SHORTEST_CLAUSE:
+            text = self.statements(size - 1)
+            text.opener = "yes" if self.draw() < 0.5 else "no"
+            return text
+        return self.statements(size)
+
+    def dress(self, text: Text) -> None:
+        """How people write it down: mostly with capital and full stop, some with neither, a few in capitals."""
+        text.mark = text.mark or "."
+        if text.mark == "." and self.draw() < 0.03:
+            text.mark = "!" if self.draw() < 0.6 else "..."
+        manner = self.draw()
+        text.capital = manner < 0.80 or manner > 0.98 or text.speech is not None
+        if text.speech is not None or manner < 0.79:
+            return
+        if manner < 0.95:
+            text.mark = ""
+        elif 0.97 < manner < 0.98:
+            text.case, text.mark = "lower", ""
+        elif manner > 0.98:
+            text.case = "upper"
+
+    def statements(self, size: int) -> Text:
+        """One to many clauses in a row."""
         tense = self.pick(TENSES)
-        if size <= LONGEST_CLAUSE and self.draw() < 0.06:
-            return Text([self.clause(size, tense, question=True)])
         first, *others = self.split(size)
         text = self.unit(first, tense)
         for words in others:
@@ -150,323 +141,234 @@ class Author:
                     return riddle
         kind = self.draw()
         special: Text | None = None
-        if kind < 0.4 and 9 <= size <= 15:
+        if kind < 0.07:
+            special = Text([self.having(size, tense)])
+        elif kind < 0.17:
+            special = Text([self.being(size, tense)])
+        elif kind < 0.5 and 9 <= size <= 15:
             special = self.reference(size, tense)
-        elif 0.4 <= kind < 0.55:
+        elif 0.5 <= kind < 0.64:
             special = self.ambiguous(size, tense)
         return special or Text([self.clause(size, tense)])
 
-    # ── Noun phrases ───────────────────────────────────────────────────────────────────────────────
+    # ── Everyday sentences ─────────────────────────────────────────────────────────────────────────
 
-    def noun_phrase(
-        self, noun: Noun, size: int, determiners: Determiners = FREE, relative: Tense | None = None
-    ) -> NounPhrase:
-        """`relative` is the tense of a relative clause where one may hang on the noun."""
-        if relative is not None and size >= (4 if noun.animate else 5) and self.draw() < 0.6:
-            return self.related(noun, size, relative)
-        if size >= 5:
-            own = 2 + self.up_to(min(2, size - 5))
-            phrase = self.simple(noun, own, WITHOUT_MY.get(determiners, determiners))
-            phrase.owner = self.noun_phrase(self.fresh(self.pools.owners[noun]), size - own - 1, DEFINITE)
-            return phrase
-        return self.simple(noun, size, determiners)
+    def set_phrase(self, size: int) -> Text:
+        """A greeting, an answer; a name or a number in it is drawn."""
+        phrase = self.pick(self.pools.phrases[size])
+        match phrase.slot:
+            case "NAME":
+                name = self.pick(self.pools.lexicon.names)
+                phrase = phrase.filled(name.name, name.french[0], name.hindi.direct[0])
+            case "PLACE":
+                town = self.pick(self.pools.towns)
+                phrase = phrase.filled(town.name, town.french[0], town.hindi.direct[0])
+            case "WEEKDAY":
+                row = self.pick(self.pools.lexicon.calendar["weekday"])
+                phrase = phrase.filled(row["english"], row["french"], row["hindi"])
+            case "HOUR" | "NUMBER" as slot:
+                most = 11 if slot == "HOUR" else len(NUMERALS)
+                word = self.pick(NUMERALS[:most]) if self.draw() < 0.5 else str(2 + self.up_to(10 if most == 11 else 88))
+                phrase = phrase.filled(word, french.NUMBERS.get(word, word), hindi.NUMBERS.get(word, word))
+        return Text([], phrase=phrase, mark=phrase.mark)
 
-    def simple(self, noun: Noun, size: int, determiners: Determiners) -> NounPhrase:
-        """A determiner, up to two adjectives, a noun; of two adjectives French puts one on each side."""
-        qualities = self.pools.qualities[noun]
-        adjectives: tuple[Adjective, ...] = ()
-        if size == 3:
-            adjectives = (self.pick(qualities.all),)
-        elif size == 4:
-            adjectives = (self.pick(qualities.before), self.pick(qualities.after))
-        plural = noun.has_plural and self.draw() < 0.25
-        words = determiners.plural if plural else determiners.singular if noun.countable else determiners.mass
-        return NounPhrase(noun, self.pick(words), plural, adjectives)
+    def short(self, size: int) -> Text:
+        """Two or three words: I slept, Mary laughed, I'm tired, the cat slept."""
+        tense: Tense = "past" if self.draw() < 0.6 else "present"
+        if size == 2 and self.draw() < 0.3:
+            person = self.pick(SELVES)
+            noun = self.pools.humans[0]
+            adjectives = [quality for quality in self.pools.qualities[noun].all if quality in self.pools.moods]
+            return Text([Clause(Pronoun(person), self.pick(adjectives), "present", contracted=True)])
+        return Text([self.clause(size, tense)])
 
-    def related(self, noun: Noun, size: int, tense: Tense) -> NounPhrase:
-        """the cat that …"""
-        own = 2 + (size >= 6 and self.draw() < 0.3)
-        phrase = self.simple(noun, own, HEADS)
-        left = size - own - 1
-        alone = noun.animate and (left == 1 or self.draw() < 0.65)
-        if alone or self.draw() < 0.2 or not self.pools.undergone[noun]:
-            phrase.relative = Relative(self.doing(noun, left, tense))
+    def question(self, size: int) -> Text:
+        """Yes or no; who, what, where, when, why or how; where something is."""
+        tense = self.pick(TENSES) if size > 5 else self.pick(TENSES[:16])
+        kind = self.draw()
+        clause: Clause | Being
+        if kind < 0.15:
+            clause = self.where(size, tense)
+        elif kind < 0.3:
+            clause = self.personal(size, tense, question=False, person="who")
+        elif kind < 0.6 and size >= 6:
+            clause = self.clause(size, tense, question=True, asked=self.pick(ASKED))
+        elif kind < 0.7 and size >= 5:
+            clause = self.being(size, tense, question=True)
+        elif kind < 0.76 and size >= 6:
+            clause = self.having(size, tense, question=True)
+        elif size >= 4:
+            clause = self.clause(size, tense, question=True)
         else:
-            phrase.relative = Relative(self.undergoing(noun, left, tense))
+            clause = self.where(size, tense)
+        return Text([clause], mark="?")
+
+    def command(self, size: int) -> Text:
+        """Open the door! Please don't run."""
+        please = size >= 3 and self.draw() < 0.3
+        denied = size - please >= 3 and self.draw() < 0.15
+        contracted = denied and self.draw() < 0.5
+        room = size - please - 2 * denied + contracted
+        verb = self.fresh(self.pools.errands if room >= 6 else self.pools.upon_commands)
+        if room < 3 + bool(verb.particle) or self.draw() < 0.15:
+            verb = self.fresh(self.pools.commands)
+        clause = Clause(Pronoun("you"), verb, "present", command=True, please=please, contracted=contracted)
+        clause.negation = "not" if denied else ""
+        least = 1 + bool(verb.particle) + 2 * bool(verb.objects) + 3 * bool(verb.recipients)
+        self.complete(clause, room - least, beside("your", DEFINITE))
+        clause.frequency = None
+        return Text([clause], mark="!" if self.draw() < 0.6 else ".")
+
+    def somebody(self, size: int, tense: Tense) -> Subject:
+        """A subject of so many words: a pronoun or a name, or a noun phrase about a person."""
+        if size == 1:
+            return self.name() if self.draw() < 0.4 else Pronoun(self.pick(SELVES))
+        return self.noun_phrase(self.fresh(self.pools.humans), size, FREE, BACKGROUND[tense])
+
+    def having(self, size: int, tense: Tense, *, question: bool = False) -> Clause:
+        """I have a cat, the king doesn't have two houses."""
+        have = self.pools.lexicon.have
+        clause = Clause(None, have, tense, question=question)
+        if size >= 7 and not question and self.draw() < 0.2:
+            clause.negation, clause.contracted = "not", self.draw() < 0.5
+        elif question and size < 6:
+            clause.tense = "present"
+        room = size - self.least(clause)
+        words = 1 if room < 2 or self.draw() < 0.5 else 2 + self.up_to(min(2, room - 2))
+        if words > 1 and words > room:
+            words = room
+        clause.subject = self.somebody(words, tense) if self.draw() < 0.5 or words > 1 else Pronoun(self.anybody())
+        self.furnish(clause, room - words)
+        return clause
+
+    def anybody(self) -> Person:
+        people: tuple[Person, ...] = ("i", "i", "he", "she", "we", "you", "they")
+        return self.pick(people)
+
+    def furnish(self, clause: Clause, spare: int) -> None:
+        """What somebody has, and perhaps where."""
+        assert isinstance(clause.predicate, Verb), "to have is a verb"
+        noun = self.fresh(self.pools.patients[clause.predicate])
+        assert clause.subject is not None, "somebody has it"
+        mine = beside(possessor(clause.subject), DEFINITE if clause.negation else FREE)
+        determiners = SOME if self.draw() < 0.8 else nobodys(mine)
+        extra = self.up_to(min(2, spare))
+        clause.object = self.simple(noun, 2 + extra, determiners)
+        if clause.negation and clause.object.determiner not in {"a", "the", "this"}:
+            clause.object.determiner = "the"
+        self.adverbials(clause, spare - extra, nobodys(mine))
+
+    def where(self, size: int, tense: Tense) -> Being:
+        """Where is Mary? Where was the key of the old house?"""
+        tense = "past" if tense == "past" else "present"
+        room = size - 2
+        subject = self.name() if room == 1 else self.noun_phrase(self.fresh(self.pools.placed), room, DEFINITE, "past")
+        return Being("where", subject, tense=tense)
+
+    def pointing(self, size: int) -> Text:
+        """This is a house; those are my books."""
+        being = Being("this", that=self.draw() < 0.5)
+        being.question = size >= 4 and self.draw() < 0.15
+        room = size - 2
+        if not being.question and room >= 3 and self.draw() < 0.2:
+            being.negation, being.contracted = "not", self.draw() < 0.5
+            room -= not being.contracted
+        noun = self.fresh([noun for noun in (self.pick(self.pools.nouns) for _ in range(4)) if noun.countable] or self.pools.humans)
+        being.complement = self.noun_phrase(noun, room, POINTED)
+        if being.that and not being.negation and not being.complement.plural and not being.question:
+            being.contracted = False
+        return Text([being], mark="?" if being.question else "")
+
+    def being(self, size: int, tense: Tense, *, question: bool = False) -> Being:
+        """Somebody is something, something is somewhere, or there is something."""
+        kind = self.draw()
+        if kind < 0.3:
+            return self.job(size, tense, question=question)
+        being = Being("place" if kind < 0.65 else "there", tense=tense, question=question)
+        room = size - 1 - (tense == "future") - (being.kind == "there")
+        if room >= 6 and not question and self.draw() < 0.15:
+            being.negation = "not"
+            room -= 1
+        if not question and (being.negation or (being.kind == "there" and tense == "present")):
+            being.contracted = self.draw() < 0.5
+            room += being.contracted
+        self.place(being, room)
+        return being
+
+    def place(self, being: Being, room: int) -> None:
+        """Divide the words between what is there and where it is."""
+        there = being.kind == "there"
+        if room < 3:
+            adjunct = 0 if there else 2
+        else:
+            low = 0 if there and self.draw() < 0.3 else 3 if room >= 5 else 2 if room >= 4 and there else 2
+            adjunct = 0 if low == 0 else low + self.up_to(min(3, room - 2 - low)) if room - 2 >= low else 2
+        words = room - adjunct
+        determiners = nobodys(FREE)
+        if adjunct == 2:
+            town = self.fresh(self.pools.lexicon.places)
+            being.adjuncts = (Adjunct(town.inside, NounPhrase(town.noun, "")),)
+        elif adjunct:
+            being.adjuncts = (self.adjunct(self.pick(self.pools.locations), adjunct, determiners),)
+        noun = self.fresh(self.pools.placed)
+        if there:
+            being.complement = self.indefinite(noun, words)
+        else:
+            self.locate(being, noun, words)
+
+    def indefinite(self, noun: Noun, words: int) -> NounPhrase:
+        """a cat; two cats of the king, some water"""
+        if words <= 4:
+            return self.simple(noun, words, SOME)
+        phrase = self.simple(noun, 2 + self.up_to(min(2, words - 5)), SOME)
+        own = 2 + len(phrase.adjectives)
+        phrase.owner = self.noun_phrase(self.fresh(self.pools.owners[noun]), words - own - 1, self.owning(nobodys(FREE)))
         return phrase
 
-    # ── Clauses ────────────────────────────────────────────────────────────────────────────────────
+    def locate(self, being: Being, noun: Noun, words: int) -> None:
+        """The subject of *is in the garden*."""
+        if words == 1:
+            being.subject = self.name()
+            return
+        determiners = DEFINITE if being.negation else FREE
+        being.subject = self.noun_phrase(noun, words, determiners, BACKGROUND[being.tense])
 
-    def clause(self, size: int, tense: Tense, *, question: bool = False) -> Clause:
-        """Subject, predicate and the rest, in exactly `size` words."""
-        kind = self.draw()
-        if kind < 0.2:
-            clause = self.personal(size, tense, question=question)
-        elif kind < 0.3 and size >= 8:
-            clause = self.paired(size, tense, question=question)
+    def job(self, size: int, tense: Tense, *, question: bool) -> Being:
+        """He is a doctor, the young woman will be a queen."""
+        being = Being("noun", tense=tense, question=question)
+        room = size - 3 - (tense == "future")
+        if room >= 2 and not question and self.draw() < 0.2:
+            being.negation = "not"
+            room -= 1
+        clitic = tense != "past" and not being.negation and room == 0
+        if not question and (clitic or (being.negation and self.draw() < 0.5)):
+            being.contracted = True
+            room += 1
+        being.subject = subject = self.somebody(max(1, room), tense) if room else Pronoun(self.pick(SELVES))
+        if isinstance(subject, NounPhrase):
+            subject.plural = False
+            subject.determiner = subject.determiner if subject.determiner in ONE else "the"
+        feminine = subject.noun.feminine_french if isinstance(subject, NounPhrase) else False
+        if isinstance(subject, Pronoun):
+            feminine = subject.word == "she"
+        being.complement = NounPhrase(self.fresh(self.pools.jobs[feminine]), "a")
+        return being
+
+    def speaking(self, size: int) -> Text:
+        """The king said, "The cat ate the mouse." """
+        words = 1 + self.up_to(min(2, size - 5))
+        subject: Subject
+        if words == 1:
+            subject = self.name() if self.draw() < 0.5 else Pronoun(self.anybody())
         else:
-            things = kind < 0.4 and size >= 6
-            actors = self.pools.humans if self.draw() < 0.55 else self.pools.animals
-            noun = self.fresh(self.pools.things if things else actors)
-            clause = self.nominal(noun, size, tense, question=question)
-        clause.time_first = clause.time is not None and not question and self.draw() < 0.3
-        return clause
+            subject = self.simple(self.fresh(self.pools.humans), words, FREE)
+        text = self.sentence(size - words - 1)
+        text.speech = Speech(subject, "ask" if text.mark == "?" else "answer" if text.opener else "say")
+        return text
 
-    def nominal(self, noun: Noun, size: int, tense: Tense, *, question: bool) -> Clause:
-        acts = self.pools.acts[noun]
-        clause = self.begin(acts, noun, size - 2, tense, question=question)
-        spare = size - 2 - self.least(clause)
-        extra = self.up_to(min(spare, 7 if self.draw() < 0.4 else 2))
-        determiners = DEFINITE if clause.negation else FREE
-        clause.subject = self.noun_phrase(noun, 2 + extra, determiners, BACKGROUND[tense])
-        if isinstance(clause.predicate, Adjective) and clause.subject.adjectives:
-            clause.predicate = self.other_quality(clause.subject)
-        self.complete(clause, spare - extra, determiners)
-        return clause
 
-    def other_quality(self, phrase: NounPhrase) -> Adjective:
-        """What to say of something described already: not the same again, nor a second colour or size."""
-        reasons = self.pools.qualities[phrase.noun].reasons
-        return self.pick([adjective for adjective in reasons if adjective not in phrase.adjectives])
-
-    def personal(self, size: int, tense: Tense, *, question: bool) -> Clause:
-        """A pronoun without antecedent; such a *they* only acts: "they were …" is left to `reference`."""
-        person = self.pick(PERSONS[tense])
-        noun = None if person == "they" else self.pools.humans[0]
-        clause = self.begin(self.pools.human_acts, noun, size - 1, tense, question=question)
-        clause.subject = Pronoun(person)
-        determiners = DEFINITE if clause.negation else FREE
-        determiners = WITHOUT_MY[determiners] if person == "i" else determiners
-        self.complete(clause, size - 1 - self.least(clause), determiners)
-        return clause
-
-    def paired(self, size: int, tense: Tense, *, question: bool) -> Clause:
-        """the cat and the dog …"""
-        people = self.draw() < 0.5
-        nouns = self.pools.humans if people else self.pools.animals
-        acts = self.pools.human_acts if people else self.pools.animal_acts
-        clause = self.begin(acts, None, size - 5, tense, question=question)
-        spare = size - 5 - self.least(clause)
-        determiners = DEFINITE if clause.negation else FREE
-        extra = self.up_to(min(spare, 1)), self.up_to(min(spare - 1, 1)) if spare else 0
-        first, second = (self.noun_phrase(self.fresh(nouns), 2 + more, determiners) for more in extra)
-        clause.subject = Pair(first, second)
-        self.complete(clause, spare - sum(extra), determiners)
-        return clause
-
-    def doing(self, noun: Noun, size: int, tense: Tense) -> Clause:
-        """The inside of *the cat that ate the mouse*."""
-        clause = self.begin(self.pools.acts[noun], noun, size, tense)
-        self.complete(clause, size - self.least(clause), DEFINITE if clause.negation else FREE)
-        return clause
-
-    def undergoing(self, noun: Noun, size: int, tense: Tense) -> Clause:
-        """The inside of *the mouse that the cat ate*."""
-        verb = self.fresh(self.pools.undergone[noun])
-        spare = size - group_words(verb, tense, "")
-        if spare == 1 or self.draw() < 0.2:
-            clause = Clause(Pronoun(self.pick(PERSONS[tense][1:])), verb, tense)
-            self.adverbials(clause, spare - 1, FREE)
-            return clause
-        extra = self.up_to(min(spare - 2, 2))
-        doer = self.noun_phrase(self.fresh(self.pools.doers[verb]), 2 + extra)
-        clause = Clause(doer, verb, tense)
-        self.adverbials(clause, spare - 2 - extra, FREE)
-        return clause
-
-    def begin(self, acts: Acts, noun: Noun | None, room: int, tense: Tense, *, question: bool = False) -> Clause:
-        """A predicate that fits into `room` words after its subject; an adjective only if said of a noun."""
-        kind, chance = self.draw(), self.draw()
-        negation: Negation = "not" if chance < 0.14 else "never" if chance < 0.17 and not question else ""
-        if room < 5 + question:
-            negation = ""
-        verbal = 1 + (tense == "future" or negation == "not" or question) + bool(negation)
-        predicate: Verb | Adjective
-        if kind < 0.1 and acts.giving and room >= verbal + 5:
-            predicate = self.fresh(acts.giving)
-        elif kind < 0.6 and acts.upon and room >= verbal + 3:
-            predicate = self.fresh(acts.upon)
-        elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
-            predicate = self.pick(self.pools.qualities[noun].all)
-        else:
-            predicate = self.fresh(acts.alone)
-        if negation == "never" and isinstance(predicate, Verb) and not predicate.takes_manner:
-            negation = ""  # it takes no time either, and something must be able to fill a last word
-        return Clause(None, predicate, tense, negation, question)
-
-    def least(self, clause: Clause) -> int:
-        """The words a clause begun cannot do without, its subject apart."""
-        predicate = clause.predicate
-        words = group_words(predicate, clause.tense, clause.negation, question=clause.question)
-        if isinstance(predicate, Adjective):
-            return words + 1
-        return words + 2 * bool(predicate.objects) + 3 * bool(predicate.recipients)
-
-    def complete(self, clause: Clause, spare: int, determiners: Determiners) -> None:
-        """Objects and adverbials, which take up all the `spare` words."""
-        verb = clause.predicate
-        frequencies = self.pools.frequencies[clause.tense]
-        if spare and frequencies and not clause.negation and self.draw() < 0.15:
-            clause.frequency = self.pick(frequencies)
-            spare -= 1
-        if isinstance(verb, Verb) and verb.objects:
-            noun = self.fresh(self.pools.patients[verb])
-            nested = clause.subject is None or verb.recipients
-            if spare >= 2 and not nested and self.draw() < 0.35:
-                clause.object = self.noun_phrase(noun, 2 + spare, determiners, BACKGROUND[clause.tense])
-                return
-            extra = self.up_to(min(spare, 4 if self.draw() < 0.3 else 2))
-            clause.object = self.noun_phrase(noun, 2 + extra, determiners)
-            spare -= extra
-            if verb.recipients:
-                extra = self.up_to(min(spare, 2))
-                clause.recipient = self.noun_phrase(self.fresh(self.pools.humans), 2 + extra, determiners)
-                spare -= extra
-        self.adverbials(clause, spare, determiners)
-
-    # ── How, where and when ────────────────────────────────────────────────────────────────────────
-
-    def adverbials(self, clause: Clause, spare: int, determiners: Determiners) -> None:
-        """Prepositional phrases of three words and more, and up to two adverbs, in exactly `spare` words."""
-        if spare >= 3:
-            groups = self.adjunct_groups(clause)
-            count = min(len(groups), spare // 3)
-            if count > 1 and spare <= 8:
-                count -= self.up_to(count - 1)
-            single = self.up_to(min(2, spare - 3 * count))
-            sizes = self.sizes(spare - single, count)
-            chosen = sorted(self.sample(len(groups), count))
-            clause.adjuncts = tuple(
-                self.adjunct(self.pick(groups[index]), size, determiners)
-                for index, size in zip(chosen, sizes, strict=True)
-            )
-            spare = single
-        if spare:
-            self.adverbs(clause, spare)
-
-    def sizes(self, words: int, count: int) -> list[int]:
-        """The lengths of `count` prepositional phrases, at least three words each."""
-        sizes = [3] * count
-        for _ in range(words - 3 * count):
-            sizes[self.up_to(count - 1)] += 1
-        return sizes
-
-    def sample(self, population: int, count: int) -> list[int]:
-        """`count` different numbers below `population`."""
-        numbers = list(range(population))
-        return [numbers.pop(self.up_to(len(numbers) - 1)) for _ in range(count)]
-
-    def adjunct_groups(self, clause: Clause) -> list[tuple[Place, ...]]:
-        """With whom or what, where, when: in this order, and each at most once."""
-        pools, verb = self.pools, clause.predicate
-        if isinstance(verb, Adjective):
-            return [pools.surroundings, pools.events]
-        company: tuple[Place, ...] = pools.company
-        if pools.tools[verb] and self.draw() < 0.6:
-            company = ((pools.tool_preposition, pools.tools[verb]),)
-        where = pools.directions if verb.motion and self.draw() < 0.5 else pools.locations
-        return [company, where, pools.events]
-
-    def adjunct(self, place: Place, size: int, determiners: Determiners) -> Adjunct:
-        preposition, nouns = place
-        if place in self.pools.events:
-            determiners = EVENTS
-        return Adjunct(preposition, self.noun_phrase(self.fresh(nouns), size - 1, determiners))
-
-    def adverbs(self, clause: Clause, count: int) -> None:
-        """As many adverbs as asked for; a place adverb only where nothing better is left."""
-        pools, verb = self.pools, clause.predicate
-        slots: list[tuple[str, Sequence[Adverb]]] = []
-        if isinstance(verb, Adjective):
-            slots.append(("degree", pools.denied_degrees if clause.negation else pools.degrees))
-        elif verb.takes_manner:
-            slots.append(("manner", pools.manners))
-        if clause.negation != "never":
-            slots.append(("time", pools.times[clause.tense]))
-        if len(slots) < 2 or (not clause.adjuncts and isinstance(verb, Verb)):
-            slots.append(("place", pools.place_adverbs))
-        for index in self.sample(len(slots), count):
-            role, adverbs = slots[index]
-            setattr(clause, role, self.pick(adverbs))
-
-    # ── Words that only their context explains ─────────────────────────────────────────────────────
-
-    def reference(self, size: int, tense: Tense, *, riddle: bool = False) -> Text | None:
-        """the bear ate the pear because it was delicious: only one fits the adjective, so *it* is that.
-
-        In many of these number or person tell it already (*the king … it*, *the bears … it*), and where they do
-        not, *it* is more often what was eaten. In a riddle only the adjective tells, and both are as likely.
-        """
-        people = not riddle and self.draw() < 0.4
-        subject = self.fresh(self.pools.humans if people else self.pools.animals)
-        verb = self.pick(self.pools.acts[subject].upon)
-        spare = size - group_words(verb, tense, "") - 8
-        if not 0 <= spare <= 5:
-            return None
-        doer, patient, degree = self.spread(spare)
-        agent = self.simple(subject, 2 + doer, FREE)
-        theme = self.simple(self.fresh(self.pools.patients[verb]), 2 + patient, FREE)
-        if riddle and (theme.plural != agent.plural or theme.noun.human):
-            return None
-        referent, other = (agent, theme) if self.draw() < (0.5 if riddle else 0.4) else (theme, agent)
-        reasons = self.reasons(referent, other)
-        if not reasons:
-            return None
-        pronoun = Pronoun("they" if referent.plural else "it", referent)
-        background: Tense = "past" if tense == "past" else "present"
-        because = Clause(pronoun, self.pick(reasons), background)
-        if degree:
-            because.degree = self.pick(self.pools.degrees)
-        return Text([Clause(agent, verb, tense, object=theme), because], ["because"])
-
-    def spread(self, spare: int) -> tuple[int, int, int]:
-        """Up to two more words for each noun phrase and one for the adjective."""
-        doer = max(0, spare - 3) + self.up_to(min(2, spare) - max(0, spare - 3))
-        left = spare - doer
-        patient = max(0, left - 1) + self.up_to(min(2, left) - max(0, left - 1))
-        return doer, patient, left - patient
-
-    def reasons(self, referent: NounPhrase, other: NounPhrase) -> list[Adjective]:
-        """The adjectives that can only be meant of the referent."""
-        qualities = self.pools.qualities
-        rival = other.plural == referent.plural and (other.plural or not other.noun.human)
-        if referent.noun.human and not referent.plural:
-            return []
-        words = qualities[other.noun].words if rival else frozenset[str]()
-        said = {adjective.english for adjective in referent.adjectives}
-        return [
-            adjective
-            for adjective in qualities[referent.noun].reasons
-            if adjective.english not in words and adjective.english not in said
-        ]
-
-    def ambiguous(self, size: int, tense: Tense) -> Text | None:
-        """the fisherman slept near the bank: the company of the word tells its sense."""
-        context = self.pick(self.pools.lexicon.contexts)
-        verb = self.pick(context.verbs)
-        phrases = 2 + bool(context.objects and context.prepositions)
-        spare = size - group_words(verb, tense, "") - 2 * phrases - bool(context.prepositions)
-        if not 0 <= spare <= 2 * phrases + 1:
-            return None
-        timed = spare == 2 * phrases + 1 or (spare > 0 and self.draw() < 0.2)
-        clause = self.settled(context, verb, tense, spare - timed)
-        if timed:
-            clause.time = self.pick(self.pools.times[tense])
-        return Text([clause])
-
-    def settled(self, context: Context, verb: Verb, tense: Tense, spare: int) -> Clause:
-        """The clause of a context, with `spare` adjectives strewn over its noun phrases."""
-        nouns = [self.fresh(context.subjects), context.word]
-        if context.objects and context.prepositions:
-            nouns.insert(1, self.fresh(context.objects))
-        sizes = [2] * len(nouns)
-        for _ in range(spare):
-            open_places = [index for index, size in enumerate(sizes) if size < 4]
-            sizes[self.pick(open_places)] += 1
-        subject, *others = (self.simple(noun, size, FREE) for noun, size in zip(nouns, sizes, strict=True))
-        clause = Clause(subject, verb, tense)
-        if context.prepositions:
-            clause.adjuncts = (Adjunct(self.pick(context.prepositions), others.pop()),)
-        if others:
-            clause.object = others[0]
-        return clause
+ONE = frozenset({"the", "a", "this", "every", "my", "your", "his", "her", "our", "their", ""})
+POINTED = nobodys(FREE)._replace(
+    singular=("a",) * 5 + ("the", "my", "your", "his", "her", "our", "their"),
+    plural=("my", "your", "his", "her", "our", "their", "the", "the"),
+)

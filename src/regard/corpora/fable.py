@@ -7,22 +7,25 @@ split a sentence belongs to: whatever the seed and the length, no sentence can b
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator
 from functools import cache
 from hashlib import blake2b
+from itertools import accumulate
 from random import Random
 from typing import Literal, get_args
 
 from regard.corpora.author import Author
 from regard.corpora.lexicon import Noun, Verb, load
-from regard.corpora.phrases import english
 from regard.corpora.pools import Pools
-from regard.corpora.sentence import LANGUAGES, Language, Sentence, compose
+from regard.corpora.sentence import LANGUAGES, Language, Sentence, compose, draft
+from regard.corpora.typography import normal
 from regard.errors import SettingsError, did_you_mean
 
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-SHORTEST, LONGEST = 5, 80
+SHORTEST, LONGEST = 1, 80
+RARER = {1: 0.15, 2: 0.4, 3: 0.7, 4: 0.85}  # how often the shortest come up beside the others
 TWENTIETHS: dict[Split, int] = {"train": 18, "valid": 1, "test": 1}
 SPLIT_OF: tuple[Split, ...] = tuple(split for split, share in TWENTIETHS.items() for _ in range(share))
 STREAMS = 1 << 40  # how many sentences a seed has room for
@@ -38,10 +41,12 @@ def generate(
     maximum_words: int = 20,
     start: int = 0,
     riddles: float = 0.0,
+    unknown: float = 0.0,
 ) -> Iterator[Sentence]:
     """`count` pairs of a split, from number `start` on, of lengths spread evenly over the range asked for.
 
-    `riddles` is the share of clauses in which a pronoun is added that only the adjective explains.
+    Sentences of less than five words are rarer than the others. `riddles` is the share of clauses in which a pronoun
+    is added that only the adjective explains, `unknown` the share of sentences with an invented word.
     """
     check_language(language)
     check_split(split)
@@ -52,29 +57,69 @@ def generate(
             raise SettingsError(f"{name} = {value}: must not be negative; 0 or more would be right")
     if not 0 <= riddles <= 1:
         raise SettingsError(f"riddles = {riddles}: is a share of clauses; 0 to 1 would be right")
-    return stream(language, split, seed, range(start, start + count), (minimum_words, maximum_words), riddles=riddles)
+    if not 0 <= unknown <= 1:
+        raise SettingsError(f"unknown = {unknown}: is a share of sentences; 0 to 1 would be right")
+    lengths = range(minimum_words, maximum_words + 1)
+    return stream(language, split, seed, range(start, start + count), lengths, riddles=riddles, unknown=unknown)
 
 
 def stream(
-    language: Language, split: Split, seed: int, numbers: range, lengths: tuple[int, int], *, riddles: float = 0.0
+    language: Language,
+    split: Split,
+    seed: int,
+    numbers: range,
+    lengths: range,
+    *,
+    riddles: float = 0.0,
+    unknown: float = 0.0,
 ) -> Iterator[Sentence]:
     """Draw for each number until the English belongs to the split; only then translate."""
     chance = Random()
-    author = Author(pools(), chance.random, riddles)
-    shortest, span = lengths[0], lengths[1] - lengths[0] + 1
+    author = Author(pools(), chance.random, riddles, unknown)
+    shares = list(accumulate(RARER.get(length, 1.0) for length in lengths))
     for number in numbers:
         chance.seed(seed * STREAMS + number)
         while True:
-            text = author.text(shortest + int(chance.random() * span))
-            page = english.write(text)
-            if split_of(" ".join(page.words)) == split:
+            text = author.text(lengths[bisect(shares, chance.random() * shares[-1])])
+            page = draft(text)
+            if split_of(page.source) == split and (text.phrase is not None or not is_set(page.tokens, page.tags)):
                 break
         yield compose(text, language, page)
 
 
 def split_of(source: str) -> Split:
-    """The only split this sentence can be in, the same on every machine."""
-    return SPLIT_OF[int.from_bytes(blake2b(source.encode(), digest_size=8).digest(), "big") % len(SPLIT_OF)]
+    """The only split this sentence can be in, the same on every machine. Greetings are for learning."""
+    form = normal(source)
+    if form in set_phrases():
+        return "train"
+    return SPLIT_OF[int.from_bytes(blake2b(form.encode(), digest_size=8).digest(), "big") % len(SPLIT_OF)]
+
+
+@cache
+def set_phrases() -> frozenset[str]:
+    """The set phrases without an open place, in their normal form."""
+    return frozenset(
+        normal(" ".join(phrase.english).replace(" '", "'").replace(" n't", "n't"))
+        for phrase in load().phrases
+        if not phrase.slot
+    )
+
+
+@cache
+def frames() -> frozenset[tuple[str, ...]]:
+    """The set phrases with an open place, which nothing else may look like."""
+    return frozenset(frame(phrase.english, phrase.tags) for phrase in load().phrases)
+
+
+def frame(tokens: tuple[str, ...], tags: tuple[str, ...]) -> tuple[str, ...]:
+    """The tokens without marks, names and numbers."""
+    kept = zip(tokens, tags, strict=True)
+    return tuple(tag if tag in {"PROPN", "NUM"} else token.lower() for token, tag in kept if tag != "PUNCT")
+
+
+def is_set(tokens: tuple[str, ...], tags: tuple[str, ...]) -> bool:
+    """Whether a sentence that was composed reads like a set phrase, which has another translation."""
+    return len(tokens) <= 8 and frame(tokens, tags) in frames()
 
 
 @cache
@@ -90,6 +135,8 @@ def capacity(words: int) -> int:
     Longer sentences than those of nine words are more, not fewer.
     """
     words = min(words, 9)
+    if words < 5:  # "Mary slept", and for one word "Run!"
+        return len(pools().commands) * (len(pools().lexicon.names) if words > 1 else 1)
     return sum(
         phrase_pairs(verb, first, words - first - 1 - bool(verb.particle))
         for verb in pools().lexicon.verbs

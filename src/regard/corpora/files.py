@@ -53,7 +53,7 @@ def write_split(folder: Path, split: str, language: Language, sentences: Iterato
     """One pass over the stream, all files side by side, so that memory does not grow with the corpus."""
     with ExitStack() as open_files:
         handles: dict[str, TextIO] = {}
-        for suffix in ("en", language, "align", "tags", "sentiment", "referents"):
+        for suffix in ("en", language, "align", "tokens", "tags", "sentiment", "referents"):
             path = folder / f"{split}.{suffix}"
             handles[suffix] = open_files.enter_context(path.open("w", encoding="utf-8", newline="\n"))
         for sentence in sentences:
@@ -67,6 +67,7 @@ def lines(sentence: Sentence, language: Language) -> Mapping[str, str]:
         "en": sentence.source,
         language: sentence.target,
         "align": pharaoh(sentence.alignment),
+        "tokens": " ".join(sentence.tokens),
         "tags": " ".join(sentence.tags),
         "sentiment": sentence.sentiment,
         "referents": pharaoh(sentence.referents),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Literal, cast, get_args
@@ -19,6 +19,8 @@ from regard.corpora.forms import english, french, hindi
 Tense = Literal["past", "present", "future"]
 TENSES: tuple[Tense, ...] = get_args(Tense)
 Row = dict[str, str]
+SLOTS = frozenset({"NAME", "PLACE", "WEEKDAY", "HOUR", "NUMBER"})
+Links = tuple[tuple[int, ...], ...]  # for each word, the tokens or words it goes with
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +38,7 @@ class Noun:
     has_plural: bool
     human: bool
     animate: bool
+    proper: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +66,7 @@ class Verb:
     third: str
     particle: str
     french: french.VerbForms
-    imperfect: tuple[str, str, str] | None  # only states have it as their past
+    imperfect: french.Finite | None  # only states have it as their past
     with_etre: bool
     prefix: tuple[str, ...]  # the Hindi words before the inflected one: मदद in मदद कर
     hindi: hindi.VerbForms
@@ -81,7 +84,10 @@ class Verb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adverb:
-    """A word that stands alone in English and may be several words elsewhere."""
+    """Mostly one word in English and perhaps several elsewhere; a time may be several in English, too.
+
+    The links say for each target word which of the English words it translates; empty: all.
+    """
 
     english: str
     tag: str
@@ -90,6 +96,8 @@ class Adverb:
     kind: str
     tenses: frozenset[str]
     polarity: int
+    french_links: Links = ()
+    hindi_links: Links = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +108,48 @@ class Preposition:
     french: tuple[str, ...]
     hindi: tuple[str, ...]
     classes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A town or a country; French chooses the preposition by it: à Paris, en Inde, au Japon."""
+
+    noun: Noun
+    inside: Preposition
+    towards: Preposition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phrase:
+    """A set phrase: its words, and for each target word the tokens it translates. `slots` are still open."""
+
+    english: tuple[str, ...]
+    tags: tuple[str, ...]
+    glued: tuple[bool, ...]
+    mark: str
+    french: tuple[str, ...]
+    french_links: Links
+    hindi: tuple[str, ...]
+    hindi_links: Links
+    polarity: int
+
+    @property
+    def slot(self) -> str:
+        """What is still open: NAME, PLACE, WEEKDAY, HOUR, NUMBER or nothing."""
+        return next((word for word in self.english if word in SLOTS), "")
+
+    @property
+    def size(self) -> int:
+        """English whitespace words."""
+        return len(self.glued) - sum(self.glued)
+
+    def filled(self, english: str, french: str, hindi: str) -> Phrase:
+        """The same with the open place filled."""
+        slot = self.slot
+        words = (tuple(side.replace(slot, word) for side in sides) for sides, word in
+                 ((self.english, english), (self.french, french), (self.hindi, hindi)))
+        source, one, other = words
+        return replace(self, english=source, french=one, hindi=other)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,9 +173,14 @@ class Lexicon:
     adverbs: tuple[Adverb, ...]
     prepositions: tuple[Preposition, ...]
     contexts: tuple[Context, ...]
+    names: tuple[Noun, ...]
+    places: tuple[Place, ...]
+    phrases: tuple[Phrase, ...]
+    calendar: dict[str, tuple[Row, ...]]  # weekdays, months and set times
+    have: Verb
 
     def noun(self, name: str) -> Noun:
-        return next(noun for noun in self.nouns if noun.name == name)
+        return next(noun for noun in (*self.nouns, *self.names) if noun.name == name)
 
     def adjective(self, name: str) -> Adjective:
         return next(adjective for adjective in self.adjectives if adjective.name == name)
@@ -159,9 +214,13 @@ def load() -> Lexicon:
         adverbs=tuple(map(read_adverb, rows("adverbs"))),
         prepositions=prepositions,
         contexts=(),
+        names=tuple(map(read_name, rows("names"))),
+        places=tuple(map(read_place, rows("places"))),
+        phrases=tuple(map(read_phrase, rows("phrases"))),
+        calendar=read_calendar(),
+        have=have(),
     )
-    contexts = tuple(read_context(row, bare) for row in rows("senses"))
-    return Lexicon(bare.nouns, bare.adjectives, bare.verbs, bare.adverbs, bare.prepositions, contexts)
+    return replace(bare, contexts=tuple(read_context(row, bare) for row in rows("senses")))
 
 
 def rows(table: str) -> Iterator[Row]:
@@ -200,6 +259,103 @@ def read_noun(row: Row) -> Noun:
     )
 
 
+def proper(name: str, french_name: str, hindi_name: str, *, feminine: bool, human: bool) -> Noun:
+    """A name: it has no plural, and Hindi leaves it alone."""
+    return Noun(
+        name=name,
+        english=(name, name),
+        french=(french_name, french_name),
+        feminine_french=feminine,
+        hindi=hindi.NounForms((hindi_name, hindi_name), (hindi_name, hindi_name)),
+        feminine_hindi=feminine,
+        classes=frozenset({"human"} if human else {"town"}),
+        countable=True,
+        has_plural=False,
+        human=human,
+        animate=human,
+        proper=True,
+    )
+
+
+def read_name(row: Row) -> Noun:
+    return proper(row["name"], row["name"], row["hindi"], feminine=row["gender"] == "f", human=True)
+
+
+def read_place(row: Row) -> Place:
+    words = (row["preposition"],)
+    return Place(
+        noun=proper(row["name"], row["french"], row["hindi"], feminine=False, human=False),
+        inside=Preposition("in", words, ("में",), frozenset()),
+        towards=Preposition("to", words, (), frozenset()),
+    )
+
+
+def read_calendar() -> dict[str, tuple[Row, ...]]:
+    kinds: dict[str, tuple[Row, ...]] = {}
+    for row in rows("calendar"):
+        kinds[row["kind"]] = (*kinds.get(row["kind"], ()), row)
+    return kinds
+
+
+def read_phrase(row: Row) -> Phrase:
+    """Links are given by whitespace words; a word counts as its first token."""
+    tokens = row["english"].split()
+    glued = tuple(token.startswith("~") for token in tokens)
+    firsts = tuple(at for at, glue in enumerate(glued) if not glue)
+    sides = []
+    for side, column in (("french", "links_fr"), ("hindi", "links_hi")):
+        words = tuple(row[side].split())
+        if row[column] == "*":
+            links: list[tuple[int, ...]] = [firsts] * len(words)
+        else:
+            pairs = [tuple(map(int, pair.split("-"))) for pair in row[column].split()]
+            links = [tuple(firsts[one] for one, other in pairs if other == at) for at in range(len(words))]
+        sides.append((words, tuple(links)))
+    return Phrase(
+        english=tuple(token.removeprefix("~") for token in tokens),
+        tags=tuple(row["tags"].split()),
+        glued=glued,
+        mark=row["mark"],
+        french=sides[0][0],
+        french_links=sides[0][1],
+        hindi=sides[1][0],
+        hindi_links=sides[1][1],
+        polarity=int(row["polarity"]),
+    )
+
+
+def have() -> Verb:
+    """*To have*, which is too irregular for the table; Hindi turns it round: the cat is near me."""
+    avoir = french.VerbForms(
+        infinitive="avoir",
+        present=("ai", "a", "ont", "avons", "avez"),
+        future=("aurai", "aura", "auront", "aurons", "aurez"),
+        participle=french.agreeing("eu", "eue"),
+    )
+    return Verb(
+        name="have",
+        english="have",
+        past="had",
+        third="has",
+        particle="",
+        french=avoir,
+        imperfect=("avais", "avait", "avaient", "avions", "aviez"),
+        with_etre=False,
+        prefix=(),
+        hindi=hindi.verb("हो"),
+        marker="",
+        inner="",
+        ergative=False,
+        subjects=frozenset({"human"}),
+        objects=frozenset({"thing", "pet", "vehicle", "building", "furniture"}),
+        recipients=frozenset(),
+        tools=(),
+        takes_manner=False,
+        motion=False,
+        polarity=0,
+    )
+
+
 def read_adjective(row: Row) -> Adjective:
     masculine, *others = row["french"].split(",")
     forms = row["hindi"].split(",")
@@ -229,7 +385,7 @@ def read_verb(row: Row) -> Verb:
         third=english.add_s(base),
         particle=particle,
         french=forms,
-        imperfect=french.imperfect(forms.present[2]) if row["kind"] == "state" else None,
+        imperfect=french.imperfect(forms) if row["kind"] == "state" else None,
         with_etre=row["auxiliary"] == "être",
         prefix=tuple(prefix),
         hindi=hindi.verb(root),

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from regard.corpora.lexicon import TENSES, Adjective, Adverb, Lexicon, Noun, Preposition, Tense, Verb
+from regard.corpora.dates import Calendar
+from regard.corpora.invented import ambiguous
+from regard.corpora.lexicon import TENSES, Adjective, Adverb, Lexicon, Noun, Phrase, Preposition, Tense, Verb
 
+FEELINGS = frozenset({"hungry", "thirsty", "hot", "cold"})  # I am hungry is a set phrase: j'ai faim
 Place = tuple[Preposition, tuple[Noun, ...]]
 
 
@@ -45,15 +48,64 @@ class Pools:
         self.patients = {verb: self.of(*verb.objects) for verb in lexicon.verbs}
         self.doers = {verb: self.of(*verb.subjects) for verb in lexicon.verbs}
         self.tools = {verb: tuple(lexicon.noun(name) for name in verb.tools) for verb in lexicon.verbs}
-        self.undergone = {noun: undergone(lexicon.verbs, noun) for noun in self.nouns}
-        self.qualities = {noun: qualities(lexicon.adjectives, noun) for noun in lexicon.nouns}
+        self.undergone = {noun: undergone(lexicon.verbs, noun.classes) for noun in self.nouns}
+        self.qualities = {noun: qualities(lexicon.adjectives, noun.classes) for noun in lexicon.nouns}
         self.owners = {noun: self.of(owner_class(noun)) for noun in lexicon.nouns}
+        self.belongings = frozenset(noun for noun in lexicon.nouns if owner_class(noun) == "human")
+        self.calendar = Calendar(lexicon)
+        self.plainest = next(verb for verb in lexicon.verbs if not verb.particle)
+        self.read_names()
+        self.read_everyday()
         self.read_prepositions()
         self.read_adverbs()
 
     def of(self, *classes: str) -> tuple[Noun, ...]:
         """The unambiguous nouns of any of these classes."""
         return tuple(noun for noun in self.nouns if not noun.classes.isdisjoint(classes))
+
+    def read_names(self) -> None:
+        """What is known of people by name is what is known of people."""
+        somebody = qualities(self.lexicon.adjectives, frozenset({"human"}))
+        undergone_by_people = undergone(self.lexicon.verbs, frozenset({"human"}))
+        for name in self.lexicon.names:
+            self.acts[name] = self.human_acts
+            self.qualities[name] = somebody
+            self.undergone[name] = undergone_by_people
+
+    def read_everyday(self) -> None:
+        """What people have, what stands about, what can be asked and what can be commanded."""
+        have = self.lexicon.have
+        self.patients[have] = tuple(noun for noun in self.of(*have.objects) if noun.has_plural)
+        self.tools[have] = ()
+        self.placed = tuple(
+            noun for noun in self.nouns if noun.animate or not noun.classes.isdisjoint(("thing", "food", "drink"))
+        )
+        self.jobs = {
+            feminine: tuple(
+                noun
+                for noun in self.humans
+                if "kin" not in noun.classes and noun.feminine_french == noun.feminine_hindi == feminine
+            )
+            for feminine in (False, True)
+        }
+        self.asked: dict[str, dict[Acts, tuple[Verb, ...]]] = {
+            asked: {group: askable(group, asked) for group in (self.human_acts, self.animal_acts, *self.acts.values())}
+            for asked in ("what", "who", "when")
+        }
+        self.commands = tuple(verb for verb in self.human_acts.alone if verb.imperfect is None)
+        self.upon_commands = tuple(verb for verb in self.human_acts.upon if verb.imperfect is None)
+        self.errands = tuple(
+            verb for verb in (*self.human_acts.upon, *self.human_acts.giving) if verb.imperfect is None
+        )
+
+        self.moods = frozenset(
+            adjective for adjective in self.lexicon.adjectives if adjective.reason and adjective.english not in FEELINGS
+        )
+        self.towns = tuple(place.noun for place in self.lexicon.places if place.inside.french == ("à",))
+        self.phrases: dict[int, tuple[Phrase, ...]] = {}
+        for phrase in self.lexicon.phrases:
+            self.phrases[phrase.size] = (*self.phrases.get(phrase.size, ()), phrase)
+        self.puzzling = ambiguous(self.lexicon.verbs, self.lexicon.adjectives)
 
     def read_prepositions(self) -> None:
         """By what they tell: with whom, where, whither, when."""
@@ -95,14 +147,24 @@ def acts(verbs: Iterable[Verb], classes: frozenset[str]) -> Acts:
     )
 
 
-def undergone(verbs: Iterable[Verb], noun: Noun) -> tuple[Verb, ...]:
+def askable(acts: Acts, asked: str) -> tuple[Verb, ...]:
+    """What one can ask about: what, whom; or when, where, why and how something was done to something."""
+    verbs = [verb for verb in acts.upon if verb.imperfect is None and "#" not in verb.name]
+    if asked == "what":
+        return tuple(verb for verb in verbs if not verb.marker and not verb.objects <= {"human", "animal", "pet"})
+    if asked == "who":
+        return tuple(verb for verb in verbs if "human" in verb.objects)
+    return tuple(verb for verb in verbs if verb.takes_manner)
+
+
+def undergone(verbs: Iterable[Verb], classes: frozenset[str]) -> tuple[Verb, ...]:
     """What can be done to it in one word: not giving, which asks for a recipient, nor looking *for* it."""
-    fitting = (verb for verb in verbs if not verb.objects.isdisjoint(noun.classes))
+    fitting = (verb for verb in verbs if not verb.objects.isdisjoint(classes))
     return tuple(verb for verb in fitting if not verb.recipients and not verb.particle)
 
 
-def qualities(adjectives: Iterable[Adjective], noun: Noun) -> Qualities:
-    fitting = tuple(adjective for adjective in adjectives if not adjective.classes.isdisjoint(noun.classes))
+def qualities(adjectives: Iterable[Adjective], classes: frozenset[str]) -> Qualities:
+    fitting = tuple(adjective for adjective in adjectives if not adjective.classes.isdisjoint(classes))
     return Qualities(
         before=tuple(adjective for adjective in fitting if adjective.before),
         after=tuple(adjective for adjective in fitting if not adjective.before),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from regard.corpora import typography
 from regard.corpora.phrases import english, french, hindi
 from regard.corpora.phrases.line import alignment
-from regard.corpora.syntax import Pronoun, Text, sentiment
+from regard.corpora.syntax import Clause, Pronoun, Text, sentiment
 
 Language = Literal["fr", "hi"]
 Sentiment = Literal["negative", "neutral", "positive"]
@@ -17,27 +18,50 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A source sentence with its translation and gold labels; positions count whitespace words from 0."""
+    """A source sentence with its translation and gold labels.
+
+    Positions count what stands between spaces, from 0: "mouse." is one word, and so is "faim\\u202f?", because a
+    no-break space divides nothing.
+    """
 
     source: str
     target: str
     alignment: Links  # (source word, target word), sorted
-    tags: tuple[str, ...]  # universal part of speech, one for each source word
+    tokens: tuple[str, ...]  # of the source, with marks and clitics apart: do n't, mouse .
+    tags: tuple[str, ...]  # universal part of speech, one for each token
     sentiment: Sentiment
     referents: Links  # (pronoun, noun it stands for), both in the source
 
 
-def compose(text: Text, language: Language, page: english.Page | None = None) -> Sentence:
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The English side of a text, written."""
+
+    source: str
+    tokens: tuple[str, ...]
+    tags: tuple[str, ...]
+    word_of: list[int]  # for each token, its word
+
+
+def draft(text: Text) -> Draft:
+    page = english.write(text)
+    tokens = typography.tokens(page, text)
+    words, word_of = typography.words(tokens, page.glued)
+    return Draft(" ".join(words), tuple(tokens), tuple(page.tags), word_of)
+
+
+def compose(text: Text, language: Language, page: Draft | None = None) -> Sentence:
     """Put a tree into English and the language asked for; `page` is the English if it is written already."""
-    page = page or english.write(text)
+    page = page or draft(text)
     line = french.write(text) if language == "fr" else hindi.write(text)
     return Sentence(
-        source=" ".join(page.words),
-        target=" ".join(line.words),
-        alignment=alignment(line.sources),
-        tags=tuple(page.tags),
+        source=page.source,
+        target=typography.target(line, text, language),
+        alignment=alignment(line.sources, page.word_of),
+        tokens=page.tokens,
+        tags=page.tags,
         sentiment=label(sentiment(text)),
-        referents=referents(text),
+        referents=referents(text, page.word_of),
     )
 
 
@@ -45,10 +69,10 @@ def label(mood: int) -> Sentiment:
     return "positive" if mood > 0 else "negative" if mood < 0 else "neutral"
 
 
-def referents(text: Text) -> Links:
+def referents(text: Text, word_of: list[int]) -> Links:
     """Which noun each *it* and *they* stands for, where the sentence says so."""
     return tuple(
-        (clause.subject.at, clause.subject.referent.head)
+        (word_of[clause.subject.at], word_of[clause.subject.referent.head])
         for clause in text.clauses
-        if isinstance(clause.subject, Pronoun) and clause.subject.referent is not None
+        if isinstance(clause, Clause) and isinstance(clause.subject, Pronoun) and clause.subject.referent is not None
     )

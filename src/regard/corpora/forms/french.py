@@ -5,23 +5,48 @@ from __future__ import annotations
 from typing import NamedTuple
 
 VOWELS = frozenset("aeiouyàâäéèêëîïôöùûüœæh")
-ASPIRATED = frozenset({"hibou", "hiboux"})  # an h that forbids elision: le hibou
+ASPIRATED = frozenset({"hibou", "hiboux", "huit", "onze"})  # no elision before them: le hibou, de onze rois
 ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
-BEFORE_VOWEL = {"ce": "cet", "ma": "mon"}
+BEFORE_VOWEL = {"ce": "cet", "ma": "mon", "sa": "son"}
+
+
+# Where *nous* has another stem than *ils*: boivent but buvons, voient but voyons, viennent but venons.
+STEMS = {
+    "boiv": "buv",
+    "oiv": "ev",
+    "oi": "oy",
+    "ui": "uy",
+    "ienn": "en",
+    "prenn": "pren",
+    "meur": "mour",
+    "meuv": "mouv",
+    "peuv": "pouv",
+    "veul": "voul",
+    "quièr": "quér",
+}
+IRREGULAR = {"faire": ("faisons", "faites"), "dire": ("disons", "dites"), "aller": ("allons", "allez")}
+NUMBERS = dict(
+    two="deux", three="trois", four="quatre", five="cinq", six="six", seven="sept", eight="huit", nine="neuf",
+    ten="dix", eleven="onze", twelve="douze", thirteen="treize", fourteen="quatorze", fifteen="quinze",
+    sixteen="seize", seventeen="dix-sept", eighteen="dix-huit", nineteen="dix-neuf", twenty="vingt",
+    thirty="trente", forty="quarante", fifty="cinquante", sixty="soixante", eighty="quatre-vingts",
+)
+Finite = tuple[str, str, str, str, str]
 
 
 class VerbForms(NamedTuple):
-    """Finite forms stand in the order *je*, *il*, *ils*; participles as `Agreement` counts them."""
+    """Finite forms stand in the order *je*, *il*, *ils*, *nous*, *vous*; participles as agreement counts them."""
 
-    present: tuple[str, str, str]
-    future: tuple[str, str, str]
+    infinitive: str
+    present: Finite
+    future: Finite
     participle: tuple[str, str, str, str]
 
 
 def begins_with_vowel(word: str) -> bool:
     """Whether the word before it elides: l'ours, l'homme, but le hibou."""
-    return word[0] in VOWELS and word not in ASPIRATED
+    return word[0].lower() in VOWELS and word not in ASPIRATED
 
 
 def noun_plural(singular: str) -> str:
@@ -60,16 +85,40 @@ def verb(infinitive: str, parts: tuple[str, str, str, str] | None = None) -> Ver
     """All forms from the principal parts: *il* and *ils* in the present, future stem, participle."""
     singular, plural, future, participle = parts or regular_parts(infinitive)
     return VerbForms(
-        present=(first_person(singular), singular, plural),
-        future=(future + "ai", future + "a", future + "ont"),
+        infinitive=infinitive,
+        present=(first_person(singular), singular, plural, *we_and_you(infinitive, plural)),
+        future=(future + "ai", future + "a", future + "ont", future + "ons", future + "ez"),
         participle=agreeing(participle, participle + "e"),
     )
 
 
-def imperfect(present_plural: str) -> tuple[str, str, str]:
-    """connaissent → connaissais, connaissait, connaissaient: for the states, whose past is no event."""
-    stem = present_plural.removesuffix("ent")
-    return stem + "ais", stem + "ait", stem + "aient"
+def we_and_you(infinitive: str, plural: str) -> tuple[str, str]:
+    """mangeons, mangez; buvons, buvez: from the infinitive in -er, else from what *ils* do."""
+    if infinitive in IRREGULAR:
+        return IRREGULAR[infinitive]
+    if infinitive.endswith("er"):
+        stem = infinitive[:-2]
+        return softened(stem) + "ons", stem + "ez"
+    stem = plural.removesuffix("ent")
+    for ending, other in STEMS.items():
+        if stem.endswith(ending):
+            stem = stem.removesuffix(ending) + other
+            break
+    return stem + "ons", stem + "ez"
+
+
+def softened(stem: str) -> str:
+    """A stem before o or a keeps its sound: mangeons, lançons."""
+    if stem.endswith("g"):
+        return stem + "e"
+    return stem[:-1] + "ç" if stem.endswith("c") else stem
+
+
+def imperfect(forms: VerbForms) -> Finite:
+    """connaissons → connaissais, connaissait, connaissaient …: for the states, whose past is no event."""
+    stem = forms.present[3].removesuffix("ons")
+    hard = forms.present[4].removesuffix("ez") if forms.present[4].endswith("ez") else stem
+    return stem + "ais", stem + "ait", stem + "aient", hard + "ions", hard + "iez"
 
 
 def regular_parts(infinitive: str) -> tuple[str, str, str, str]:

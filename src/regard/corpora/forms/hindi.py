@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 VOWEL_SIGNS = "ािीुूेैोौ"
+NUMBERS = dict(
+    two="दो", three="तीन", four="चार", five="पाँच", six="छह", seven="सात", eight="आठ", nine="नौ", ten="दस",
+    eleven="ग्यारह", twelve="बारह", thirteen="तेरह", fourteen="चौदह", fifteen="पंद्रह", sixteen="सोलह", seventeen="सत्रह",
+    eighteen="अठारह", nineteen="उन्नीस", twenty="बीस", thirty="तीस", forty="चालीस", fifty="पचास", sixty="साठ", eighty="अस्सी",
+)
 IRREGULAR_PERFECTIVES = {
     "कर": ("किया", "किए", "की", "कीं"),
     "दे": ("दिया", "दिए", "दी", "दीं"),
@@ -14,7 +19,8 @@ IRREGULAR_PERFECTIVES = {
     "पी": ("पिया", "पिए", "पी", "पीं"),
     "छू": ("छुआ", "छुए", "छुई", "छुईं"),
 }
-IRREGULAR_FUTURES = {"दे": "दे", "ले": "ले", "हो": "हो"}
+CONTRACTED_FUTURES = {"दे": "दूँगा", "ले": "लूँगा", "हो": "होऊँगा"}  # as मैं says them
+POLITE = {"कर": "कीजिए", "दे": "दीजिए", "ले": "लीजिए", "पी": "पीजिए"}
 
 
 class NounForms(NamedTuple):
@@ -30,6 +36,10 @@ class VerbForms(NamedTuple):
     perfective: tuple[str, str, str, str]
     habitual: tuple[str, str, str, str]
     future: tuple[str, str, str, str]
+    infinitive: tuple[str, str, str, str]
+    first_future: str  # of मैं
+    root: str
+    polite: str  # what आप is asked to do
 
 
 def noun(word: str, gender: str) -> NounForms:
@@ -78,7 +88,10 @@ def adjective(word: str) -> tuple[str, str, str]:
 
 def verb(root: str) -> VerbForms:
     """खा → खाया, खाता, खाएगा."""
-    return VerbForms(perfective(root), habitual(root), future(root))
+    infinitive = (root + "ना", root + "ने", root + "नी", root + "नी")
+    return VerbForms(
+        perfective(root), habitual(root), future(root), infinitive, first_future(root), root, polite(root)
+    )
 
 
 def perfective(root: str) -> tuple[str, str, str, str]:
@@ -97,12 +110,32 @@ def habitual(root: str) -> tuple[str, str, str, str]:
 
 def future(root: str) -> tuple[str, str, str, str]:
     """देखेगा, खाएगा, पिएगा; देगा and होगा are contracted."""
-    if root in IRREGULAR_FUTURES:
+    if root in CONTRACTED_FUTURES:
         return root + "गा", root + "ंगे", root + "गी", root + "ंगी"
-    if root.endswith(("ी", "ू")):
-        root = root[:-1] + {"ी": "ि", "ू": "ु"}[root[-1]]
+    root = shortened(root)
     one, many = ("ए", "एँ") if ends_in_vowel(root) else ("े", "ें")
     return root + one + "गा", root + many + "गे", root + one + "गी", root + many + "गी"
+
+
+def first_future(root: str) -> str:
+    """मैं देखूँगा, मैं खाऊँगा, मैं दूँगा."""
+    if root in CONTRACTED_FUTURES:
+        return CONTRACTED_FUTURES[root]
+    root = shortened(root)
+    return root + ("ऊँगा" if ends_in_vowel(root) else "ूँगा")
+
+
+def polite(root: str) -> str:
+    """खोलिए, आइए, धोइए; कीजिए and दीजिए are irregular."""
+    if root in POLITE:
+        return POLITE[root]
+    root = shortened(root)
+    return root + ("इए" if ends_in_vowel(root) else "िए")
+
+
+def shortened(root: str) -> str:
+    """Long ī and ū shorten before a vowel: पी → पि, छू → छु."""
+    return root[:-1] + {"ी": "ि", "ू": "ु"}[root[-1]] if root.endswith(("ी", "ू")) else root
 
 
 def ends_in_vowel(root: str) -> bool:

@@ -1,18 +1,21 @@
-"""A line of a target language as it is written: words, each with the English words it translates."""
+"""A line of a target language as it is written: words, each with the English tokens it translates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from regard.corpora.lexicon import Links
+
 
 class Line:
-    """Words from left to right; `sources[i]` are the English positions of `words[i]` (none for ने)."""
+    """Words from left to right; `sources[i]` are the English tokens of `words[i]` (none for ने)."""
 
-    __slots__ = ("sources", "words")
+    __slots__ = ("commas", "sources", "words")
 
-    def __init__(self) -> None:
+    def __init__(self, *, commas: bool = False) -> None:
         self.words: list[str] = []
         self.sources: list[tuple[int, ...]] = []
+        self.commas = commas
 
     def put(self, word: str, *sources: int) -> None:
         self.words.append(word)
@@ -23,7 +26,18 @@ class Line:
             self.words.append(word)
             self.sources.append(sources)
 
+    def put_linked(self, words: Sequence[str], links: Links, start: int) -> None:
+        """Words whose links count from `start`."""
+        for word, linked in zip(words, links, strict=True):
+            self.words.append(word if self.commas else word.removesuffix(","))
+            self.sources.append(tuple(start + at for at in linked))
 
-def alignment(sources: Sequence[tuple[int, ...]]) -> tuple[tuple[int, int], ...]:
-    """The links as sorted (source word, target word) pairs."""
-    return tuple(sorted({(source, target) for target, linked in enumerate(sources) for source in linked}))
+    def comma(self) -> None:
+        """A comma after the last word, if this text has commas."""
+        if self.commas:
+            self.words[-1] += ","
+
+
+def alignment(sources: Sequence[tuple[int, ...]], word_of: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """The links as sorted (source word, target word) pairs; `word_of` says in which word a token stands."""
+    return tuple(sorted({(word_of[source], target) for target, linked in enumerate(sources) for source in linked}))
