@@ -216,7 +216,6 @@ class Author(Composer):
         clause.negation = "not" if denied else ""
         least = 1 + bool(verb.particle) + 2 * bool(verb.objects) + 3 * bool(verb.recipients)
         self.complete(clause, room - least, beside("your", DEFINITE))
-        clause.frequency = None
         return Text([clause], mark="!" if self.draw() < 0.6 else ".")
 
     def somebody(self, size: int, tense: Tense) -> Subject:
@@ -231,8 +230,8 @@ class Author(Composer):
         clause = Clause(None, have, tense, question=question)
         if size >= 7 and not question and self.draw() < 0.2:
             clause.negation, clause.contracted = "not", self.draw() < 0.5
-        elif question and size < 6:
-            clause.tense = "present"
+        elif size < 5:
+            clause.tense = "past" if tense == "past" else "present"
         room = size - self.least(clause)
         words = 1 if room < 2 or self.draw() < 0.5 else 2 + self.up_to(min(2, room - 2))
         if words > 1 and words > room:
@@ -282,6 +281,7 @@ class Author(Composer):
     def being(self, size: int, tense: Tense, *, question: bool = False) -> Being:
         """Somebody is something, something is somewhere, or there is something."""
         kind = self.draw()
+        tense = "past" if size < 5 and tense == "future" else tense
         if kind < 0.3:
             return self.job(size, tense, question=question)
         being = Being("place" if kind < 0.65 else "there", tense=tense, question=question)
@@ -298,11 +298,8 @@ class Author(Composer):
     def place(self, being: Being, room: int) -> None:
         """Divide the words between what is there and where it is."""
         there = being.kind == "there"
-        if room < 3:
-            adjunct = 0 if there else 2
-        else:
-            low = 0 if there and self.draw() < 0.3 else 3 if room >= 5 else 2 if room >= 4 and there else 2
-            adjunct = 0 if low == 0 else low + self.up_to(min(3, room - 2 - low)) if room - 2 >= low else 2
+        sizes = [size for size in (2, 3, 3, 4, 4, 5, 6) if room - size >= (2 if there or size > 2 else 1)]
+        adjunct = 0 if there and (not sizes or self.draw() < 0.3) else self.pick(sizes)
         words = room - adjunct
         determiners = nobodys(FREE)
         if adjunct == 2:

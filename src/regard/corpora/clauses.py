@@ -57,6 +57,7 @@ FREE = Determiners(
 DEFINITE = Determiners(*(("the",) * 14 + ("this", "this", "my", *POSSESSIVES) for _ in range(3)))  # what can be denied
 EVENTS = Determiners(("the",) * 5 + ("this", "every", "a"), ("the",), ("the",))
 HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # what a relative clause can hang on
+KNOWN = Determiners(("the",), ("the",), ("the",))  # the same where something is denied
 SOME = Determiners(("a",), ("two", "three", NUMBER, NUMBER, "some", "several"), ("some",))  # what there can be
 OWNERS = ("the",) * 7 + ("this", "my", "your", "our")
 OWN: dict[Person, str] = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
@@ -173,7 +174,7 @@ class Composer:
     ) -> NounPhrase:
         """`relative` is the tense of a relative clause where one may hang on the noun."""
         if relative is not None and size >= (4 if noun.animate else 5) and self.draw() < 0.6:
-            return self.related(noun, size, relative)
+            return self.related(noun, size, relative, HEADS if "a" in determiners.singular else KNOWN)
         if noun in self.pools.belongings and self.draw() < (0.3 if size >= 5 else 0.1):
             return self.genitive(noun, size, determiners)
         if size >= 5:
@@ -235,10 +236,10 @@ class Composer:
             return self.pick(NUMERALS)
         return str(int((2, 10, 100, 1000)[self.up_to(2) + (self.draw() < 0.1)] * (1 + 8.9 * self.draw())))
 
-    def related(self, noun: Noun, size: int, tense: Tense) -> NounPhrase:
+    def related(self, noun: Noun, size: int, tense: Tense, determiners: Determiners = HEADS) -> NounPhrase:
         """the cat that …"""
         own = 2 + (size >= 6 and self.draw() < 0.3)
-        phrase = self.simple(noun, own, HEADS)
+        phrase = self.simple(noun, own, determiners)
         left = size - own - 1
         alone = noun.animate and (left == 1 or self.draw() < 0.65)
         if alone or self.draw() < 0.2 or not self.pools.undergone[noun]:
@@ -391,8 +392,7 @@ class Composer:
             return self.pick(self.pools.qualities[noun].all)
         if asked in {"what", "who"}:
             return self.fresh(self.pools.asked[asked][acts])
-        upon = room >= 4 and self.draw() < 0.5
-        return self.fresh(self.pools.asked["when"][acts] if upon else acts.alone)
+        return self.fresh(self.pools.asked["upon" if room >= 4 and self.draw() < 0.5 else "alone"][acts])
 
     def modal(self, noun: Noun | None, room: int, tense: Tense) -> Modal:
         """can, must or want to, where somebody can want something."""
@@ -422,7 +422,8 @@ class Composer:
         """Objects and adverbials, which take up all the `spare` words."""
         verb = clause.predicate
         frequencies = self.pools.frequencies[clause.tense]
-        if spare and frequencies and not clause.negation and not clause.asked and self.draw() < 0.15:
+        plain = not (clause.negation or clause.asked or clause.command)
+        if spare and frequencies and plain and self.draw() < 0.15:
             clause.frequency = self.pick(frequencies)
             spare -= 1
         if isinstance(verb, Verb) and verb.objects and clause.asked not in {"what", "who"}:
@@ -485,7 +486,7 @@ class Composer:
     def timed(self, clause: Clause, spare: int) -> int:
         """Perhaps a time of several words; how many it takes."""
         fitting = isinstance(clause.predicate, Adjective) or clause.predicate.takes_manner
-        if spare < 2 or not fitting or clause.negation == "never" or clause.asked == "when" or self.draw() > 0.12:
+        if spare < 2 or not fitting or clause.negation == "never" or clause.asked or self.draw() > 0.12:
             return 0
         clause.time = self.pools.calendar.draw(self.draw, clause.tense, spare)
         return clause.time.english.count(" ") + 1

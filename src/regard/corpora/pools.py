@@ -90,7 +90,7 @@ class Pools:
         }
         self.asked: dict[str, dict[Acts, tuple[Verb, ...]]] = {
             asked: {group: askable(group, asked) for group in (self.human_acts, self.animal_acts, *self.acts.values())}
-            for asked in ("what", "who", "when")
+            for asked in ("what", "who", "upon", "alone")
         }
         self.commands = tuple(verb for verb in self.human_acts.alone if verb.imperfect is None)
         self.upon_commands = tuple(verb for verb in self.human_acts.upon if verb.imperfect is None)
@@ -148,7 +148,9 @@ def acts(verbs: Iterable[Verb], classes: frozenset[str]) -> Acts:
 
 
 def askable(acts: Acts, asked: str) -> tuple[Verb, ...]:
-    """What one can ask about: what, whom; or when, where, why and how something was done to something."""
+    """What one can ask about: what, whom; or when, where, why and how something was done, perhaps upon something."""
+    if asked == "alone":
+        return tuple(verb for verb in acts.alone if verb.takes_manner)
     verbs = [verb for verb in acts.upon if verb.imperfect is None and "#" not in verb.name]
     if asked == "what":
         return tuple(verb for verb in verbs if not verb.marker and not verb.objects <= {"human", "animal", "pet"})

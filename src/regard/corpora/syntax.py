@@ -157,6 +157,7 @@ class Text:
     case: Case = ""
     at: list[int] = field(default_factory=list)  # where the conjunctions stand
     opener_at: int = -1
+    phrase_at: list[int] = field(default_factory=list)  # where each token of the set phrase stands
 
 
 def person(subject: Subject) -> int:

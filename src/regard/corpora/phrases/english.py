@@ -65,10 +65,10 @@ class Page:
 def write(text: Text) -> Page:
     """The whole sentence but for its capitals; afterwards every `at` in the tree is filled."""
     page = Page(commas=bool(text.mark))
-    if text.phrase is not None:
-        put_phrase(page, text.phrase)
     if text.speech is not None:
         put_speech(page, text.speech)
+    if text.phrase is not None:
+        text.phrase_at = put_phrase(page, text.phrase)
     if text.opener:
         text.opener_at = page.put(text.opener, "INTJ")
         page.comma()
@@ -90,9 +90,14 @@ def write(text: Text) -> Page:
     return page
 
 
-def put_phrase(page: Page, phrase: Phrase) -> None:
+def put_phrase(page: Page, phrase: Phrase) -> list[int]:
+    """Where each token came to stand; commas only where there are commas."""
+    at = []
     for token, tag, glued in zip(phrase.english, phrase.tags, phrase.glued, strict=True):
-        page.put(token, tag, glued=glued)
+        at.append(len(page.tokens))
+        if token != "," or page.commas:
+            page.put(token, tag, glued=glued)
+    return at
 
 
 def put_speech(page: Page, speech: Speech) -> None:
@@ -210,7 +215,8 @@ def put_finite(page: Page, clause: Clause | Being, word: str, who: int) -> None:
 def put_between(page: Page, clause: Clause) -> None:
     """What stands between the auxiliary and the predicate: not, never, often."""
     if clause.negation and "not" not in clause.at:
-        clause.at["not"] = page.put(clause.negation, "PART" if clause.negation == "not" else "ADV")
+        one_word = clause.modal == "can" and clause.negation == "not" and not clause.question  # cannot
+        clause.at["not"] = page.put(clause.negation, "PART" if clause.negation == "not" else "ADV", glued=one_word)
     if clause.frequency is not None:
         clause.at["frequency"] = page.put(clause.frequency.english, "ADV")
 

@@ -73,10 +73,10 @@ QUOTE = "«"  # glued to what follows it when the line is joined
 def write(text: Text) -> Line:
     """The sentence, laid out in English before."""
     line = Line(commas=bool(text.mark))
-    if text.phrase is not None:
-        line.put_linked(text.phrase.french, text.phrase.french_links, 0)
     if text.speech is not None:
         put_speech(line, text.speech)
+    if text.phrase is not None:
+        line.put_linked(text.phrase.french, text.phrase.french_links, text.phrase_at)
     if text.opener:
         line.put(OPENERS[text.opener], text.opener_at)
         line.comma()
@@ -288,7 +288,7 @@ def put_verb(line: Line, clause: Clause, verb: Verb, subject: Subject, head: Nou
         put_finite(line, clause, forms[who], at["tense"], at["modal"], at.get("to", at["modal"]))
         line.put(verb.french.infinitive, *whole[1:])
     elif clause.command:
-        put_finite(line, clause, verb.french.present[YOU], at["verb"], at["particle"])
+        put_finite(line, clause, verb.french.present[YOU], *whole)
     elif clause.tense == "present":
         put_finite(line, clause, verb.french.present[who], *whole)
     elif clause.tense == "future":
@@ -338,6 +338,6 @@ def put_adverb(line: Line, clause: Clause, role: str, adverb: Adverb | None) -> 
     if adverb is None:
         return
     if adverb.french_links:
-        line.put_linked(adverb.french, adverb.french_links, clause.at[role])
+        line.put_linked(adverb.french, adverb.french_links, range(clause.at[role], clause.at[role] + 3))
     else:
         line.put_all(adverb.french, clause.at[role])

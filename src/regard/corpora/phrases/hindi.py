@@ -90,11 +90,11 @@ OF = ("का", "के", "की")
 def write(text: Text) -> Line:
     """The sentence, laid out in English before."""
     line = Line(commas=bool(text.mark))
-    if text.phrase is not None:
-        line.put_linked(text.phrase.hindi, text.phrase.hindi_links, 0)
     if text.speech is not None:
         put_speech(line, text.speech)
     start = len(line.words)
+    if text.phrase is not None:
+        line.put_linked(text.phrase.hindi, text.phrase.hindi_links, text.phrase_at)
     if text.opener:
         line.put(OPENERS[text.opener], text.opener_at)
         line.comma()
@@ -367,7 +367,7 @@ def put_finite(line: Line, clause: Clause, verb: Verb, subject: Subject, patient
     if is_ergative(clause):
         index = perfective_agreement(verb, patient)
     if clause.command:
-        line.put(forms.polite, *whole[1:])
+        line.put(forms.polite, *whole)
     elif clause.tense == "future":
         line.put(forms.first_future if person(subject) == FIRST else forms.future[index], *whole)
     elif clause.tense == "past" and verb.imperfect is None:
@@ -394,6 +394,6 @@ def put_adverb(line: Line, clause: Clause, role: str, adverb: Adverb | None) -> 
     if adverb is None:
         return
     if adverb.hindi_links:
-        line.put_linked(adverb.hindi, adverb.hindi_links, clause.at[role])
+        line.put_linked(adverb.hindi, adverb.hindi_links, range(clause.at[role], clause.at[role] + 3))
     else:
         line.put_all(adverb.hindi, clause.at[role])

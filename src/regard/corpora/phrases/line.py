@@ -26,11 +26,11 @@ class Line:
             self.words.append(word)
             self.sources.append(sources)
 
-    def put_linked(self, words: Sequence[str], links: Links, start: int) -> None:
-        """Words whose links count from `start`."""
+    def put_linked(self, words: Sequence[str], links: Links, places: Sequence[int]) -> None:
+        """Words with links to tokens that came to stand in these places."""
         for word, linked in zip(words, links, strict=True):
             self.words.append(word if self.commas else word.removesuffix(","))
-            self.sources.append(tuple(start + at for at in linked))
+            self.sources.append(tuple(places[at] for at in linked))
 
     def comma(self) -> None:
         """A comma after the last word, if this text has commas."""
