@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 VOWELS = frozenset("aeiouyàâäéèêëîïôöùûüœæh")
-ASPIRATED = frozenset({"hibou", "hiboux"})  # an h that forbids elision: le hibou
+# No elision before these: le hibou, le haut mur, le yaourt.
+ASPIRATED = frozenset(
+    "hibou hiboux héros hamster hamsters hérisson hérissons haricot haricots hache haches honte hontes "
+    "haut hauts haute hautes yaourt yaourts".split()
+)
 ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 BEFORE_VOWEL = {"ce": "cet", "ma": "mon"}
+IRREGULAR_FIRST = {"va": "vais", "veut": "veux"}
 
 
 class VerbForms(NamedTuple):
@@ -83,7 +88,9 @@ def regular_parts(infinitive: str) -> tuple[str, str, str, str]:
 
 
 def first_person(third: str) -> str:
-    """je mange, je vois, je vends, je connais, from what *il* does."""
+    """je mange, je vois, je vends, je connais, from what *il* does; je vais and je veux are irregular."""
+    if third in IRREGULAR_FIRST:
+        return IRREGULAR_FIRST[third]
     if third.endswith("e"):
         return third
     if third.endswith("ît"):
