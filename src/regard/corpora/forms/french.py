@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 VOWELS = frozenset("aeiouyàâäéèêëîïôöùûüœæh")
-ASPIRATED = frozenset({"hibou", "hiboux", "huit", "onze"})  # no elision before them: le hibou, de onze rois
+# No elision before these: le hibou, le haut mur, le yaourt, de onze rois.
+ASPIRATED = frozenset(
+    "hibou hiboux héros hamster hamsters hérisson hérissons haricot haricots hache haches honte hontes "
+    "haut hauts haute hautes yaourt yaourts huit onze".split()
+)
 ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 BEFORE_VOWEL = {"ce": "cet", "ma": "mon", "sa": "son"}
-
+IRREGULAR_FIRST = {"va": "vais", "veut": "veux", "peut": "peux"}
 
 # Where *nous* has another stem than *ils*: boivent but buvons, voient but voyons, viennent but venons.
 STEMS = {
@@ -132,7 +136,9 @@ def regular_parts(infinitive: str) -> tuple[str, str, str, str]:
 
 
 def first_person(third: str) -> str:
-    """je mange, je vois, je vends, je connais, from what *il* does."""
+    """je mange, je vois, je vends, je connais, from what *il* does; je vais and je veux are irregular."""
+    if third in IRREGULAR_FIRST:
+        return IRREGULAR_FIRST[third]
     if third.endswith("e"):
         return third
     if third.endswith("ît"):
