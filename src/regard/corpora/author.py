@@ -63,9 +63,12 @@ class Author(Composer):
         """A sentence of exactly `size` words."""
         self.used.clear()
         text = self.speaking(size) if size >= 6 and self.draw() < 0.025 else self.sentence(size)
-        self.dress(text)
         if self.unknown and self.draw() < self.unknown:
-            invent(text, self.draw, self.pools.puzzling)
+            for _ in range(TRIES):
+                if invent(text, self.draw, self.pools.puzzling):
+                    break
+                text = self.sentence(size)
+        self.dress(text)
         return text
 
     def sentence(self, size: int) -> Text:

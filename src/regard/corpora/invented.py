@@ -19,14 +19,14 @@ ENDINGS = ("ov", "ski", "enko", "dol", "mar", "wick", "son", "ini", "ez", "ak")
 TITLES = {"Mr": ("M.", "श्री", False), "Mrs": ("Mme", "श्रीमती", True)}
 
 
-def invent(text: Text, draw: Callable[[], float], puzzling: frozenset[object]) -> None:
-    """Put an invented word in place of a noun, a name or beside a noun, where the sentence has room for one.
+def invent(text: Text, draw: Callable[[], float], puzzling: frozenset[object]) -> bool:
+    """Put an invented word in place of a noun, a name or an adjective, if the sentence has one that can be spared.
 
     `puzzling` are the verbs and adjectives of several senses: only known nouns tell which.
     """
     places = [(clause, phrase) for clause in text.clauses for phrase in replaceable(clause, puzzling)]
     if not places:
-        return
+        return False
     _, phrase = places[int(draw() * len(places))]
     if phrase.noun.proper:
         name = word(draw, "name")
@@ -41,6 +41,9 @@ def invent(text: Text, draw: Callable[[], float], puzzling: frozenset[object]) -
         phrase.noun = thing(word(draw, "noun"))
         if phrase.determiner == "some" and not phrase.plural:
             phrase.determiner = "the"
+    else:
+        return False
+    return True
 
 
 def replaceable(clause: Clause | Being, puzzling: frozenset[object]) -> list[NounPhrase]:

@@ -13,11 +13,12 @@ ASPIRATED = frozenset(
 ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 BEFORE_VOWEL = {"ce": "cet", "ma": "mon", "sa": "son"}
-IRREGULAR_FIRST = {"va": "vais", "veut": "veux", "peut": "peux"}
+IRREGULAR_FIRST = {"va": "vais", "veut": "veux", "peut": "peux", "combat": "combats", "met": "mets"}
 
 # Where *nous* has another stem than *ils*: boivent but buvons, voient but voyons, viennent but venons.
 STEMS = {
     "boiv": "buv",
+    "çoiv": "cev",
     "oiv": "ev",
     "oi": "oy",
     "ui": "uy",

@@ -13,6 +13,7 @@ from regard.corpora.syntax import (
     NounPhrase,
     Pronoun,
     Relative,
+    THIRD,
     Speech,
     Subject,
     Text,
@@ -231,6 +232,8 @@ def put_verb(page: Page, clause: Clause, verb: Verb, who: int) -> None:
     )
     if supported and not clause.question:
         put_auxiliary(page, clause, FIRST if clause.command else who)
+    elif clause.tense == "present" and who != THIRD and verb.past == verb.english and not clause.command:
+        clause.tense = "past"  # "they read" alone is the past
     put_between(page, clause)
     if clause.modal == "want":
         form = "want" if supported else WANT[clause.tense][who]
