@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from dataclasses import replace
 from random import Random
 
@@ -21,6 +22,7 @@ from regard.text import (
     load,
 )
 from regard.text.subwords import SubwordTokenizer, draw
+from regard.text.tokenizers import size_remarks
 from regard.text.words import JOINER, join_words, split_words
 
 LINES = [
@@ -216,14 +218,25 @@ def test_a_separate_pair_has_two_tokenizers(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_wrong_size_is_refused_with_one_that_works(kind: str) -> None:
-    with pytest.raises(SettingsError, match=r"size = 100: too small .* needs \d+ or more") as small:
-        learn(kind, LINES, size=100)
-    least = int(str(small.value).split("needs ")[1].split()[0])
-    learn(kind, LINES, size=least)
-    with pytest.raises(SettingsError, match=r"size = 9,000: too large .* at most [\d,]+ pieces") as large:
-        learn(kind, LINES, size=9000)
-    learn(kind, LINES, size=int(str(large.value).split("most ")[1].split()[0].replace(",", "")))
+@pytest.mark.parametrize("lines", [["the cat"], LINES[:3], [f"the cat {n} slept on mat {n}" for n in range(30)]])
+def test_a_size_that_the_text_cannot_have_becomes_one_that_it_can(kind: str, lines: list[str]) -> None:
+    large, small = learn(kind, lines, size=8000), learn(kind, lines, size=100)
+    assert 100 < small.size <= large.size < 8000
+    assert all(each.decode(each.encode(lines[0])) == lines[0] for each in (large, small))
+    assert learn(kind, lines, size=8000).fingerprint() == large.fingerprint()
+
+
+def test_a_size_that_became_another_is_told_in_one_line() -> None:
+    found = Tokenizers.learn("bpe", ["the cat"], ["le chat"], joint=False)
+    source, target = size_remarks(found, 8000)
+    size = found.source.size
+    assert source == f"the source text has {size} pieces at most: a vocabulary of {size} instead of 8,000"
+    assert target.startswith("the target text has ")
+    joint = Tokenizers.learn("bpe", ["the cat"], ["le chat"], joint=True, size=100)
+    (line,) = size_remarks(joint, 100)
+    assert re.fullmatch(r"the text has bytes and characters for \d+ pieces: a vocabulary of \d+ instead of 100", line)
+    assert size_remarks(joint, joint.source.size) == []
+    assert size_remarks(Tokenizers.learn("word", ["the cat"], ["le chat"], joint=True), 8000) == []
 
 
 def test_subwords_need_text_to_learn_from() -> None:

@@ -18,7 +18,7 @@ class TextSettings(Frozen):
     """What a piece is: a word, what stands between two spaces, a character, a byte, or a subword learned by either
     method."""
     size: Annotated[int, Field(ge=5)] = 8000
-    """Pieces in the vocabulary, special tokens included."""
+    """Pieces in the vocabulary at the most, special tokens included; a small text has fewer."""
     minimum: Count = 1
     """How often a word or character must have been seen to get an id."""
     joint: bool = True

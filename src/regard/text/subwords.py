@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise
@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 import sentencepiece
 
-from regard.errors import DataError, ModelError, SettingsError
+from regard.errors import DataError, ModelError
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.tokenizer import Tokenizer, describe, without_surrogates
 
@@ -58,10 +58,11 @@ class SubwordTokenizer(Tokenizer):
     ) -> SubwordTokenizer:
         """Learn from a stream of lines, of which at most `sentences`, drawn evenly, are kept in memory.
 
+        There are at most `size` pieces: fewer where the text has no more, and more where its characters need them.
         `coverage` is the share of the corpus's characters that get a piece of their own; the rest are bytes.
         """
         chosen = draw(lines, sentences, Random(seed))
-        model = _train(kind, (plain(line) for line in chosen), size, coverage)
+        model = _train(kind, [plain(line) for line in chosen], size, coverage)
         return cls(kind, model, SAMPLING[kind])
 
     @property
@@ -178,48 +179,46 @@ def draw(lines: Iterable[str], count: int, random: Random) -> list[str]:
     return kept
 
 
-def _train(kind: SubwordKind, lines: Iterator[str], size: int, coverage: float) -> bytes:
-    """Run sentencepiece's trainer, quietly, with our special ids; its complaints become one line."""
+def _train(kind: SubwordKind, lines: list[str], size: int, coverage: float) -> bytes:
+    """Run sentencepiece's trainer, with the size asked for or else the smallest that works."""
+    try:
+        return _train_exactly(kind, lines, size, coverage)
+    except RuntimeError as problem:
+        if not (least := re.search(r"required_chars\. \d+ vs (\d+)", str(problem))):
+            raise _explain(kind, str(problem)) from problem
+    return _train_exactly(kind, lines, int(least[1]), coverage)
+
+
+def _train_exactly(kind: SubwordKind, lines: list[str], size: int, coverage: float) -> bytes:
+    """Quietly, with our special ids; of a size that the text has no pieces for it takes what there is."""
     model = io.BytesIO()
     pad, start, end, unknown = SPECIAL_TOKENS
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines,
-            model_writer=model,
-            model_type=kind,
-            vocab_size=size,
-            character_coverage=coverage,
-            byte_fallback=True,
-            normalization_rule_name="identity",
-            max_sentence_length=_LONGEST_LINE,
-            num_threads=_THREADS,
-            minloglevel=_QUIET,
-            pad_id=PAD,
-            bos_id=START,
-            eos_id=END,
-            unk_id=UNK,
-            pad_piece=pad,
-            bos_piece=start,
-            eos_piece=end,
-            unk_piece=unknown,
-        )
-    except RuntimeError as problem:
-        raise _explain(kind, size, str(problem)) from problem
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=size,
+        hard_vocab_limit=False,
+        character_coverage=coverage,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        max_sentence_length=_LONGEST_LINE,
+        num_threads=_THREADS,
+        minloglevel=_QUIET,
+        pad_id=PAD,
+        bos_id=START,
+        eos_id=END,
+        unk_id=UNK,
+        pad_piece=pad,
+        bos_piece=start,
+        eos_piece=end,
+        unk_piece=unknown,
+    )
     return model.getvalue()
 
 
-def _explain(kind: SubwordKind, size: int, complaint: str) -> SettingsError | DataError:
-    """sentencepiece's complaint in our words, with the size that would work."""
-    if most := re.search(r"value <= (\d+)", complaint):
-        return SettingsError(
-            f"size = {size:,}: too large for this corpus; {kind} can have at most {int(most[1]):,} pieces",
-            hint=f"regard train … text.size={most[1]}",
-        )
-    if least := re.search(r"required_chars\. \d+ vs (\d+)", complaint):
-        return SettingsError(
-            f"size = {size:,}: too small for the bytes and characters; {kind} needs {int(least[1]):,} or more",
-            hint=f"regard train … text.size={least[1]}",
-        )
+def _explain(kind: SubwordKind, complaint: str) -> DataError:
+    """sentencepiece's complaint in our words."""
     if "sentences_.empty()" in complaint:
         return DataError(f"lines = 0: {kind} has nothing to learn from; give it text")
     return DataError(f"{kind}: sentencepiece cannot learn from this text; it says: {complaint}")

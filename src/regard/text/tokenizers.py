@@ -24,7 +24,8 @@ PAIR = "tokenizers.json"
 def learn(kind: Kind, lines: Iterable[str], *, size: int = 8000, minimum: int = 1, seed: int = 0) -> Tokenizer:
     """Learn a tokenizer from a stream of lines, with at most `size` pieces seen `minimum` times.
 
-    Subwords have exactly `size` pieces, and no minimum: their pieces are frequent by construction.
+    Subwords have no minimum: their pieces are frequent by construction. They need the bytes and the characters of the
+    text, which may be more than `size`; `size_remarks` says so.
     """
     match kind:
         case "word":
@@ -58,6 +59,23 @@ def load(folder: str | Path) -> Tokenizer:
             return SubwordTokenizer(kind, _read(folder / MODEL), float(description.get("sampling", 0)))
         case other:
             raise ModelError(f"{folder / DESCRIPTION}: kind = {other!r}: no such tokenizer; known: {', '.join(KINDS)}")
+
+
+def size_remarks(tokenizers: Tokenizers, size: int) -> list[str]:
+    """What to tell of subwords that are fewer or more than were asked for: at most a line for each tokenizer."""
+    sides = (
+        {"": tokenizers.source} if tokenizers.joint else {"source ": tokenizers.source, "target ": tokenizers.target}
+    )
+    return [_size_remark(name, tokenizer.size, size) for name, tokenizer in sides.items() if _is_other(tokenizer, size)]
+
+
+def _is_other(tokenizer: Tokenizer, size: int) -> bool:
+    return isinstance(tokenizer, SubwordTokenizer) and tokenizer.size != size
+
+
+def _size_remark(side: str, found: int, size: int) -> str:
+    why = f"has {found:,} pieces at most" if found < size else f"has bytes and characters for {found:,} pieces"
+    return f"the {side}text {why}: a vocabulary of {found:,} instead of {size:,}"
 
 
 def seen_words(tokenizer: Tokenizer) -> int:
