@@ -243,6 +243,7 @@ def _tokenizers(run: Run, rows: Material, tell: Tell) -> Tokenizers:
         size=text.size,
         minimum=text.minimum,
         seed=settings.train.seed,
+        case=text.case,
     )
     for line in size_remarks(tokenizers, text.size):
         tell(line)
