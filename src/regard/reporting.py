@@ -57,9 +57,9 @@ from regard.trainer.log import read_log
 from regard.translator import Translation, Translator
 
 PINNED = (
-    "the black cat ate the mouse",
-    "the bear ate the honey because it was hungry",
-    "the bear ate the honey because it was delicious",
+    "The black cat ate the mouse.",
+    "The bear ate the honey because it was hungry.",
+    "The bear ate the honey because it was delicious.",
 )
 POINTS = 200  # of a curve
 

@@ -37,7 +37,7 @@ def make(
     target: Annotated[str, typer.Option(help="fr or hi.")] = "fr",
     pairs: Annotated[int, typer.Option(help="Training pairs.")] = 20_000,
     held_out: Annotated[int, typer.Option(help="Pairs for validation, and as many for the test.")] = 1000,
-    min_words: Annotated[int, typer.Option(help="Shortest English sentence.")] = 5,
+    min_words: Annotated[int, typer.Option(help="Shortest English sentence.")] = 1,
     max_words: Annotated[int, typer.Option(help="Longest English sentence.")] = 20,
     seed: Annotated[int, typer.Option(help="Another seed, other sentences.")] = 1,
     as_json: Json = False,

@@ -61,6 +61,8 @@ class DataSettings(Frozen):
     """How long the sentences of the built-in corpus get."""
     riddles: Share = 0.0
     """Share of clauses of the built-in corpus made so that only an adjective tells which of two nouns *it* is."""
+    unknown: Share = 0.0
+    """Share of sentences of the built-in corpus with an invented word, which is copied into the translation."""
 
 
 class NoAverage(Frozen):

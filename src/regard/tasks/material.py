@@ -59,10 +59,16 @@ class Fable:
     count: int
     words: int
     riddles: float = 0.0
+    unknown: float = 0.0
 
     def rows(self, names: Sequence[str]) -> Iterator[Row]:
         sentences = generate(
-            self.language, count=self.count, split=self.split, maximum_words=self.words, riddles=self.riddles
+            self.language,
+            count=self.count,
+            split=self.split,
+            maximum_words=self.words,
+            riddles=self.riddles,
+            unknown=self.unknown,
         )
         for number, sentence in enumerate(sentences, start=1):
             yield number, tuple(_column(sentence, name) for name in names)
@@ -81,7 +87,9 @@ def _column(sentence: Sentence, name: str) -> str:
             return " ".join(sentence.tags)
         case "label":
             return sentence.sentiment
-        case _:  # source, text, words
+        case "words":  # as many as there are tags
+            return " ".join(sentence.tokens)
+        case _:  # source, text
             return sentence.source
 
 
@@ -96,7 +104,7 @@ def materials(settings: Settings) -> tuple[Material, Material]:
 def _fable(data: DataSettings, split: Split, count: int) -> Fable:
     _, _, language = data.corpus.partition(":")
     check_language(language)
-    return Fable(language, split, count, data.words, data.riddles)  # type: ignore[arg-type]
+    return Fable(language, split, count, data.words, data.riddles, data.unknown)  # type: ignore[arg-type]
 
 
 def _files(settings: Settings, prefix: str, purpose: str) -> Files:
