@@ -7,13 +7,25 @@ from typing import NamedTuple
 VOWELS = frozenset("aeiouyàâäéèêëîïôöùûüœæh")
 # No elision before these: le hibou, le haut mur, le yaourt.
 ASPIRATED = frozenset(
-    "hibou hiboux héros hamster hamsters hérisson hérissons haricot haricots hache haches honte hontes "
-    "haut hauts haute hautes yaourt yaourts".split()
+    {
+        "hibou",
+        "hiboux",
+        "héros",
+        "hamster",
+        "hamsters",
+        "hérisson",
+        "hérissons",
+        "haricot",
+        "haricots",
+        "hache",
+        "haches",
+    }
+    | {"honte", "hontes", "haut", "hauts", "haute", "hautes", "yaourt", "yaourts"}
 )
 ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 BEFORE_VOWEL = {"ce": "cet", "ma": "mon"}
-IRREGULAR_FIRST = {"va": "vais", "veut": "veux"}
+IRREGULAR_FIRST = {"va": "vais", "veut": "veux", "combat": "combats"}
 
 
 class VerbForms(NamedTuple):
@@ -73,7 +85,7 @@ def verb(infinitive: str, parts: tuple[str, str, str, str] | None = None) -> Ver
 
 def imperfect(present_plural: str) -> tuple[str, str, str]:
     """connaissent → connaissais, connaissait, connaissaient: for the states, whose past is no event."""
-    stem = present_plural.removesuffix("ent")
+    stem = present_plural.removesuffix("ent").replace("veul", "voul")
     return stem + "ais", stem + "ait", stem + "aient"
 
 
@@ -88,7 +100,7 @@ def regular_parts(infinitive: str) -> tuple[str, str, str, str]:
 
 
 def first_person(third: str) -> str:
-    """je mange, je vois, je vends, je connais, from what *il* does; je vais and je veux are irregular."""
+    """je mange, je vois, je vends, je connais, from what *il* does; je vais, je veux are irregular."""
     if third in IRREGULAR_FIRST:
         return IRREGULAR_FIRST[third]
     if third.endswith("e"):
