@@ -42,10 +42,10 @@ def test_lengths_are_spread_evenly(sample: list[Sentence]) -> None:
 
 
 def test_the_vocabularies_stay_small(sample: list[Sentence]) -> None:
-    assert 800 < len({word for sentence in sample for word in sentence.source.split()}) < 1_000
-    assert len({word for sentence in sample for word in sentence.target.split()}) < 1_650
+    assert 2_000 < len({word for sentence in sample for word in sentence.source.split()}) < 2_700
+    assert len({word for sentence in sample for word in sentence.target.split()}) < 4_000
     in_hindi = generate("hi", count=5_000, seed=5)
-    assert len({word for sentence in in_hindi for word in sentence.target.split()}) < 1_650
+    assert len({word for sentence in in_hindi for word in sentence.target.split()}) < 3_500
 
 
 def test_every_sentiment_is_common(sample: list[Sentence]) -> None:
@@ -152,8 +152,8 @@ def test_a_seed_gives_the_same_sentences_in_every_process() -> None:
 def test_a_seed_gives_the_same_sentences_for_ever() -> None:
     """A change of grammar or tables may change this line; a change of machine or Python may not."""
     first = next(generate("fr", count=1, seed=1))
-    assert first.source == "the fish wanders toward the city"
-    assert first.target == "le poisson erre vers la ville"
+    assert first.source == "today the camels frequently turn kindly"
+    assert first.target == "aujourd'hui les chameaux tournent fréquemment gentiment"
 
 
 def test_sentence_number_n_does_not_depend_on_those_before_it() -> None:

@@ -171,7 +171,7 @@ def test_an_event_has_no_imperfect() -> None:
 
 def test_only_verbs_of_coming_and_going_take_etre() -> None:
     with_etre = {verb.name for verb in LEXICON.verbs if verb.with_etre}
-    assert with_etre == {"arrive", "leave", "come", "return", "fall", "stay"}
+    assert with_etre == {"arrive", "leave", "come", "go", "return", "fall", "stay", "die"}
 
 
 @pytest.mark.parametrize(
