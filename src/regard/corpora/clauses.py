@@ -158,10 +158,14 @@ class Composer:
         """A whole number from 0 to `most`, each as likely."""
         return int(self.draw() * (most + 1))
 
+    def common(self, words: Sequence[Item]) -> Item:
+        """A word of a table, which begins with the commonest: the last is drawn half as often as if all were equal."""
+        return words[int(self.draw() ** 2 * len(words))]
+
     def fresh(self, words: Sequence[Item]) -> Item:
         """A noun or verb the sentence has not used yet, as far as a few tries find one."""
         for _ in range(4):
-            word = self.pick(words)
+            word = self.common(words)
             if word not in self.used:
                 break
         self.used.append(word)
@@ -220,9 +224,9 @@ class Composer:
         qualities = self.pools.qualities[noun]
         adjectives: tuple[Adjective, ...] = ()
         if size == 3:
-            adjectives = (self.pick(qualities.all),)
+            adjectives = (self.common(qualities.all),)
         elif size == 4:
-            adjectives = (self.pick(qualities.before), self.pick(qualities.after))
+            adjectives = (self.common(qualities.before), self.common(qualities.after))
         plural = noun.has_plural and self.draw() < 0.25
         words = determiners.plural if plural else determiners.singular if noun.countable else determiners.mass
         determiner = self.pick(words)
@@ -296,7 +300,7 @@ class Composer:
     def other_quality(self, phrase: NounPhrase) -> Adjective:
         """What to say of something described already: not the same again, nor a second colour or size."""
         reasons = self.pools.qualities[phrase.noun].reasons
-        return self.pick([adjective for adjective in reasons if adjective not in phrase.adjectives])
+        return self.common([adjective for adjective in reasons if adjective not in phrase.adjectives])
 
     def personal(
         self, size: int, tense: Tense, *, question: bool, asked: Asked = "", person: Person | None = None
@@ -308,7 +312,7 @@ class Composer:
             self.pools.human_acts, noun, size - 1, tense, question=question, asked=asked, clitic=person != "who"
         )
         while isinstance(clause.predicate, Adjective) and clause.predicate.english in FEELINGS:
-            clause.predicate = self.pick(self.pools.qualities[self.pools.humans[0]].all)
+            clause.predicate = self.common(self.pools.qualities[self.pools.humans[0]].all)
         clause.subject = Pronoun(person)
         self.complete(clause, size - 1 - self.least(clause), self.beside(clause))
         return clause
@@ -376,7 +380,7 @@ class Composer:
         elif kind < 0.6 and acts.upon and room >= verbal + 3:
             predicate = self.fresh(acts.upon)
         elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
-            predicate, modal = self.pick(self.pools.qualities[noun].all), ""
+            predicate, modal = self.common(self.pools.qualities[noun].all), ""
         else:
             predicate = self.fresh(acts.alone)
         if isinstance(predicate, Verb) and (not predicate.takes_manner or predicate.imperfect):
@@ -389,7 +393,7 @@ class Composer:
     def asked_about(self, acts: Acts, noun: Noun | None, asked: Asked, room: int) -> Verb | Adjective:
         """A predicate that can be asked about, with an object where there is room for one."""
         if asked == "why" and noun is not None and self.draw() < 0.3:
-            return self.pick(self.pools.qualities[noun].all)
+            return self.common(self.pools.qualities[noun].all)
         if asked in {"what", "who"}:
             return self.fresh(self.pools.asked[asked][acts])
         return self.fresh(self.pools.asked["upon" if room >= 4 and self.draw() < 0.5 else "alone"][acts])
@@ -424,7 +428,7 @@ class Composer:
         frequencies = self.pools.frequencies[clause.tense]
         plain = not (clause.negation or clause.asked or clause.command)
         if spare and frequencies and plain and self.draw() < 0.15:
-            clause.frequency = self.pick(frequencies)
+            clause.frequency = self.common(frequencies)
             spare -= 1
         if isinstance(verb, Verb) and verb.objects and clause.asked not in {"what", "who"}:
             if self.named_object(clause, verb):
@@ -550,7 +554,7 @@ class Composer:
         if clause.asked != "where" and (len(slots) < 2 or (not clause.adjuncts and isinstance(verb, Verb))):
             slots.append(("place", pools.place_adverbs))
         for role, adverbs in self.sample(slots, count):
-            setattr(clause, role, self.pick(adverbs))
+            setattr(clause, role, self.common(adverbs))
 
     # ── Words that only their context explains ─────────────────────────────────────────────────────
 
@@ -562,7 +566,7 @@ class Composer:
         """
         people = not riddle and self.draw() < 0.4
         subject = self.fresh(self.pools.humans if people else self.pools.animals)
-        verb = self.pick(self.pools.acts[subject].upon)
+        verb = self.common(self.pools.acts[subject].upon)
         spare = size - group_words(verb, tense, "") - 8
         if not 0 <= spare <= 5:
             return None
@@ -577,9 +581,9 @@ class Composer:
             return None
         pronoun = Pronoun("they" if referent.plural else "it", referent)
         background: Tense = "past" if tense == "past" else "present"
-        because = Clause(pronoun, self.pick(reasons), background)
+        because = Clause(pronoun, self.common(reasons), background)
         if degree:
-            because.degree = self.pick(self.pools.degrees)
+            because.degree = self.common(self.pools.degrees)
         return Text([Clause(agent, verb, tense, object=theme), because], ["because"])
 
     def spread(self, spare: int) -> tuple[int, int, int]:

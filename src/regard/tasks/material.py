@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from regard.data.tables import Row
 from regard.errors import SettingsError
 from regard.settings import DataSettings, Settings
 
+REMEMBERED = 200_000  # rows of the built-in corpus, some 40 MB
 VALID = 1000  # sentences of the built-in corpus to validate on
 COLUMNS = {
     "translate": ("source", "target"),
@@ -62,21 +64,31 @@ class Fable:
     unknown: float = 0.0
 
     def rows(self, names: Sequence[str]) -> Iterator[Row]:
-        sentences = generate(
-            self.language,
-            count=self.count,
-            split=self.split,
-            maximum_words=self.words,
-            riddles=self.riddles,
-            unknown=self.unknown,
-        )
-        for number, sentence in enumerate(sentences, start=1):
-            yield number, tuple(_column(sentence, name) for name in names)
+        return iter(_drawn(self, tuple(names)) if self.count <= REMEMBERED else _draw(self, tuple(names)))
 
     def encode(self, encoder: Encoder, folder: Path, progress: Progress | None = None) -> Shards:
         fingerprint = hashlib.sha256(f"{self} {encoder.fingerprint()}".encode()).hexdigest()
         rows = self.rows(encoder.names)
         return prepare(rows, encoder, folder, fingerprint=fingerprint, total=self.count, progress=progress)
+
+
+def _draw(fable: Fable, names: tuple[str, ...]) -> Iterator[Row]:
+    sentences = generate(
+        fable.language,
+        count=fable.count,
+        split=fable.split,
+        maximum_words=fable.words,
+        riddles=fable.riddles,
+        unknown=fable.unknown,
+    )
+    for number, sentence in enumerate(sentences, start=1):
+        yield number, tuple(_column(sentence, name) for name in names)
+
+
+@lru_cache(maxsize=2)
+def _drawn(fable: Fable, names: tuple[str, ...]) -> list[Row]:
+    """The same, remembered: tokenizers are learned from the rows before these are encoded, and drawing takes time."""
+    return list(_draw(fable, names))
 
 
 def _column(sentence: Sentence, name: str) -> str:
