@@ -8,6 +8,7 @@ from regard.corpora.clauses import (
     BACKGROUND,
     DEFINITE,
     FREE,
+    GROUPS,
     NUMERALS,
     SOME,
     TENSES,
@@ -344,7 +345,10 @@ class Author(Composer):
         if not question and (clitic or (being.negation and self.draw() < 0.5)):
             being.contracted = True
             room += 1
-        being.subject = subject = self.somebody(max(1, room), tense) if room else Pronoun(self.pick(SELVES))
+        subject = self.somebody(room, tense) if room else Pronoun(self.pick(SELVES))
+        while isinstance(subject, NounPhrase) and subject.noun.name in GROUPS:
+            subject = self.somebody(room, tense)
+        being.subject = subject
         if isinstance(subject, NounPhrase):
             subject.plural = False
             subject.determiner = subject.determiner if subject.determiner in ONE else "the"

@@ -67,6 +67,7 @@ OTHERS: tuple[Person, ...] = ("he", "she", "they", "we", "you", "i")  # who did 
 BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
 MODALS: dict[Tense, tuple[Modal, ...]] = {"past": ("want",), "present": ("can", "must", "want"), "future": ()}
 GOING = frozenset({"come", "return", "travel", "go", "walk", "run", "fly", "flee"})  # … to Paris
+GROUPS = frozenset({"family", "team", "crowd", "army"})  # neither he nor she
 BLOCKED: dict[Asked, str] = {"when": "time", "where": "place", "how": "manner"}
 
 
@@ -89,7 +90,7 @@ def possessor(subject: Subject) -> str:
     if isinstance(subject, Pair):
         return "their" if subject.first.noun.human else ""
     noun = subject.noun
-    if not noun.human or noun.feminine_french != noun.feminine_hindi:
+    if not noun.human or noun.feminine_french != noun.feminine_hindi or noun.name in GROUPS:
         return ""
     return "their" if subject.plural else "her" if noun.feminine_french else "his"
 
@@ -164,6 +165,12 @@ class Composer:
             word = self.pick(words)
             if word not in self.used:
                 break
+        self.used.append(word)
+        return word
+
+    def common(self, words: Sequence[Item]) -> Item:
+        """A verb, the sooner the earlier it stands in its table."""
+        word = words[int(self.draw() ** 2 * len(words))]
         self.used.append(word)
         return word
 
@@ -363,6 +370,7 @@ class Composer:
         `clitic`: the subject is a pronoun that *am*, *is*, *are* and *will* can be contracted with.
         """
         kind, chance = self.draw(), self.draw()
+        choose = self.common if clitic else self.fresh  # I, you and we have forms of their own: let them be seen often
         negation: Negation = "not" if chance < 0.14 else "never" if chance < 0.17 and not question else ""
         if room < 5 + question or asked:
             negation = ""
@@ -372,13 +380,13 @@ class Composer:
         if asked:
             predicate = self.asked_about(acts, noun, asked, room)
         elif kind < 0.1 and acts.giving and room >= verbal + 5:
-            predicate = self.fresh(acts.giving)
+            predicate = choose(acts.giving)
         elif kind < 0.6 and acts.upon and room >= verbal + 3:
-            predicate = self.fresh(acts.upon)
+            predicate = choose(acts.upon)
         elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
             predicate, modal = self.pick(self.pools.qualities[noun].all), ""
         else:
-            predicate = self.fresh(acts.alone)
+            predicate = choose(acts.alone)
         if isinstance(predicate, Verb) and (not predicate.takes_manner or predicate.imperfect):
             modal = ""
             negation = "not" if negation == "not" else ""  # something must be able to fill a last word
@@ -396,7 +404,7 @@ class Composer:
 
     def modal(self, noun: Noun | None, room: int, tense: Tense) -> Modal:
         """can, must or want to, where somebody can want something."""
-        if room < 5 or not MODALS[tense] or (noun is not None and not noun.animate) or self.draw() > 0.15:
+        if room < 5 or not MODALS[tense] or (noun is not None and not noun.animate) or self.draw() > 0.2:
             return ""
         return self.pick(MODALS[tense])
 
