@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
@@ -25,6 +26,7 @@ from regard.corpora.typography import normal
 from regard.errors import RegardError, SettingsError
 from regard.settings import load_settings
 from regard.tasks.material import materials
+from regard.text.words import JOINER, split_words
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +57,16 @@ def test_the_shortest_sentences_are_rarer() -> None:
     assert lengths[1] < 0.05 * lengths.total()
 
 
+def forms(texts: Iterable[str]) -> set[str]:
+    """The different words of texts, without numbers in digits."""
+    pieces = (piece.removeprefix(JOINER) for text in texts for piece in split_words(text.lower()))
+    return {piece for piece in pieces if not piece[0].isdigit()}
+
+
 def test_the_vocabularies_stay_small(sample: list[Sentence]) -> None:
-    assert 2_000 < len({word for sentence in sample for word in sentence.source.split()}) < 2_700
-    assert len({word for sentence in sample for word in sentence.target.split()}) < 4_000
-    in_hindi = generate("hi", count=5_000, seed=5)
-    assert len({word for sentence in in_hindi for word in sentence.target.split()}) < 3_500
+    assert 2_000 < len(forms(sentence.source for sentence in sample)) < 3_000
+    assert len(forms(sentence.target for sentence in sample)) < 5_500
+    assert len(forms(sentence.target for sentence in generate("hi", count=5_000, seed=5))) < 4_500
 
 
 def test_every_sentiment_is_common(sample: list[Sentence]) -> None:
@@ -95,8 +102,8 @@ def test_constructions_have_their_share(sample: list[Sentence]) -> None:
         " has ": 100,
         " there is | there are | there was ": 200,
         " want to | wants to | wanted to ": 100,
-        " can ": 100,
-        " must ": 100,
+        " can ": 60,
+        " must ": 60,
         " who ": 200,
         " what ": 100,
         " where ": 300,
@@ -150,8 +157,7 @@ def test_a_sentence_and_its_careless_twin_are_in_the_same_split() -> None:
 def test_set_phrases_are_for_learning() -> None:
     """None is held out: nobody can guess them. With a name in it, one can be."""
     assert {split_of(text) for text in ("Good morning.", "thank you very much", "You're welcome.")} == {"train"}
-    assert {split_of(f"My name is {name}.") for name in ("Anna", "Tom", "Meera", "Yuki", "Leo", "Kate", "Ivan", "Ali",
-                                                         "Max", "Jane", "Adam", "Emma", "Paul")} != {"train"}
+    assert {split_of(f"My name is {name.name}.") for name in load().names} == {"train", "valid", "test"}
     for split in ("valid", "test"):
         for sentence in generate("fr", count=100, split=split, maximum_words=3):
             assert normal(sentence.source) not in set_phrases()
@@ -256,8 +262,8 @@ def test_a_seed_gives_the_same_sentences_in_every_process() -> None:
 def test_a_seed_gives_the_same_sentences_for_ever() -> None:
     """A change of grammar or tables may change this line; a change of machine or Python may not."""
     first = next(generate("fr", count=1, seed=1))
-    assert first.source == "today the camels frequently turn kindly"
-    assert first.target == "aujourd'hui les chameaux tournent fréquemment gentiment"
+    assert first.source == "The turtle was good."
+    assert first.target == "La tortue était bonne."
 
 
 def test_sentence_number_n_does_not_depend_on_those_before_it() -> None:
