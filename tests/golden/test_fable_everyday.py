@@ -1,4 +1,4 @@
-"""Everyday sentences as people write them, built from grammar objects by hand: exactly this French, exactly this Hindi."""
+"""Everyday sentences as people write them, built from grammar objects by hand: exactly so in French and in Hindi."""
 
 from __future__ import annotations
 
@@ -418,9 +418,7 @@ CASES: list[tuple[Callable[[], Text], str, str, str]] = [
         "हमें निकलना चाहिए।",
     ),
     (
-        lambda: t(
-            a(do(np("boy"), "swim"), tense="present", modal="can", negation="not", contracted=True)
-        ),
+        lambda: t(a(do(np("boy"), "swim"), tense="present", modal="can", negation="not", contracted=True)),
         "The boy can't swim.",
         "Le garçon ne peut pas nager.",
         "लड़का नहीं तैर सकता है।",
@@ -547,17 +545,13 @@ CASES: list[tuple[Callable[[], Text], str, str, str]] = [
     ),
     # ── Speech and answers
     (
-        lambda: Text(
-            [do(np("cat"), "sleep")], speech=Speech(np("king"), "say"), mark=".", capital=True
-        ),
+        lambda: Text([do(np("cat"), "sleep")], speech=Speech(np("king"), "say"), mark=".", capital=True),
         'The king said, "The cat slept."',
         f"Le roi a dit{WIDE}: «{NARROW}Le chat a dormi.{NARROW}»",
         'राजा ने कहा, "बिल्ली सोई।"',
     ),
     (
-        lambda: Text(
-            [Being("where", np("key"))], speech=Speech(who("she"), "ask"), mark="?", capital=True
-        ),
+        lambda: Text([Being("where", np("key"))], speech=Speech(who("she"), "ask"), mark="?", capital=True),
         'She asked, "Where is the key?"',
         f"Elle a demandé{WIDE}: «{NARROW}Où est la clé{NARROW}?{NARROW}»",
         'उसने पूछा, "चाबी कहाँ है?"',
@@ -671,9 +665,7 @@ def test_an_everyday_sentence_comes_out_as_people_write_it(
         (lambda: phrase("no , thank you"), "No , thank you .", "INTJ PUNCT VERB PRON PUNCT"),
     ],
 )
-def test_marks_and_clitics_are_tokens_with_tags_of_their_own(
-    build: Callable[[], Text], tokens: str, tags: str
-) -> None:
+def test_marks_and_clitics_are_tokens_with_tags_of_their_own(build: Callable[[], Text], tokens: str, tags: str) -> None:
     sentence = compose(build(), "fr")
     assert " ".join(sentence.tokens) == tokens
     assert " ".join(sentence.tags) == tags
@@ -701,9 +693,7 @@ def test_marks_and_clitics_are_tokens_with_tags_of_their_own(
         (lambda: phrase("good morning"), {(0, 0), (1, 0)}),
     ],
 )
-def test_everyday_sentences_are_linked_word_by_word(
-    build: Callable[[], Text], links: set[tuple[int, int]]
-) -> None:
+def test_everyday_sentences_are_linked_word_by_word(build: Callable[[], Text], links: set[tuple[int, int]]) -> None:
     assert set(compose(build(), "fr").alignment) == links
 
 

@@ -11,7 +11,23 @@ from hypothesis import strategies as st
 from regard.corpora import LANGUAGES, LONGEST, SHORTEST, SPLITS, Language, Sentence, Split, generate, split_of
 from regard.corpora.forms.french import ASPIRATED
 
-TAGS = {"NOUN", "VERB", "ADJ", "ADV", "DET", "PRON", "AUX", "ADP", "NUM", "PART", "CCONJ", "SCONJ", "PROPN", "INTJ", "PUNCT"}
+TAGS = {
+    "NOUN",
+    "VERB",
+    "ADJ",
+    "ADV",
+    "DET",
+    "PRON",
+    "AUX",
+    "ADP",
+    "NUM",
+    "PART",
+    "CCONJ",
+    "SCONJ",
+    "PROPN",
+    "INTJ",
+    "PUNCT",
+}
 CONTENT = {"NOUN", "VERB", "ADJ", "ADV", "NUM", "PROPN"}
 ELIDED = ("l'", "d'", "qu'", "j'", "n'")
 
@@ -19,7 +35,7 @@ ELIDED = ("l'", "d'", "qu'", "j'", "n'")
 @st.composite
 def sentences(draw: st.DrawFn, language: Language | None = None) -> Sentence:
     size = draw(st.integers(SHORTEST, LONGEST))
-    chosen = language or draw(st.sampled_from(LANGUAGES))
+    chosen: Language = draw(st.sampled_from(LANGUAGES)) if language is None else language
     seed = draw(st.integers(0, 2**20))
     unknown = draw(st.sampled_from((0.0, 0.5)))
     return next(generate(chosen, count=1, seed=seed, minimum_words=size, maximum_words=size, unknown=unknown))

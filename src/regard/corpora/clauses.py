@@ -54,7 +54,8 @@ FREE = Determiners(
     plural=("the",) * 12 + ("this", "this", *POSSESSIVES, "two", "three", NUMBER, NUMBER, NUMBER, "some", "several"),
     mass=("the",) * 14 + ("this", "some", "some", "some", *POSSESSIVES),
 )
-DEFINITE = Determiners(*(("the",) * 14 + ("this", "this", "my", *POSSESSIVES) for _ in range(3)))  # what can be denied
+DENIABLE = ("the",) * 14 + ("this", "this", "my", *POSSESSIVES)
+DEFINITE = Determiners(DENIABLE, DENIABLE, DENIABLE)  # what can be denied
 EVENTS = Determiners(("the",) * 5 + ("this", "every", "a"), ("the",), ("the",))
 HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # what a relative clause can hang on
 KNOWN = Determiners(("the",), ("the",), ("the",))  # the same where something is denied
@@ -74,8 +75,8 @@ BLOCKED: dict[Asked, str] = {"when": "time", "where": "place", "how": "manner"}
 @cache
 def without(determiners: Determiners, words: frozenset[str], own: str = "") -> Determiners:
     """The same without some possessives; of those left, `own` means the subject's."""
-    kept = (tuple(word for word in group if word not in words) for group in determiners[:3])
-    return Determiners(*kept, own)
+    singular, plural, mass = (tuple(word for word in group if word not in words) for group in determiners[:3])
+    return Determiners(singular, plural, mass, own)
 
 
 def nobodys(determiners: Determiners) -> Determiners:
@@ -134,9 +135,14 @@ def clause_words(clause: Clause) -> int:
 
 
 COMPANY, WHERE, WHEN = range(3)  # the groups of prepositional phrases
-OWNING = {
-    own: Determiners(*(tuple(word for word in OWNERS if word != own) for _ in range(3)), own) for own in ("", *POSSESSIVES)
-}
+
+
+def owning(own: str) -> Determiners:
+    words = tuple(word for word in OWNERS if word != own)
+    return Determiners(words, words, words, own)
+
+
+OWNING = {own: owning(own) for own in ("", *POSSESSIVES)}
 
 
 def can_have_s(owner: NounPhrase) -> bool:
@@ -309,14 +315,14 @@ class Composer:
         self, size: int, tense: Tense, *, question: bool, asked: Asked = "", person: Person | None = None
     ) -> Clause:
         """A pronoun without antecedent; such a *they* only acts: "they were …" is left to `reference`."""
-        person = person or self.pick(PEOPLE)
-        noun = None if person == "they" else self.pools.humans[0]
+        chosen: Person = self.pick(PEOPLE) if person is None else person
+        noun = None if chosen == "they" else self.pools.humans[0]
         clause = self.begin(
-            self.pools.human_acts, noun, size - 1, tense, question=question, asked=asked, clitic=person != "who"
+            self.pools.human_acts, noun, size - 1, tense, question=question, asked=asked, clitic=chosen != "who"
         )
         while isinstance(clause.predicate, Adjective) and clause.predicate.english in FEELINGS:
             clause.predicate = self.pick(self.pools.qualities[self.pools.humans[0]].all)
-        clause.subject = Pronoun(person)
+        clause.subject = Pronoun(chosen)
         self.complete(clause, size - 1 - self.least(clause), self.beside(clause))
         return clause
 
