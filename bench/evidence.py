@@ -71,7 +71,7 @@ def riddles(count: int) -> list[Sentence]:
         text = author.reference(9 + int(3 * chance.random()), "past", riddle=True)
         if text is None:
             continue
-        eater, eaten = text.clauses[0].subject, text.clauses[0].object
+        eater, eaten = text.clauses[0].subject, text.clauses[0].object  # type: ignore[union-attr]
         sentence = compose(text, "fr")
         tells = eater.noun.feminine_french != eaten.noun.feminine_french and not eater.plural  # type: ignore[union-attr]
         if tells and sentence.tags.count("NOUN") == 2 and split_of(sentence.source) != "train":

@@ -215,7 +215,7 @@ SENTENCES: list[tuple[Build, str, str, str]] = [
     ),
     (
         lambda: told(doing(person("i"), "buy", np("house", "new", "white", determiner="a"))),
-        "i bought a new white house",
+        "I bought a new white house",
         "j'ai acheté une nouvelle maison blanche",
         "मैंने एक नया सफ़ेद घर ख़रीदा",
     ),

@@ -21,6 +21,7 @@ def test_the_files_say_what_the_stream_says(tmp_path: Path) -> None:
         sentences = list(generate("fr", count=count, split=split, seed=3, maximum_words=15))
         assert lines(folder / f"{split}.en") == [sentence.source for sentence in sentences]
         assert lines(folder / f"{split}.fr") == [sentence.target for sentence in sentences]
+        assert lines(folder / f"{split}.tokens") == [" ".join(sentence.tokens) for sentence in sentences]
         assert lines(folder / f"{split}.tags") == [" ".join(sentence.tags) for sentence in sentences]
         assert lines(folder / f"{split}.sentiment") == [sentence.sentiment for sentence in sentences]
         for file, links in (
@@ -32,7 +33,7 @@ def test_the_files_say_what_the_stream_says(tmp_path: Path) -> None:
                 for line in lines(folder / f"{split}.{file}")
             ]
             assert read == links
-    assert len(list(folder.iterdir())) == 18
+    assert len(list(folder.iterdir())) == 21
 
 
 def test_an_empty_folder_may_be_filled_but_no_other(tmp_path: Path) -> None:

@@ -149,19 +149,69 @@ def test_french_adjectives_agree(adjective: str, forms: tuple[str, str, str, str
 )
 def test_french_verbs_conjugate(verb: str, present: tuple[str, str, str], future: str, participle: str) -> None:
     forms = LEXICON.verb(verb).french
-    assert (forms.present, forms.future[1], forms.participle[0]) == (present, future, participle)
+    assert (forms.present[:3], forms.future[1], forms.participle[0]) == (present, future, participle)
+
+
+@pytest.mark.parametrize(
+    ("verb", "we", "you"),
+    [
+        ("eat", "mangeons", "mangez"),
+        ("throw", "lançons", "lancez"),
+        ("buy", "achetons", "achetez"),
+        ("call", "appelons", "appelez"),
+        ("protect", "protégeons", "protégez"),
+        ("choose", "choisissons", "choisissez"),
+        ("drink", "buvons", "buvez"),
+        ("see", "voyons", "voyez"),
+        ("come", "venons", "venez"),
+        ("flee", "fuyons", "fuyez"),
+        ("take", "prenons", "prenez"),
+        ("receive", "recevons", "recevez"),
+        ("die", "mourons", "mourez"),
+        ("make", "faisons", "faites"),
+        ("go", "allons", "allez"),
+        ("believe", "croyons", "croyez"),
+        ("fear", "craignons", "craignez"),
+        ("laugh", "rions", "riez"),
+    ],
+)
+def test_french_says_we_and_you(verb: str, we: str, you: str) -> None:
+    forms = LEXICON.verb(verb).french
+    assert forms.present[3:] == (we, you)
+    assert forms.future[3:] == (forms.future[0].removesuffix("ai") + "ons", forms.future[0].removesuffix("ai") + "ez")
+
+
+@pytest.mark.parametrize(
+    ("root", "first", "polite"),
+    [
+        ("देख", "देखूँगा", "देखिए"),
+        ("खा", "खाऊँगा", "खाइए"),
+        ("पी", "पिऊँगा", "पीजिए"),
+        ("दे", "दूँगा", "दीजिए"),
+        ("कर", "करूँगा", "कीजिए"),
+        ("आ", "आऊँगा", "आइए"),
+        ("छू", "छुऊँगा", "छुइए"),
+        ("हो", "होऊँगा", "होइए"),
+    ],
+)
+def test_hindi_says_what_i_will_do_and_what_you_are_asked_to_do(root: str, first: str, polite: str) -> None:
+    forms = hindi.verb(root)
+    assert normalize("NFC", forms.first_future) == normalize("NFC", first)
+    assert normalize("NFC", forms.polite) == normalize("NFC", polite)
+    assert forms.infinitive == (root + "ना", root + "ने", root + "नी", root + "नी")
 
 
 @pytest.mark.parametrize(
     ("verb", "imperfect"),
     [
-        ("love", ("aimais", "aimait", "aimaient")),
-        ("know", ("connaissais", "connaissait", "connaissaient")),
-        ("fear", ("craignais", "craignait", "craignaient")),
-        ("like", ("appréciais", "appréciait", "appréciaient")),
+        ("love", ("aimais", "aimait", "aimaient", "aimions", "aimiez")),
+        ("know", ("connaissais", "connaissait", "connaissaient", "connaissions", "connaissiez")),
+        ("fear", ("craignais", "craignait", "craignaient", "craignions", "craigniez")),
+        ("like", ("appréciais", "appréciait", "appréciaient", "appréciions", "appréciiez")),
+        ("want", ("voulais", "voulait", "voulaient", "voulions", "vouliez")),
     ],
 )
-def test_a_state_has_the_imperfect_for_its_past(verb: str, imperfect: tuple[str, str, str]) -> None:
+def test_a_state_has_the_imperfect_for_its_past(verb: str, imperfect: tuple[str, ...]) -> None:
     assert LEXICON.verb(verb).imperfect == imperfect
 
 

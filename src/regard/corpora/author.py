@@ -8,6 +8,7 @@ from regard.corpora.clauses import (
     BACKGROUND,
     DEFINITE,
     FREE,
+    GROUPS,
     NUMERALS,
     SOME,
     TENSES,
@@ -50,9 +51,7 @@ class Author(Composer):
     """`riddles` is the share of clauses of the right length that become one, beside those that chance brings anyway;
     `unknown` the share of sentences with an invented word."""
 
-    def __init__(
-        self, pools: Pools, draw: Callable[[], float], riddles: float = 0.0, unknown: float = 0.0
-    ) -> None:
+    def __init__(self, pools: Pools, draw: Callable[[], float], riddles: float = 0.0, unknown: float = 0.0) -> None:
         super().__init__(pools, draw)
         self.riddles = riddles
         self.unknown = unknown
@@ -76,19 +75,21 @@ class Author(Composer):
         if self.draw() < SET_PHRASES.get(size, 0.0) and size in self.pools.phrases:
             return self.set_phrase(size)
         kind = self.draw()
+        text: Text
         if 3 <= size <= LONGEST_CLAUSE and kind < 0.16:
-            return self.question(size)
-        if size == 1 or (size <= 12 and kind < 0.24):
-            return self.command(size)
-        if size < SHORTEST_CLAUSE:
-            return self.short(size)
-        if kind < 0.27 and size <= LONGEST_CLAUSE:
-            return self.pointing(size)
-        if kind < 0.285 and size > SHORTEST_CLAUSE:
+            text = self.question(size)
+        elif size == 1 or (size <= 12 and kind < 0.24):
+            text = self.command(size)
+        elif size < SHORTEST_CLAUSE:
+            text = self.short(size)
+        elif kind < 0.27 and size <= LONGEST_CLAUSE:
+            text = self.pointing(size)
+        elif kind < 0.285 and size > SHORTEST_CLAUSE:
             text = self.statements(size - 1)
             text.opener = "yes" if self.draw() < 0.5 else "no"
-            return text
-        return self.statements(size)
+        else:
+            text = self.statements(size)
+        return text
 
     def dress(self, text: Text) -> None:
         """How people write it down: mostly with capital and full stop, some with neither, a few in capitals."""
@@ -171,7 +172,9 @@ class Author(Composer):
                 phrase = phrase.filled(row["english"], row["french"], row["hindi"])
             case "HOUR" | "NUMBER" as slot:
                 most = 11 if slot == "HOUR" else len(NUMERALS)
-                word = self.pick(NUMERALS[:most]) if self.draw() < 0.5 else str(2 + self.up_to(10 if most == 11 else 88))
+                word = (
+                    self.pick(NUMERALS[:most]) if self.draw() < 0.5 else str(2 + self.up_to(10 if most == 11 else 88))
+                )
                 phrase = phrase.filled(word, french.NUMBERS.get(word, word), hindi.NUMBERS.get(word, word))
         return Text([], phrase=phrase, mark=phrase.mark)
 
@@ -275,7 +278,9 @@ class Author(Composer):
         if not being.question and room >= 3 and self.draw() < 0.2:
             being.negation, being.contracted = "not", self.draw() < 0.5
             room -= not being.contracted
-        noun = self.fresh([noun for noun in (self.pick(self.pools.nouns) for _ in range(4)) if noun.countable] or self.pools.humans)
+        noun = self.fresh(
+            [noun for noun in (self.pick(self.pools.nouns) for _ in range(4)) if noun.countable] or self.pools.humans
+        )
         being.complement = self.noun_phrase(noun, room, POINTED)
         if being.that and not being.negation and not being.complement.plural and not being.question:
             being.contracted = False
@@ -322,7 +327,9 @@ class Author(Composer):
             return self.simple(noun, words, SOME)
         phrase = self.simple(noun, 2 + self.up_to(min(2, words - 5)), SOME)
         own = 2 + len(phrase.adjectives)
-        phrase.owner = self.noun_phrase(self.fresh(self.pools.owners[noun]), words - own - 1, self.owning(nobodys(FREE)))
+        phrase.owner = self.noun_phrase(
+            self.fresh(self.pools.owners[noun]), words - own - 1, self.owning(nobodys(FREE))
+        )
         return phrase
 
     def locate(self, being: Being, noun: Noun, words: int) -> None:
@@ -344,7 +351,10 @@ class Author(Composer):
         if not question and (clitic or (being.negation and self.draw() < 0.5)):
             being.contracted = True
             room += 1
-        being.subject = subject = self.somebody(max(1, room), tense) if room else Pronoun(self.pick(SELVES))
+        subject = self.somebody(room, tense) if room else Pronoun(self.pick(SELVES))
+        while isinstance(subject, NounPhrase) and subject.noun.name in GROUPS:
+            subject = self.somebody(room, tense)
+        being.subject = subject
         if isinstance(subject, NounPhrase):
             subject.plural = False
             subject.determiner = subject.determiner if subject.determiner in ONE else "the"

@@ -54,7 +54,8 @@ FREE = Determiners(
     plural=("the",) * 12 + ("this", "this", *POSSESSIVES, "two", "three", NUMBER, NUMBER, NUMBER, "some", "several"),
     mass=("the",) * 14 + ("this", "some", "some", "some", *POSSESSIVES),
 )
-DEFINITE = Determiners(*(("the",) * 14 + ("this", "this", "my", *POSSESSIVES) for _ in range(3)))  # what can be denied
+DENIABLE = ("the",) * 14 + ("this", "this", "my", *POSSESSIVES)
+DEFINITE = Determiners(DENIABLE, DENIABLE, DENIABLE)  # what can be denied
 EVENTS = Determiners(("the",) * 5 + ("this", "every", "a"), ("the",), ("the",))
 HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # what a relative clause can hang on
 KNOWN = Determiners(("the",), ("the",), ("the",))  # the same where something is denied
@@ -67,14 +68,15 @@ OTHERS: tuple[Person, ...] = ("he", "she", "they", "we", "you", "i")  # who did 
 BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
 MODALS: dict[Tense, tuple[Modal, ...]] = {"past": ("want",), "present": ("can", "must", "want"), "future": ()}
 GOING = frozenset({"come", "return", "travel", "go", "walk", "run", "fly", "flee"})  # … to Paris
+GROUPS = frozenset({"family", "team", "crowd", "army"})  # neither he nor she
 BLOCKED: dict[Asked, str] = {"when": "time", "where": "place", "how": "manner"}
 
 
 @cache
 def without(determiners: Determiners, words: frozenset[str], own: str = "") -> Determiners:
     """The same without some possessives; of those left, `own` means the subject's."""
-    kept = (tuple(word for word in group if word not in words) for group in determiners[:3])
-    return Determiners(*kept, own)
+    singular, plural, mass = (tuple(word for word in group if word not in words) for group in determiners[:3])
+    return Determiners(singular, plural, mass, own)
 
 
 def nobodys(determiners: Determiners) -> Determiners:
@@ -89,7 +91,7 @@ def possessor(subject: Subject) -> str:
     if isinstance(subject, Pair):
         return "their" if subject.first.noun.human else ""
     noun = subject.noun
-    if not noun.human or noun.feminine_french != noun.feminine_hindi:
+    if not noun.human or noun.feminine_french != noun.feminine_hindi or noun.name in GROUPS:
         return ""
     return "their" if subject.plural else "her" if noun.feminine_french else "his"
 
@@ -133,9 +135,14 @@ def clause_words(clause: Clause) -> int:
 
 
 COMPANY, WHERE, WHEN = range(3)  # the groups of prepositional phrases
-OWNING = {
-    own: Determiners(*(tuple(word for word in OWNERS if word != own) for _ in range(3)), own) for own in ("", *POSSESSIVES)
-}
+
+
+def owning(own: str) -> Determiners:
+    words = tuple(word for word in OWNERS if word != own)
+    return Determiners(words, words, words, own)
+
+
+OWNING = {own: owning(own) for own in ("", *POSSESSIVES)}
 
 
 def can_have_s(owner: NounPhrase) -> bool:
@@ -168,6 +175,12 @@ class Composer:
             word = self.common(words)
             if word not in self.used:
                 break
+        self.used.append(word)
+        return word
+
+    def common(self, words: Sequence[Item]) -> Item:
+        """A verb, the sooner the earlier it stands in its table."""
+        word = words[int(self.draw() ** 2 * len(words))]
         self.used.append(word)
         return word
 
@@ -306,14 +319,14 @@ class Composer:
         self, size: int, tense: Tense, *, question: bool, asked: Asked = "", person: Person | None = None
     ) -> Clause:
         """A pronoun without antecedent; such a *they* only acts: "they were …" is left to `reference`."""
-        person = person or self.pick(PEOPLE)
-        noun = None if person == "they" else self.pools.humans[0]
+        chosen: Person = self.pick(PEOPLE) if person is None else person
+        noun = None if chosen == "they" else self.pools.humans[0]
         clause = self.begin(
-            self.pools.human_acts, noun, size - 1, tense, question=question, asked=asked, clitic=person != "who"
+            self.pools.human_acts, noun, size - 1, tense, question=question, asked=asked, clitic=chosen != "who"
         )
         while isinstance(clause.predicate, Adjective) and clause.predicate.english in FEELINGS:
             clause.predicate = self.common(self.pools.qualities[self.pools.humans[0]].all)
-        clause.subject = Pronoun(person)
+        clause.subject = Pronoun(chosen)
         self.complete(clause, size - 1 - self.least(clause), self.beside(clause))
         return clause
 
@@ -367,6 +380,7 @@ class Composer:
         `clitic`: the subject is a pronoun that *am*, *is*, *are* and *will* can be contracted with.
         """
         kind, chance = self.draw(), self.draw()
+        choose = self.common if clitic else self.fresh  # I, you and we have forms of their own: let them be seen often
         negation: Negation = "not" if chance < 0.14 else "never" if chance < 0.17 and not question else ""
         if room < 5 + question or asked:
             negation = ""
@@ -376,13 +390,13 @@ class Composer:
         if asked:
             predicate = self.asked_about(acts, noun, asked, room)
         elif kind < 0.1 and acts.giving and room >= verbal + 5:
-            predicate = self.fresh(acts.giving)
+            predicate = choose(acts.giving)
         elif kind < 0.6 and acts.upon and room >= verbal + 3:
-            predicate = self.fresh(acts.upon)
+            predicate = choose(acts.upon)
         elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
             predicate, modal = self.common(self.pools.qualities[noun].all), ""
         else:
-            predicate = self.fresh(acts.alone)
+            predicate = choose(acts.alone)
         if isinstance(predicate, Verb) and (not predicate.takes_manner or predicate.imperfect):
             modal = ""
             negation = "not" if negation == "not" else ""  # something must be able to fill a last word
@@ -400,7 +414,7 @@ class Composer:
 
     def modal(self, noun: Noun | None, room: int, tense: Tense) -> Modal:
         """can, must or want to, where somebody can want something."""
-        if room < 5 or not MODALS[tense] or (noun is not None and not noun.animate) or self.draw() > 0.15:
+        if room < 5 or not MODALS[tense] or (noun is not None and not noun.animate) or self.draw() > 0.2:
             return ""
         return self.pick(MODALS[tense])
 

@@ -52,7 +52,9 @@ def set_time(row: Row) -> Adverb:
     """ce matin, la semaine dernière: linked as a whole."""
     all_words: Links = ((0, 1),)
     links = tuple(all_words * len(row[side].split()) for side in ("french", "hindi"))
-    return time(row["english"], row["tags"], row["french"], row["hindi"], links=(links[0], links[1]), tenses=row["tenses"])
+    return time(
+        row["english"], row["tags"], row["french"], row["hindi"], links=(links[0], links[1]), tenses=row["tenses"]
+    )
 
 
 class Calendar:

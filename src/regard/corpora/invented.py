@@ -11,7 +11,28 @@ from regard.corpora.forms.hindi import NounForms
 from regard.corpora.lexicon import Adjective, Noun, Verb, proper
 from regard.corpora.syntax import Being, Clause, NounPhrase, Pronoun, Text, phrases
 
-ONSETS = ("b", "bl", "br", "d", "dr", "f", "fl", "g", "gl", "gr", "j", "k", "kl", "kr", "l", "m", "n", "p", "pl", "pr")
+ONSETS: tuple[str, ...] = (
+    "b",
+    "bl",
+    "br",
+    "d",
+    "dr",
+    "f",
+    "fl",
+    "g",
+    "gl",
+    "gr",
+    "j",
+    "k",
+    "kl",
+    "kr",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pl",
+    "pr",
+)
 ONSETS += ("r", "s", "sk", "sl", "sn", "sp", "st", "t", "tr", "v", "w", "z", "")
 VOWELS = ("a", "e", "i", "o", "u", "ai", "ee", "oo", "a", "e", "i", "o")
 CODAS = ("n", "l", "r", "k", "t", "m", "nd", "rk", "sk", "lt", "p", "b", "d", "g", "ck", "mp", "x", "", "")
@@ -84,8 +105,19 @@ def word(draw: Callable[[], float], kind: str) -> str:
 def thing(made: str) -> Noun:
     """Masculine, and no person: what an unknown word is, nobody can know."""
     plural = made + "s"
-    forms = NounForms((made, plural), (made, plural))
-    return Noun(made, (made, plural), (made, plural), False, forms, False, frozenset(), True, True, False, False)
+    return Noun(
+        name=made,
+        english=(made, plural),
+        french=(made, plural),
+        feminine_french=False,
+        hindi=NounForms((made, plural), (made, plural)),
+        feminine_hindi=False,
+        classes=frozenset(),
+        countable=True,
+        has_plural=True,
+        human=False,
+        animate=False,
+    )
 
 
 def titled(title: str, name: str) -> Noun:
@@ -95,7 +127,17 @@ def titled(title: str, name: str) -> Noun:
 
 def adjective(made: str) -> Adjective:
     """After its noun in French, and never changed."""
-    return Adjective(made, made, (made,) * 4, made, False, (made,) * 3, frozenset(), False, 0)
+    return Adjective(
+        name=made,
+        english=made,
+        french=(made, made, made, made),
+        french_before_vowel=made,
+        before=False,
+        hindi=(made, made, made),
+        classes=frozenset(),
+        reason=False,
+        polarity=0,
+    )
 
 
 def ambiguous(verbs: tuple[Verb, ...], adjectives: tuple[Adjective, ...]) -> frozenset[object]:

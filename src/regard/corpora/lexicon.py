@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import Literal, cast, get_args
 
 from regard.corpora.forms import english, french, hindi
+from regard.corpora.forms.french import Finite
 
 Tense = Literal["past", "present", "future"]
 TENSES: tuple[Tense, ...] = get_args(Tense)
@@ -66,7 +67,7 @@ class Verb:
     third: str
     particle: str
     french: french.VerbForms
-    imperfect: french.Finite | None  # only states have it as their past
+    imperfect: Finite | None  # only states have it as their past
     with_etre: bool
     prefix: tuple[str, ...]  # the Hindi words before the inflected one: मदद in मदद कर
     hindi: hindi.VerbForms
@@ -146,8 +147,10 @@ class Phrase:
     def filled(self, english: str, french: str, hindi: str) -> Phrase:
         """The same with the open place filled."""
         slot = self.slot
-        words = (tuple(side.replace(slot, word) for side in sides) for sides, word in
-                 ((self.english, english), (self.french, french), (self.hindi, hindi)))
+        words = (
+            tuple(side.replace(slot, word) for side in sides)
+            for sides, word in ((self.english, english), (self.french, french), (self.hindi, hindi))
+        )
         source, one, other = words
         return replace(self, english=source, french=one, hindi=other)
 

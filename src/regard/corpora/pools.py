@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from regard.corpora.dates import Calendar
 from regard.corpora.invented import ambiguous
-from regard.corpora.lexicon import TENSES, Adjective, Adverb, Lexicon, Noun, Phrase, Preposition, Tense, Verb
+from regard.corpora.lexicon import TENSES, Adjective, Adverb, Lexicon, Noun, Phrase, Preposition, Tense, Verb, rows
 
 FEELINGS = frozenset({"hungry", "thirsty", "hot", "cold"})  # I am hungry is a set phrase: j'ai faim
 Place = tuple[Preposition, tuple[Noun, ...]]
@@ -80,11 +80,12 @@ class Pools:
         self.placed = tuple(
             noun for noun in self.nouns if noun.animate or not noun.classes.isdisjoint(("thing", "food", "drink"))
         )
+        jobs = {row["english"] for row in rows("jobs")}
         self.jobs = {
             feminine: tuple(
                 noun
                 for noun in self.humans
-                if "kin" not in noun.classes and noun.feminine_french == noun.feminine_hindi == feminine
+                if noun.name in jobs and noun.feminine_french == noun.feminine_hindi == feminine
             )
             for feminine in (False, True)
         }

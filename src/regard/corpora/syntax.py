@@ -200,10 +200,7 @@ def phrases(clause: Clause | Being) -> list[NounPhrase]:
         found.append(clause.subject)
     elif isinstance(clause.subject, Pair):
         found += (clause.subject.first, clause.subject.second)
-    if isinstance(clause, Being):
-        others = (clause.complement,)
-    else:
-        others = (clause.object, clause.recipient)  # type: ignore[assignment]
+    others = (clause.complement,) if isinstance(clause, Being) else (clause.object, clause.recipient)
     found += [phrase for phrase in others if phrase is not None]
     found += [adjunct.phrase for adjunct in clause.adjuncts]
     found += [phrase.owner for phrase in found if phrase.owner is not None]

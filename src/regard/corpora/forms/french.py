@@ -7,8 +7,20 @@ from typing import NamedTuple
 VOWELS = frozenset("aeiouyàâäéèêëîïôöùûüœæh")
 # No elision before these: le hibou, le haut mur, le yaourt, de onze rois.
 ASPIRATED = frozenset(
-    "hibou hiboux héros hamster hamsters hérisson hérissons haricot haricots hache haches honte hontes "
-    "haut hauts haute hautes yaourt yaourts huit onze".split()
+    (
+        "hibou",
+        "hiboux",
+        "héros",
+        "hamster",
+        "hamsters",
+        "hérisson",
+        "hérissons",
+        "haricot",
+        "haricots",
+        "hache",
+        "haches",
+    )
+    + ("honte", "hontes", "haut", "hauts", "haute", "hautes", "yaourt", "yaourts", "huit", "onze")
 )
 ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
@@ -31,12 +43,32 @@ STEMS = {
     "quièr": "quér",
 }
 IRREGULAR = {"faire": ("faisons", "faites"), "dire": ("disons", "dites"), "aller": ("allons", "allez")}
-NUMBERS = dict(
-    two="deux", three="trois", four="quatre", five="cinq", six="six", seven="sept", eight="huit", nine="neuf",
-    ten="dix", eleven="onze", twelve="douze", thirteen="treize", fourteen="quatorze", fifteen="quinze",
-    sixteen="seize", seventeen="dix-sept", eighteen="dix-huit", nineteen="dix-neuf", twenty="vingt",
-    thirty="trente", forty="quarante", fifty="cinquante", sixty="soixante", eighty="quatre-vingts",
-)
+NUMBERS = {
+    "two": "deux",
+    "three": "trois",
+    "four": "quatre",
+    "five": "cinq",
+    "six": "six",
+    "seven": "sept",
+    "eight": "huit",
+    "nine": "neuf",
+    "ten": "dix",
+    "eleven": "onze",
+    "twelve": "douze",
+    "thirteen": "treize",
+    "fourteen": "quatorze",
+    "fifteen": "quinze",
+    "sixteen": "seize",
+    "seventeen": "dix-sept",
+    "eighteen": "dix-huit",
+    "nineteen": "dix-neuf",
+    "twenty": "vingt",
+    "thirty": "trente",
+    "forty": "quarante",
+    "fifty": "cinquante",
+    "sixty": "soixante",
+    "eighty": "quatre-vingts",
+}
 Finite = tuple[str, str, str, str, str]
 
 

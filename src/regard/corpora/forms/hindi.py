@@ -5,11 +5,32 @@ from __future__ import annotations
 from typing import NamedTuple
 
 VOWEL_SIGNS = "ािीुूेैोौ"
-NUMBERS = dict(
-    two="दो", three="तीन", four="चार", five="पाँच", six="छह", seven="सात", eight="आठ", nine="नौ", ten="दस",
-    eleven="ग्यारह", twelve="बारह", thirteen="तेरह", fourteen="चौदह", fifteen="पंद्रह", sixteen="सोलह", seventeen="सत्रह",
-    eighteen="अठारह", nineteen="उन्नीस", twenty="बीस", thirty="तीस", forty="चालीस", fifty="पचास", sixty="साठ", eighty="अस्सी",
-)
+NUMBERS = {
+    "two": "दो",
+    "three": "तीन",
+    "four": "चार",
+    "five": "पाँच",
+    "six": "छह",
+    "seven": "सात",
+    "eight": "आठ",
+    "nine": "नौ",
+    "ten": "दस",
+    "eleven": "ग्यारह",
+    "twelve": "बारह",
+    "thirteen": "तेरह",
+    "fourteen": "चौदह",
+    "fifteen": "पंद्रह",
+    "sixteen": "सोलह",
+    "seventeen": "सत्रह",
+    "eighteen": "अठारह",
+    "nineteen": "उन्नीस",
+    "twenty": "बीस",
+    "thirty": "तीस",
+    "forty": "चालीस",
+    "fifty": "पचास",
+    "sixty": "साठ",
+    "eighty": "अस्सी",
+}
 IRREGULAR_PERFECTIVES = {
     "कर": ("किया", "किए", "की", "कीं"),
     "दे": ("दिया", "दिए", "दी", "दीं"),
@@ -89,9 +110,7 @@ def adjective(word: str) -> tuple[str, str, str]:
 def verb(root: str) -> VerbForms:
     """खा → खाया, खाता, खाएगा."""
     infinitive = (root + "ना", root + "ने", root + "नी", root + "नी")
-    return VerbForms(
-        perfective(root), habitual(root), future(root), infinitive, first_future(root), root, polite(root)
-    )
+    return VerbForms(perfective(root), habitual(root), future(root), infinitive, first_future(root), root, polite(root))
 
 
 def perfective(root: str) -> tuple[str, str, str, str]:

@@ -7,13 +7,13 @@ from regard.corpora.lexicon import Adjective, Adverb, Noun, Phrase, Verb
 from regard.corpora.syntax import (
     FIRST,
     POSSESSIVES,
+    THIRD,
     Being,
     Clause,
     Conjunction,
     NounPhrase,
     Pronoun,
     Relative,
-    THIRD,
     Speech,
     Subject,
     Text,
@@ -193,15 +193,16 @@ def put_clause(page: Page, clause: Clause, head: NounPhrase | None = None, *, fi
 
 def put_auxiliary(page: Page, clause: Clause, who: int) -> None:
     """did, does, will, was: what opens a question or carries a negation."""
+    word: str
     if clause.modal in {"can", "must"}:
         word = clause.modal
     else:
         forms = BE if isinstance(clause.predicate, Adjective) and clause.tense != "future" else DO
         word = forms[clause.tense][who]
-    put_finite(page, clause, word, who)
+    put_finite(page, clause, word)
 
 
-def put_finite(page: Page, clause: Clause | Being, word: str, who: int) -> None:
+def put_finite(page: Page, clause: Clause | Being, word: str) -> None:
     """An auxiliary, with what is contracted with it: 'm, do + n't."""
     at = clause.at
     if not clause.contracted:
@@ -225,10 +226,7 @@ def put_between(page: Page, clause: Clause) -> None:
 def put_verb(page: Page, clause: Clause, verb: Verb, who: int) -> None:
     at = clause.at
     supported = (
-        clause.question
-        or clause.negation == "not"
-        or clause.tense == "future"
-        or clause.modal in {"can", "must"}
+        clause.question or clause.negation == "not" or clause.tense == "future" or clause.modal in {"can", "must"}
     )
     if supported and not clause.question:
         put_auxiliary(page, clause, FIRST if clause.command else who)
@@ -270,7 +268,7 @@ def put_being(page: Page, being: Being) -> None:
     word = "will" if being.tense == "future" else BE[being.tense][who]
     inverted = being.question or being.kind == "where"
     if inverted:
-        put_finite(page, being, word, who)
+        put_finite(page, being, word)
     if subject is not None:
         put_subject(page, subject)
     elif being.kind == "there":
@@ -279,7 +277,7 @@ def put_being(page: Page, being: Being) -> None:
         pointing = (("this", "these"), ("that", "those"))[being.that][plural]
         at["this"] = page.put(pointing, "PRON")
     if not inverted:
-        put_finite(page, being, word, who)
+        put_finite(page, being, word)
     if being.negation and "not" not in at:
         at["not"] = page.put("not", "PART")
     at["verb"] = page.put("be", "AUX") if being.tense == "future" else at["tense"]

@@ -1,0 +1,704 @@
+"""Everyday sentences as people write them, built from grammar objects by hand: exactly so in French and in Hindi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from regard.corpora.dates import day, hour, month, weekday, year
+from regard.corpora.fable import pools
+from regard.corpora.invented import adjective, thing, titled
+from regard.corpora.lexicon import Phrase, load, proper
+from regard.corpora.sentence import compose
+from regard.corpora.syntax import (
+    Adjunct,
+    Being,
+    Clause,
+    NounPhrase,
+    Person,
+    Pronoun,
+    Speech,
+    Subject,
+    Text,
+)
+
+LEXICON = load()
+NARROW, WIDE = "\u202f", "\u00a0"
+
+
+def np(noun: str, *adjectives: str, det: str = "the", plural: bool = False, own: bool = False) -> NounPhrase:
+    words = tuple(LEXICON.adjective(word) for word in adjectives)
+    return NounPhrase(LEXICON.noun(noun), det, plural, words, own=own)
+
+
+def name(word: str) -> NounPhrase:
+    return NounPhrase(LEXICON.noun(word), "")
+
+
+def whose(owner: NounPhrase, noun: str, *adjectives: str) -> NounPhrase:
+    phrase = np(noun, *adjectives)
+    phrase.owner, phrase.genitive = owner, True
+    return phrase
+
+
+def who(word: Person) -> Pronoun:
+    return Pronoun(word)
+
+
+def do(subject: Subject | None, verb: str, thing: NounPhrase | None = None) -> Clause:
+    return Clause(subject, LEXICON.have if verb == "have" else LEXICON.verb(verb), object=thing)
+
+
+def be(subject: Subject, quality: str) -> Clause:
+    return Clause(subject, LEXICON.adjective(quality), "present")
+
+
+def at(preposition: str, phrase: NounPhrase) -> tuple[Adjunct, ...]:
+    return (Adjunct(LEXICON.preposition(preposition), phrase),)
+
+
+def place(word: str, *, to: bool = False) -> tuple[Adjunct, ...]:
+    found = next(one for one in LEXICON.places if one.noun.name == word)
+    return (Adjunct(found.towards if to else found.inside, NounPhrase(found.noun, "")),)
+
+
+def a(clause: Clause, **changes: object) -> Clause:
+    for field, value in changes.items():
+        setattr(clause, field, value)
+    return clause
+
+
+def t(*clauses: Clause | Being, mark: str = ".") -> Text:
+    return Text(list(clauses), mark=mark, capital=True)
+
+
+def phrase(english: str, *filled: str) -> Text:
+    found: Phrase = next(one for one in LEXICON.phrases if " ".join(one.english) == english)
+    found = found.filled(*filled) if filled else found
+    return Text([], phrase=found, mark=found.mark, capital=True)
+
+
+def row(kind: str, word: str) -> dict[str, str]:
+    return next(one for one in LEXICON.calendar[kind] if one["english"] == word)
+
+
+def adverb(word: str) -> object:
+    return LEXICON.adverb(word)
+
+
+MONDAY = weekday(row("weekday", "Monday"))
+CASES: list[tuple[Callable[[], Text], str, str, str]] = [
+    # ── Capitals, marks, commas
+    (
+        lambda: t(do(np("cat", "black"), "eat#prey", np("mouse"))),
+        "The black cat ate the mouse.",
+        "Le chat noir a mangé la souris.",
+        "काली बिल्ली ने चूहे को खाया।",
+    ),
+    (
+        lambda: t(a(do(np("dog"), "sleep"), question=True), mark="?"),
+        "Did the dog sleep?",
+        "Est-ce que le chien a dormi ?",
+        "क्या कुत्ता सोया?",
+    ),
+    (
+        lambda: t(a(do(np("king"), "laugh"), time=adverb("yesterday"), time_first=True)),
+        "Yesterday, the king laughed.",
+        "Hier, le roi a ri.",
+        "कल राजा हँसा।",
+    ),
+    (
+        lambda: Text([do(np("cat"), "sleep"), do(np("dog"), "run")], ["but"], mark=".", capital=True),
+        "The cat slept, but the dog ran.",
+        "Le chat a dormi, mais le chien a couru.",
+        "बिल्ली सोई, लेकिन कुत्ता दौड़ा।",
+    ),
+    (
+        lambda: Text([do(np("cat"), "sleep"), do(np("dog"), "run")], ["but"]),
+        "the cat slept but the dog ran",
+        "le chat a dormi mais le chien a couru",
+        "बिल्ली सोई लेकिन कुत्ता दौड़ा",
+    ),
+    (
+        lambda: Text([do(np("school"), "disappear")], mark="!", capital=True, case="upper"),
+        "THE SCHOOL DISAPPEARED!",
+        "L'ÉCOLE A DISPARU !",
+        "स्कूल ग़ायब हुआ!",
+    ),
+    (lambda: t(do(np("bear"), "sleep"), mark="..."), "The bear slept...", "L'ours a dormi...", "भालू सोया..."),
+    (
+        lambda: Text([do(name("Mary"), "sleep")], case="lower"),
+        "mary slept",
+        "mary a dormi",
+        "मैरी सोई",
+    ),
+    # ── Contractions
+    (
+        lambda: t(a(do(np("dog"), "eat", np("honey")), negation="not", contracted=True)),
+        "The dog didn't eat the honey.",
+        "Le chien n'a pas mangé le miel.",
+        "कुत्ते ने शहद नहीं खाया।",
+    ),
+    (
+        lambda: t(a(do(who("he"), "come"), tense="future", negation="not", contracted=True)),
+        "He won't come.",
+        "Il ne viendra pas.",
+        "वह नहीं आएगा।",
+    ),
+    (
+        lambda: t(a(do(who("i"), "drink", np("milk")), tense="present", negation="not", contracted=True)),
+        "I don't drink the milk.",
+        "Je ne bois pas le lait.",
+        "मैं दूध नहीं पीता हूँ।",
+    ),
+    (lambda: t(a(be(who("i"), "tired"), contracted=True)), "I'm tired.", "Je suis fatigué.", "मैं थका हुआ हूँ।"),
+    (
+        lambda: t(a(be(who("i"), "tired"), contracted=True, negation="not")),
+        "I'm not tired.",
+        "Je ne suis pas fatigué.",
+        "मैं थका हुआ नहीं हूँ।",
+    ),
+    (lambda: t(a(be(who("she"), "sad"), contracted=True)), "She's sad.", "Elle est triste.", "वह उदास है।"),
+    (
+        lambda: t(a(be(np("soup"), "hot"), contracted=True, negation="not")),
+        "The soup isn't hot.",
+        "La soupe n'est pas chaude.",
+        "सूप गरम नहीं है।",
+    ),
+    (
+        lambda: t(a(do(who("we"), "stay"), tense="future", contracted=True)),
+        "We'll stay.",
+        "Nous resterons.",
+        "हम रुकेंगे।",
+    ),
+    (
+        lambda: t(a(be(who("you"), "honest"), contracted=True)),
+        "You're honest.",
+        "Vous êtes honnête.",
+        "आप ईमानदार हैं।",
+    ),
+    # ── I, you, we, they
+    (lambda: t(do(who("we"), "arrive")), "We arrived.", "Nous sommes arrivés.", "हम पहुँचे।"),
+    (
+        lambda: t(do(who("you"), "see", np("lion"))),
+        "You saw the lion.",
+        "Vous avez vu le lion.",
+        "आपने शेर को देखा।",
+    ),
+    (
+        lambda: t(a(do(who("we"), "eat", np("bread")), tense="present")),
+        "We eat the bread.",
+        "Nous mangeons le pain.",
+        "हम रोटी खाते हैं।",
+    ),
+    (
+        lambda: t(a(do(who("i"), "open", np("door")), tense="future")),
+        "I will open the door.",
+        "J'ouvrirai la porte.",
+        "मैं दरवाज़ा खोलूँगा।",
+    ),
+    (
+        lambda: t(a(do(who("they"), "sing", np("song", det="a")), tense="future")),
+        "They will sing a song.",
+        "Ils chanteront une chanson.",
+        "वे एक गीत गाएँगे।",
+    ),
+    # ── my, your, his, her, our, their
+    (
+        lambda: t(do(np("sister", det="my"), "find", np("key", det="your"))),
+        "My sister found your key.",
+        "Ma sœur a trouvé votre clé.",
+        "मेरी बहन ने आपकी चाबी पाई।",
+    ),
+    (
+        lambda: t(do(np("king"), "find", np("sword", det="his", own=True))),
+        "The king found his sword.",
+        "Le roi a trouvé son épée.",
+        "राजा ने अपनी तलवार पाई।",
+    ),
+    (
+        lambda: t(do(np("friend", det="her"), "cry")),
+        "Her friend cried.",
+        "Son ami a pleuré.",
+        "उसका दोस्त रोया।",
+    ),
+    (
+        lambda: t(a(do(who("we"), "sell", np("house", det="our", own=True)), tense="future")),
+        "We will sell our house.",
+        "Nous vendrons notre maison.",
+        "हम अपना घर बेचेंगे।",
+    ),
+    (
+        lambda: t(do(np("dog", det="their", plural=True), "run")),
+        "Their dogs ran.",
+        "Leurs chiens ont couru.",
+        "उनके कुत्ते दौड़े।",
+    ),
+    (
+        lambda: t(do(who("i"), "drink", np("water", det="some"))),
+        "I drank some water.",
+        "J'ai bu de l'eau.",
+        "मैंने थोड़ा पानी पिया।",
+    ),
+    # ── have
+    (
+        lambda: t(a(do(who("i"), "have", np("cat", det="a")), tense="present")),
+        "I have a cat.",
+        "J'ai un chat.",
+        "मेरे पास एक बिल्ली है।",
+    ),
+    (
+        lambda: t(a(do(who("she"), "have", np("dog", det="two", plural=True)), tense="present")),
+        "She has two dogs.",
+        "Elle a deux chiens.",
+        "उसके पास दो कुत्ते हैं।",
+    ),
+    (
+        lambda: t(a(do(who("we"), "have", np("car", det="a")), tense="present", negation="not", contracted=True)),
+        "We don't have a car.",
+        "Nous n'avons pas de voiture.",
+        "हमारे पास कार नहीं है।",
+    ),
+    (
+        lambda: t(do(np("king"), "have", np("crown", det="a"))),
+        "The king had a crown.",
+        "Le roi avait une couronne.",
+        "राजा के पास एक मुकुट था।",
+    ),
+    (
+        lambda: t(a(do(who("you"), "have", np("key")), tense="present", question=True), mark="?"),
+        "Do you have the key?",
+        "Est-ce que vous avez la clé ?",
+        "क्या आपके पास चाबी है?",
+    ),
+    # ── be
+    (
+        lambda: t(Being("noun", who("he"), np("doctor", det="a"))),
+        "He is a doctor.",
+        "Il est médecin.",
+        "वह डॉक्टर है।",
+    ),
+    (
+        lambda: t(Being("noun", name("Anna"), np("queen", det="a"), negation="not", contracted=True)),
+        "Anna isn't a queen.",
+        "Anna n'est pas reine.",
+        "अन्ना रानी नहीं है।",
+    ),
+    (
+        lambda: t(Being("this", complement=np("house", det="a"))),
+        "This is a house.",
+        "C'est une maison.",
+        "यह एक घर है।",
+    ),
+    (
+        lambda: t(Being("this", complement=np("brother", det="my"), that=True)),
+        "That is my brother.",
+        "C'est mon frère.",
+        "वह मेरा भाई है।",
+    ),
+    (
+        lambda: t(Being("this", complement=np("book", det="my", plural=True))),
+        "These are my books.",
+        "Ce sont mes livres.",
+        "ये मेरी किताबें हैं।",
+    ),
+    (
+        lambda: t(Being("this", complement=np("cat", det="a"), negation="not")),
+        "This is not a cat.",
+        "Ce n'est pas un chat.",
+        "यह एक बिल्ली नहीं है।",
+    ),
+    (
+        lambda: t(Being("this", complement=np("hotel", det="a"), question=True), mark="?"),
+        "Is this a hotel?",
+        "Est-ce que c'est un hôtel ?",
+        "क्या यह एक होटल है?",
+    ),
+    (
+        lambda: t(Being("there", complement=np("cat", det="a"), adjuncts=at("in", np("garden")))),
+        "There is a cat in the garden.",
+        "Il y a un chat dans le jardin.",
+        "बगीचे में एक बिल्ली है।",
+    ),
+    (
+        lambda: t(
+            Being("there", complement=np("bird", det="three", plural=True), tense="past", adjuncts=at("on", np("roof")))
+        ),
+        "There were three birds on the roof.",
+        "Il y avait trois oiseaux sur le toit.",
+        "छत पर तीन चिड़ियाँ थीं।",
+    ),
+    (
+        lambda: t(
+            Being(
+                "there",
+                complement=np("tree", det="a"),
+                negation="not",
+                contracted=True,
+                adjuncts=at("in", np("park")),
+            )
+        ),
+        "There isn't a tree in the park.",
+        "Il n'y a pas d'arbre dans le parc.",
+        "पार्क में पेड़ नहीं है।",
+    ),
+    (
+        lambda: t(Being("there", complement=np("station", det="a"), question=True), mark="?"),
+        "Is there a station?",
+        "Est-ce qu'il y a une gare ?",
+        "क्या एक स्टेशन है?",
+    ),
+    (
+        lambda: t(Being("place", np("book"), adjuncts=at("on", np("table")))),
+        "The book is on the table.",
+        "Le livre est sur la table.",
+        "किताब मेज़ पर है।",
+    ),
+    # ── Questions
+    (
+        lambda: t(do(who("who"), "eat", np("cheese")), mark="?"),
+        "Who ate the cheese?",
+        "Qui a mangé le fromage ?",
+        "किसने पनीर खाया?",
+    ),
+    (
+        lambda: t(a(do(np("cat"), "eat"), question=True, asked="what"), mark="?"),
+        "What did the cat eat?",
+        "Qu'est-ce que le chat a mangé ?",
+        "बिल्ली ने क्या खाया?",
+    ),
+    (
+        lambda: t(a(do(np("king"), "see"), question=True, asked="who"), mark="?"),
+        "Who did the king see?",
+        "Qui est-ce que le roi a vu ?",
+        "राजा ने किसे देखा?",
+    ),
+    (
+        lambda: t(Being("where", np("book")), mark="?"),
+        "Where is the book?",
+        "Où est le livre ?",
+        "किताब कहाँ है?",
+    ),
+    (
+        lambda: t(a(do(np("dog"), "sleep"), question=True, asked="where"), mark="?"),
+        "Where did the dog sleep?",
+        "Où est-ce que le chien a dormi ?",
+        "कुत्ता कहाँ सोया?",
+    ),
+    (
+        lambda: t(a(be(np("bear"), "tired"), question=True, asked="why"), mark="?"),
+        "Why is the bear tired?",
+        "Pourquoi est-ce que l'ours est fatigué ?",
+        "भालू क्यों थका हुआ है?",
+    ),
+    (
+        lambda: t(a(do(np("train"), "arrive"), tense="future", question=True, asked="when"), mark="?"),
+        "When will the train arrive?",
+        "Quand est-ce que le train arrivera ?",
+        "रेलगाड़ी कब पहुँचेगी?",
+    ),
+    # ── can, must, want to
+    (
+        lambda: t(a(do(who("i"), "eat", np("apple", det="a")), tense="present", modal="want")),
+        "I want to eat an apple.",
+        "Je veux manger une pomme.",
+        "मैं एक सेब खाना चाहता हूँ।",
+    ),
+    (
+        lambda: t(a(do(who("you"), "open", np("door")), tense="present", modal="can")),
+        "You can open the door.",
+        "Vous pouvez ouvrir la porte.",
+        "आप दरवाज़ा खोल सकते हैं।",
+    ),
+    (
+        lambda: t(a(do(who("we"), "leave"), tense="present", modal="must")),
+        "We must leave.",
+        "Nous devons partir.",
+        "हमें निकलना चाहिए।",
+    ),
+    (
+        lambda: t(a(do(np("boy"), "swim"), tense="present", modal="can", negation="not", contracted=True)),
+        "The boy can't swim.",
+        "Le garçon ne peut pas nager.",
+        "लड़का नहीं तैर सकता है।",
+    ),
+    (
+        lambda: t(a(do(np("boy"), "swim"), tense="present", modal="can", negation="not")),
+        "The boy cannot swim.",
+        "Le garçon ne peut pas nager.",
+        "लड़का नहीं तैर सकता है।",
+    ),
+    (
+        lambda: t(a(do(np("girl"), "dance"), modal="want", negation="not", contracted=True)),
+        "The girl didn't want to dance.",
+        "La fille ne voulait pas danser.",
+        "लड़की नाचना नहीं चाहती थी।",
+    ),
+    (
+        lambda: t(a(do(who("he"), "eat", np("bread")), tense="present", modal="must")),
+        "He must eat the bread.",
+        "Il doit manger le pain.",
+        "उसे रोटी खानी चाहिए।",
+    ),
+    # ── Commands
+    (
+        lambda: t(a(do(who("you"), "open", np("door")), tense="present", command=True), mark="!"),
+        "Open the door!",
+        "Ouvrez la porte !",
+        "दरवाज़ा खोलिए!",
+    ),
+    (
+        lambda: t(a(do(who("you"), "close", np("window")), tense="present", command=True, please=True)),
+        "Please close the window.",
+        "Fermez la fenêtre, s'il vous plaît.",
+        "कृपया खिड़की बंद कीजिए।",
+    ),
+    (
+        lambda: t(
+            a(do(who("you"), "wake", np("child")), tense="present", command=True, negation="not", contracted=True),
+            mark="!",
+        ),
+        "Don't wake the child!",
+        "Ne réveillez pas l'enfant !",
+        "बच्चे को मत जगाइए!",
+    ),
+    # ── Names and places
+    (
+        lambda: t(do(whose(name("Mary"), "brother"), "see", whose(name("Anna"), "house", "big"))),
+        "Mary's brother saw Anna's big house.",
+        "Le frère de Mary a vu la grande maison d'Anna.",
+        "मैरी के भाई ने अन्ना का बड़ा घर देखा।",
+    ),
+    (
+        lambda: t(a(do(np("queen"), "give", np("ring", det="a")), recipient=name("Ravi"))),
+        "The queen gave a ring to Ravi.",
+        "La reine a donné une bague à Ravi.",
+        "रानी ने रवि को एक अँगूठी दी।",
+    ),
+    (
+        lambda: t(a(do(name("Emma"), "travel"), adjuncts=place("London", to=True))),
+        "Emma traveled to London.",
+        "Emma a voyagé à Londres.",
+        "एमा ने लंदन यात्रा की।",
+    ),
+    (
+        lambda: t(a(do(name("Omar"), "work"), tense="present", adjuncts=place("Japan"))),
+        "Omar works in Japan.",
+        "Omar travaille au Japon.",
+        "उमर जापान में काम करता है।",
+    ),
+    (
+        lambda: t(Being("where", name("Tom"), tense="past"), mark="?"),
+        "Where was Tom?",
+        "Où était Tom ?",
+        "टॉम कहाँ था?",
+    ),
+    # ── Numbers and dates
+    (
+        lambda: t(a(do(np("king"), "have", np("horse", det="12", plural=True)), tense="present")),
+        "The king has 12 horses.",
+        "Le roi a 12 chevaux.",
+        "राजा के पास 12 घोड़े हैं।",
+    ),
+    (
+        lambda: t(do(who("i"), "count", np("coin", det="twenty", plural=True))),
+        "I counted twenty coins.",
+        "J'ai compté vingt pièces.",
+        "मैंने बीस सिक्के गिने।",
+    ),
+    (
+        lambda: t(a(do(np("guest"), "arrive"), time=MONDAY)),
+        "The guest arrived on Monday.",
+        "L'invité est arrivé lundi.",
+        "मेहमान सोमवार को पहुँचा।",
+    ),
+    (
+        lambda: t(a(do(np("guest"), "arrive"), time=MONDAY, time_first=True)),
+        "On Monday, the guest arrived.",
+        "Lundi, l'invité est arrivé.",
+        "सोमवार को मेहमान पहुँचा।",
+    ),
+    (
+        lambda: t(a(do(who("she"), "leave"), time=day(3, row("month", "May")))),
+        "She left on 3 May.",
+        "Elle est partie le 3 mai.",
+        "वह 3 मई को निकली।",
+    ),
+    (
+        lambda: t(a(do(who("we"), "come"), time=year(1998))),
+        "We came in 1998.",
+        "Nous sommes venus en 1998.",
+        "हम 1998 में आए।",
+    ),
+    (
+        lambda: t(a(do(who("he"), "sleep"), time=month(row("month", "August")))),
+        "He slept in August.",
+        "Il a dormi en août.",
+        "वह अगस्त में सोया।",
+    ),
+    (
+        lambda: t(a(do(np("train"), "leave"), tense="future", time=hour("5"))),
+        "The train will leave at 5 o'clock.",
+        "Le train partira à 5 heures.",
+        "रेलगाड़ी 5 बजे निकलेगी।",
+    ),
+    # ── Speech and answers
+    (
+        lambda: Text([do(np("cat"), "sleep")], speech=Speech(np("king"), "say"), mark=".", capital=True),
+        'The king said, "The cat slept."',
+        f"Le roi a dit{WIDE}: «{NARROW}Le chat a dormi.{NARROW}»",
+        'राजा ने कहा, "बिल्ली सोई।"',
+    ),
+    (
+        lambda: Text([Being("where", np("key"))], speech=Speech(who("she"), "ask"), mark="?", capital=True),
+        'She asked, "Where is the key?"',
+        f"Elle a demandé{WIDE}: «{NARROW}Où est la clé{NARROW}?{NARROW}»",
+        'उसने पूछा, "चाबी कहाँ है?"',
+    ),
+    (
+        lambda: Text([do(who("they"), "leave")], opener="yes", mark=".", capital=True),
+        "Yes, they left.",
+        "Oui, ils sont partis.",
+        "हाँ, वे निकले।",
+    ),
+    # ── Set phrases
+    (lambda: phrase("how are you"), "How are you?", "Comment allez-vous ?", "आप कैसे हैं?"),
+    (lambda: phrase("I 'm fine , thank you"), "I'm fine, thank you.", "Je vais bien, merci.", "मैं ठीक हूँ, धन्यवाद।"),
+    (
+        lambda: phrase("my name is NAME", "Priya", "Priya", "प्रिया"),
+        "My name is Priya.",
+        "Je m'appelle Priya.",
+        "मेरा नाम प्रिया है।",
+    ),
+    (
+        lambda: phrase("I am from PLACE", "Athens", "Athènes", "एथेंस"),
+        "I am from Athens.",
+        "Je viens d'Athènes.",
+        "मैं एथेंस से हूँ।",
+    ),
+    (lambda: phrase("he is hungry"), "He is hungry.", "Il a faim.", "उसे भूख लगी है।"),
+    (
+        lambda: phrase("it is HOUR o'clock", "five", "cinq", "पाँच"),
+        "It is five o'clock.",
+        "Il est cinq heures.",
+        "पाँच बजे हैं।",
+    ),
+    # ── Words nobody has seen
+    (
+        lambda: t(do(NounPhrase(thing("blicket")), "sleep")),
+        "The blicket slept.",
+        "Le blicket a dormi.",
+        "blicket सोया।",
+    ),
+    (
+        lambda: t(do(NounPhrase(thing("ondle")), "sleep")),
+        "The ondle slept.",
+        "L'ondle a dormi.",
+        "ondle सोया।",
+    ),
+    (
+        lambda: t(do(NounPhrase(titled("Mr", "Karvenko"), ""), "see", np("lake"))),
+        "Mr Karvenko saw the lake.",
+        "M. Karvenko a vu le lac.",
+        "श्री Karvenko ने झील देखी।",
+    ),
+    (
+        lambda: t(
+            do(
+                NounPhrase(LEXICON.noun("cat"), adjectives=(adjective("florpish"),)),
+                "see",
+                NounPhrase(proper("Ostrel", "Ostrel", "Ostrel", feminine=False, human=True), ""),
+            )
+        ),
+        "The florpish cat saw Ostrel.",
+        "Le chat florpish a vu Ostrel.",
+        "florpish बिल्ली ने Ostrel को देखा।",
+    ),
+]
+
+
+@pytest.mark.parametrize(("build", "english", "french", "hindi"), CASES, ids=[case[1] for case in CASES])
+def test_an_everyday_sentence_comes_out_as_people_write_it(
+    build: Callable[[], Text], english: str, french: str, hindi: str
+) -> None:
+    """In the table a plain space stands for the narrow one before ? and !."""
+    into_french, into_hindi = compose(build(), "fr"), compose(build(), "hi")
+    assert into_french.source == into_hindi.source == english
+    assert into_french.target == french.replace(" ?", f"{NARROW}?").replace(" !", f"{NARROW}!")
+    assert into_hindi.target == hindi
+    for sentence in (into_french, into_hindi):
+        sizes = len(sentence.source.split(" ")), len(sentence.target.split(" "))
+        assert all(one < sizes[0] and other < sizes[1] for one, other in sentence.alignment)
+        assert len(sentence.tokens) == len(sentence.tags)
+        assert "".join(sentence.tokens) == sentence.source.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("build", "tokens", "tags"),
+    [
+        (
+            lambda: t(a(do(np("dog"), "eat", np("honey")), negation="not", contracted=True)),
+            "The dog did n't eat the honey .",
+            "DET NOUN AUX PART VERB DET NOUN PUNCT",
+        ),
+        (
+            lambda: t(a(do(np("boy"), "swim"), tense="future", negation="not", contracted=True)),
+            "The boy wo n't swim .",
+            "DET NOUN AUX PART VERB PUNCT",
+        ),
+        (
+            lambda: t(a(do(whose(name("Mary"), "cat"), "sleep"), time=day(3, row("month", "May")))),
+            "Mary 's cat slept on 3 May .",
+            "PROPN PART NOUN VERB ADP NUM PROPN PUNCT",
+        ),
+        (
+            lambda: t(a(do(who("i"), "eat", np("apple", det="12", plural=True)), tense="present", modal="want")),
+            "I want to eat 12 apples .",
+            "PRON VERB PART VERB NUM NOUN PUNCT",
+        ),
+        (
+            lambda: Text([do(np("cat"), "sleep")], speech=Speech(np("king"), "say"), mark="!", capital=True),
+            'The king said , " The cat slept ! "',
+            "DET NOUN VERB PUNCT PUNCT DET NOUN VERB PUNCT PUNCT",
+        ),
+        (lambda: phrase("no , thank you"), "No , thank you .", "INTJ PUNCT VERB PRON PUNCT"),
+    ],
+)
+def test_marks_and_clitics_are_tokens_with_tags_of_their_own(build: Callable[[], Text], tokens: str, tags: str) -> None:
+    sentence = compose(build(), "fr")
+    assert " ".join(sentence.tokens) == tokens
+    assert " ".join(sentence.tags) == tags
+
+
+@pytest.mark.parametrize(
+    ("build", "links"),
+    [
+        # The dog didn't eat. ↔ Le chien n'a pas mangé.
+        (
+            lambda: t(a(do(np("dog"), "eat"), negation="not", contracted=True)),
+            {(0, 0), (1, 1), (2, 2), (2, 3), (3, 4)},
+        ),
+        # There is a cat. ↔ Il y a un chat.
+        (lambda: t(Being("there", complement=np("cat", det="a"))), {(0, 0), (0, 1), (1, 2), (2, 3), (3, 4)}),
+        # This is a house. ↔ C'est une maison.
+        (lambda: t(Being("this", complement=np("house", det="a"))), {(0, 0), (1, 0), (2, 1), (3, 2)}),
+        # Mary's house disappeared. ↔ La maison de Mary a disparu.
+        (lambda: t(do(whose(name("Mary"), "house"), "disappear")), {(0, 0), (0, 2), (0, 3), (1, 1), (2, 4), (2, 5)}),
+        # I want to sleep. ↔ Je veux dormir.
+        (lambda: t(a(do(who("i"), "sleep"), tense="present", modal="want")), {(0, 0), (1, 1), (2, 1), (3, 2)}),
+        # We left on Monday. ↔ Nous sommes partis lundi.
+        (lambda: t(a(do(who("we"), "leave"), time=MONDAY)), {(0, 0), (1, 1), (1, 2), (2, 3), (3, 3)}),
+        # good morning ↔ bonjour
+        (lambda: phrase("good morning"), {(0, 0), (1, 0)}),
+    ],
+)
+def test_everyday_sentences_are_linked_word_by_word(build: Callable[[], Text], links: set[tuple[int, int]]) -> None:
+    assert set(compose(build(), "fr").alignment) == links
+
+
+def test_there_are_a_hundred_set_phrases_and_more_names_than_a_class_has() -> None:
+    assert len(LEXICON.phrases) >= 100
+    assert len(LEXICON.names) >= 60
+    assert len(LEXICON.places) >= 30
+    assert len(pools().towns) >= 20
