@@ -16,7 +16,7 @@ import torch
 import corpora_for_tests as small
 import regard
 from regard.cli.main import run as cli
-from regard.errors import ModelError, RegardError, SettingsError
+from regard.errors import ModelError, RegardError
 from regard.loading import best_checkpoint, load
 from regard.run import Run
 from regard.settings import Settings

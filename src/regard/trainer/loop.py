@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -112,6 +113,17 @@ class Trainer:
                     self._save()
                 if reason:
                     return Outcome(self.progress, reason, self.progress.step - begin)
+
+    def rehearse(self, count: int = 3) -> float:
+        """Seconds that a step takes, from a few of them after one that warms up. For estimates: the model has changed
+        afterwards, and nothing is kept."""
+        self.task.train()
+        step, groups, seconds = self._step(), self.feed.groups(Position(0, 0)), []
+        for _ in range(1 + count):
+            began = time.perf_counter()
+            self._take(step, next(groups), Pace(self.progress))
+            seconds.append(time.perf_counter() - began)
+        return sum(seconds[1:]) / count
 
     def extend(self) -> None:
         """Begin the schedule again here: the limits are later ones than those that it began with."""
