@@ -332,7 +332,9 @@ def test_the_decay_begins_again_and_goes_on_after_a_stop(tmp_path: Path, monkeyp
     assert rates[8] > rates[11] > rates[12]
 
 
-def test_more_time_counts_from_now_and_lifts_the_limit_of_steps(tmp_path: Path) -> None:
+def test_more_time_counts_from_now_and_lifts_the_limit_of_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     start(tmp_path / "run", small.settings("gru", "train.steps=3"), small.Notes())
     before = load_progress(steps(tmp_path / "run" / "checkpoints")[-1])
     outcome = resume(tmp_path / "run", small.Notes(), time="0.3s")
@@ -341,6 +343,10 @@ def test_more_time_counts_from_now_and_lifts_the_limit_of_steps(tmp_path: Path) 
     train = Run.open(tmp_path / "run").settings.train
     assert train.seconds == pytest.approx(before.seconds + 0.3, rel=1e-3)
     assert train.steps > 10**5
+    assert cli(["runs", "ls", str(tmp_path)]) == 0
+    listed = capsys.readouterr().out
+    assert f"{outcome.progress.step:,}" in listed
+    assert " of 1,000,000" not in listed
 
 
 @pytest.mark.parametrize("more", ["3", "many", "+0"])

@@ -45,7 +45,7 @@ def when(moment: Moment) -> str:
     """How far the clock is: ``0:12 of 1:00`` where time is the limit, else what is left."""
     if moment.limit is not None:
         return f"{clock(moment.seconds)} of {clock(moment.limit)}"
-    return f"{clock(moment.seconds)}, about {clock(moment.left)} left"
+    return f"{clock(moment.left)} left"
 
 
 class Bar:
