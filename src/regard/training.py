@@ -340,7 +340,7 @@ def _tell_held_out(rows: Material, task: str, tell: Tell) -> None:
     if held.repeats:
         tell(f"too few {noun} to hold any out: validation repeats what training sees, and its score says little")
     else:
-        tell(f"{held.count:,} of {held.rows:,} {noun} are held out for validation; training does not see them")
+        tell(f"held out for validation: {held.count:,} of {held.rows:,} {noun}, which training does not see")
 
 
 def _encoded(rows: Material, encoder: Encoder, folder: Path, tell: Tell) -> Examples:

@@ -54,7 +54,7 @@ def test_two_files_are_enough(capsys: pytest.CaptureFixture[str]) -> None:
     said = errors_of(capsys)
     assert "training runs/en-fr; Ctrl-C" in said
     assert "fitted to " in said
-    assert "6 of 120 pairs are held out for validation; training does not see them" in said
+    assert "held out for validation: 6 of 120 pairs, which training does not see" in said
     assert "all steps are done after 3 steps; the best model is in runs/en-fr; try: regard translate runs/en-fr" in said
     settings = Run.open(Path("runs/en-fr")).settings
     assert settings.data.source == str(Path("text.en").absolute())
@@ -156,7 +156,7 @@ def test_a_settings_file_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["gru", "--source", "none.en", "--target", "none.fr"], "none.en: cannot be read (no such file)"),
+        (["gru", "--source", "none.en", "--target", "none.fr"], "none.en: cannot be read (No such file or directory)"),
         (["gru", "--corpus", "fable:fr", "train.step=graph"], "train.step = graph: needs one GPU"),
         (["gru", "--corpus", "fable:fr", "--steps", "+5"], "--steps = +5: not a number of steps; a new run takes"),
         (["--resume", "runs/x", "train.rate=1"], "goes on with the run's own settings; add --time or --steps"),

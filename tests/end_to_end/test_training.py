@@ -214,7 +214,10 @@ def test_a_run_without_a_checkpoint_is_told_so(tmp_path: Path) -> None:
     [
         (["data.corpus=''"], "the training corpus is missing; give data.source and data.target"),
         (["data.corpus=some.tsv"], "some.tsv: cannot be read"),
-        (["data.corpus=''", "data.source=x", "data.valid_corpus=y", "data.valid_source=z"], "x: cannot be read"),
+        (
+            ["data.corpus=''", "data.source=x", "data.valid_corpus=y", "data.valid_source=z"],
+            "the validation corpus is given in two",
+        ),
         (["data.corpus=some.tsv", "data.source=x"], "the training corpus is given in two ways"),
         (["data.corpus='fable:de'"], "fable has no such target language"),
     ],

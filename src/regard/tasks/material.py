@@ -63,10 +63,8 @@ class Files:
 
     def held_out(self, names: Sequence[str]) -> HeldOut:
         """Which rows are held out; found once as long as the files stay as they are."""
-        files = [Path(path) for path in self.corpus.paths if format_of(path) != "hub"]
-        return _hold_out(
-            self.corpus, tuple(names), tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in files)
-        )
+        stamps = tuple(_stamp(path) for path in self.corpus.paths if format_of(path) != "hub")
+        return _hold_out(self.corpus, tuple(names), stamps)
 
 
 @dataclass(frozen=True)
@@ -82,6 +80,15 @@ class HeldOut:
     def repeats(self) -> bool:
         """Whether there are too few rows to spare any."""
         return self.last < 0
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """By which a file is known not to have changed."""
+    try:
+        found = Path(path).stat()
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror}); check the name") from None
+    return found.st_mtime_ns, found.st_size
 
 
 def _key(text: str) -> int:
@@ -196,8 +203,5 @@ def _files(settings: Settings, prefix: str, purpose: str) -> Files:
             f"data: the {purpose} corpus {problem}; give {wanted}, or data.{prefix}corpus alone",
             hint="" if corpus or len(names) == 1 else hint,
         )
-    for path in (corpus,) if corpus else given:
-        if format_of(path) != "hub" and not Path(path).exists():
-            raise DataError(f"{path}: cannot be read (no such file); check the name")
     columns = tuple(column.strip() for column in data.columns.split(",")) if data.columns else ()
     return Files(Corpus((corpus,) if corpus else given, columns if corpus else ()))
