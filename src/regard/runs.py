@@ -37,6 +37,7 @@ class Summary:
     parameters: int | None = None
     steps: int = 0
     of_steps: int = 0
+    time: str = ""  # the limit, where time is one
     loss: float | None = None  # of the best validation
     score: float | None = None
     score_name: str = ""
@@ -110,6 +111,7 @@ def _summary(run: Run, known: Summary) -> Summary:
         parameters=parameters(run),
         steps=max(progress.step, reached),
         of_steps=run.settings.train.steps,
+        time=run.settings.train.time,
         loss=best and best["loss"],
         score=best and best["score"],
         score_name=best["name"] if best else "",

@@ -7,21 +7,23 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import corpora_for_tests as small
 from regard import __version__
-from regard.cli.display import Bar, Events, Lines, display
+from regard.cli.display import Bar, Events, Lines, display, when
 from regard.cli.main import run
 from regard.cli.streams import stdin
 from regard.errors import DataError, ResourceError
 from regard.trainer.log import Moment, Validation
+from regard.trainer.loop import Trainer
 from regard.training import start
 
 Capture = pytest.CaptureFixture[str]
-MOMENT = Moment(1200, 3, 2.5, 0.7, 1e-3, 9000, 5000.0, 60.0, 0.25, 300 << 20)
+MOMENT = Moment(1200, 3, 2.5, 0.7, 1e-3, 9000, 5000.0, 60.0, 0.25, 300 << 20, limit=240.0, left=180.0)
 VALIDATION = Validation(1200, 3, 60.0, 1.25, 33.3, "BLEU", best=True)
 
 
@@ -69,7 +71,7 @@ MISTAKES = {
     ),
     "a mistyped preset": (["train", "lstn"], 2, "did you mean 'lstm'?"),
     "a mistyped setting": (["train", "lstm", "model.hiden=3"], 2, "did you mean 'hidden'?"),
-    "no preset": (["train"], 2, "PRESET: missing"),
+    "no preset": (["train"], 2, "the training corpus is missing; give data.source and data.target"),
     "no such run": (["translate", "nowhere", "x"], 4, "nowhere: no such folder"),
     "an empty beam": (["translate", "nowhere", "x", "--beam", "0"], 2, "beam = 0"),
     "resuming nothing": (["train", "--resume", "nowhere"], 4, "nowhere: no such folder"),
@@ -238,10 +240,14 @@ def test_a_dry_run_estimates_and_does_not_train(tmp_path: Path, capsys: Capture)
     assert run(["train", "--resume", str(tmp_path / "run"), "--device", "cpu"]) == 0
 
 
+def _interrupted_after_one_step(trainer: Trainer, *, asked: bool) -> str:  # noqa: ARG001
+    return "interrupted" if trainer.progress.step else ""
+
+
 def test_an_interrupted_training_says_how_to_go_on(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.trainer.loop.Trainer._reason", lambda self, asked: "interrupted")  # noqa: ARG005
+    monkeypatch.setattr("regard.trainer.loop.Trainer._reason", _interrupted_after_one_step)
     (tmp_path / "small.toml").write_text(small.settings("lstm").to_toml())
     assert run(["train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--tensorboard"]) == 130
     assert f"checkpoint written; go on with: regard train --resume {tmp_path / 'run'}" in capsys.readouterr().err
@@ -276,8 +282,9 @@ def test_a_log_gets_a_plain_line_now_and_then(capsys: Capture) -> None:
     lines.moment(MOMENT)
     lines.moment(MOMENT)  # too soon for another line
     lines.validation(VALIDATION)
+    assert when(replace(MOMENT, limit=None, left=3725.0)) == "1:02:05 left"
     assert capsys.readouterr().err.splitlines() == [
-        "step 1,200  loss 2.500  5,000 tokens/s  300 MiB  25 %",
+        "step 1,200  loss 2.500  5,000 tokens/s  300 MiB  25 %  1:00 of 4:00",
         "step 1,200  validation loss 1.250  BLEU 33.3  best so far",
     ]
 

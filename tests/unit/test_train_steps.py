@@ -281,7 +281,7 @@ def test_the_second_signal_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(SystemExit) as left:
             signal.raise_signal(signal.SIGINT)
         assert left.value.code == 130
-    assert told.lines == ["stopping after this step, to save a checkpoint; once more to leave at once"]
+    assert told.lines == ["stopping: a checkpoint is written, then the score is found; once more to leave at once"]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 

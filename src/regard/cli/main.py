@@ -37,9 +37,8 @@ WELCOME = """\
 Regard {version}: sequence-to-sequence models that you can look into.
 
   regard demo                      train a small English-French translator here, in about three minutes
-  regard train transformer-small --source train.de --target train.en \\
-      --valid-source val.de --valid-target val.en
-                                   train one on your own parallel text
+  regard train --source train.de --target train.en
+                                   train one on your own parallel text, as large as it and the machine allow
   regard translate RUN "a text"    translate with what was trained
   regard studio                    all of it in a browser: translate, look inside, train, compare, learn
 

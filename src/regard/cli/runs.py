@@ -48,6 +48,11 @@ _COLUMNS = ("run", "state", "task", "preset", "parameters", "steps", "best", "ch
 _DROPPED = ("task", "parameters", "size", "changed", "preset")
 
 
+def _steps(summary: Summary) -> str:
+    """Out of how many, where they and not the time are the limit."""
+    return f"{summary.steps:,}" if summary.time else f"{summary.steps:,} of {summary.of_steps:,}"
+
+
 def _cells(summary: Summary) -> dict[str, str]:
     score = "" if summary.score is None else f"{summary.score_name} {summary.score:.1f}"
     return {
@@ -56,7 +61,7 @@ def _cells(summary: Summary) -> dict[str, str]:
         "task": summary.task,
         "preset": summary.preset or summary.about[:24] or summary.note[:24],
         "parameters": "" if summary.parameters is None else _count(summary.parameters),
-        "steps": f"{summary.steps:,} of {summary.of_steps:,}",
+        "steps": _steps(summary),
         "best": score,
         "changed": time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.changed)),
         "size": _bytes(summary.bytes),
@@ -120,7 +125,7 @@ def _facts(portrait: Portrait) -> list[tuple[str, str]]:
         ("training", f"{rate}, batches of {train['batch'] * train['accumulate']:,} tokens"),
         (
             "done",
-            f"{summary.steps:,} of {summary.of_steps:,} steps, {progress.tokens:,} tokens, {progress.seconds:,.0f} s",
+            f"{_steps(summary)} steps, {progress.tokens:,} tokens, {progress.seconds:,.0f} s",
         ),
         *_curves(portrait),
         *_checkpoints(portrait),
