@@ -120,7 +120,7 @@ def _summary(run: Run, known: Summary) -> Summary:
 def portray(folder: Path) -> Portrait:
     """Everything about one run."""
     run = Run.open(folder)
-    summary, events = summarise(folder, str(folder)), _events(run)
+    summary, events = summarise(run.folder, str(folder)), _events(run)
     if summary.state == "unreadable":
         raise ModelError(summary.note)
     best = best_checkpoint(run).name if steps(run.checkpoints) else ""
@@ -201,6 +201,8 @@ def removable(folder: Path) -> Run:
     if folder.is_symlink():
         raise ModelError(f"{folder}: is a link to {folder.resolve()}; name that folder, or remove the link itself")
     run = Run.open(folder)
+    if run.is_packaged:
+        raise ModelError(f"{folder}: comes with Regard and stays; it is only read, and takes no room in your folders")
     if is_occupied(folder):
         raise ModelError(f"{folder}: is being trained by another process; stop it first")
     return run
