@@ -200,7 +200,7 @@ def test_a_folder_that_may_only_be_read_uses_the_cache_too(
 
 
 def test_it_is_neither_removed_nor_trained(packaged: Path, capsys: Capture) -> None:
-    with pytest.raises(ModelError, match="demo: comes with Regard and stays"):
+    with pytest.raises(ModelError, match="demo: comes with Regard, and is neither renamed nor removed"):
         removable(Path("demo"))
     assert cli(["runs", "rm", "demo", "--yes"]) == 4
     with pytest.raises(ModelError, match="holds weights alone and cannot be resumed"):
