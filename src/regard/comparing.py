@@ -121,7 +121,7 @@ def compare(
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
     if (task := shared_task(list(opened.values()))) != "translate":
-        labelled = labelled_material(list(opened.values()), task, source, target)
+        labelled = labelled_material(list(opened.values()), task, source, target, limit)
         return _compare_labels(opened, labelled, others, pick_device(device), say)
     material = test_material(list(opened.values()), source, target, limit)
     say(f"{len(material.sources):,} sentences: {material.name}")
@@ -395,7 +395,7 @@ def origin(run: Run) -> str:
     """Which checkpoint of which run, and what kind of model it is."""
     model, tokenizer = run.settings.model, run.settings.text.tokenizer
     kind = model.cell if isinstance(model, RecurrentModel) else model.kind
-    return f"{run.folder}, {best_checkpoint(run).name}, {kind} of width {model.width}, {tokenizer} tokenizer"
+    return f"{run.place}, {best_checkpoint(run).name}, {kind} of width {model.width}, {tokenizer} tokenizer"
 
 
 def device_name(device: torch.device) -> str:

@@ -1,4 +1,4 @@
-"""``regard runs``: ls, show, rm, export, import."""
+"""``regard runs``: ls, show, rename, rm, restore, export, import."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.streams import say
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from regard.runs import Portrait, Summary
 
-app = typer.Typer(help="List, show, remove, export and import runs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List, show, rename, remove, restore, export and import runs.", no_args_is_help=True, rich_markup_mode=None
+)
 
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
 TARGETS = ("archive", "ctranslate2")
@@ -40,12 +43,12 @@ def ls(
     elif found:
         print("\n".join(_table([_cells(summary) for summary in found], _width())))
     else:
-        print(f"{folder}: no runs in here; regard train makes one", file=sys.stderr)
+        say(f"{folder}: no runs in here; regard train makes one")
 
 
 # The columns of `ls` in order, and which of them go first where there is no room for all.
-_COLUMNS = ("run", "state", "task", "preset", "parameters", "steps", "best", "changed", "size")
-_DROPPED = ("task", "parameters", "size", "changed", "preset")
+_COLUMNS = ("run", "state", "task", "languages", "preset", "parameters", "steps", "best", "changed", "size")
+_DROPPED = ("task", "languages", "parameters", "size", "changed", "preset")
 
 
 def _steps(summary: Summary) -> str:
@@ -59,6 +62,7 @@ def _cells(summary: Summary) -> dict[str, str]:
         "run": summary.name,
         "state": summary.state,
         "task": summary.task,
+        "languages": summary.languages,
         "preset": summary.preset or summary.about[:24] or summary.note[:24],
         "parameters": "" if summary.parameters is None else _count(summary.parameters),
         "steps": _steps(summary),
@@ -167,26 +171,70 @@ def _checkpoints(portrait: Portrait) -> list[tuple[str, str]]:
 
 
 @app.command()
+def rename(
+    run: RunFolder,
+    name: Annotated[str, typer.Argument(help="The new name, in the same folder.")],
+    as_json: Json = False,
+) -> None:
+    """Give a run another name."""
+    from regard.runs import rename_run
+
+    place = rename_run(run, name)
+    if as_json:
+        print(json.dumps({"run": str(place)}))
+        return
+    print(f"{run}: is {place} now", file=sys.stderr)
+
+
+@app.command()
 def rm(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    now: Annotated[bool, typer.Option("--now", help="For good, not into the trash. Asks first.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove runs, for good. Asks first."""
-    from regard.runs import foreign, removable, remove_run, size
+    """Remove runs: into the folder .trash beside them, from which regard runs restore takes them back."""
+    from regard.runs import removable
 
     for folder in runs:
         removable(folder)  # before the first is gone
-    removed = []
-    for folder in runs:
-        others = foreign(folder)
-        also = f", also {', '.join(others)}, which Regard did not make" if others else ""
-        if yes or _confirmed(f"remove {folder} ({_bytes(size(folder))}{also})?"):
-            remove_run(folder)
-            removed.append(str(folder))
-            print(f"removed {folder}", file=sys.stderr)
+    removed = [str(folder) for folder in runs if (_remove(folder, ask=not yes) if now else _trash(folder))]
     if as_json:
         print(json.dumps({"removed": removed}))
+
+
+def _trash(folder: Path) -> bool:
+    from regard.runs import trash_run
+
+    trash_run(folder)
+    print(f"removed {folder}; undo: regard runs restore {folder}", file=sys.stderr)
+    return True
+
+
+def _remove(folder: Path, *, ask: bool) -> bool:
+    from regard.runs import foreign, remove_run, size
+
+    others = foreign(folder)
+    also = f", also {', '.join(others)}, which Regard did not make" if others else ""
+    if ask and not _confirmed(f"remove {folder} for good ({_bytes(size(folder))}{also})?"):
+        return False
+    remove_run(folder)
+    print(f"removed {folder} for good", file=sys.stderr)
+    return True
+
+
+@app.command()
+def restore(
+    run: Annotated[Path, typer.Argument(help="The run folder as it was, for example runs/demo.")], as_json: Json = False
+) -> None:
+    """Take a run that was removed out of the trash, the last one of that name."""
+    from regard.runs import put_back
+
+    place = put_back(run.parent, run.name)
+    if as_json:
+        print(json.dumps({"run": str(place)}))
+        return
+    print(f"{place}: is back", file=sys.stderr)
 
 
 def _confirmed(question: str) -> bool:
@@ -204,6 +252,7 @@ def export(
     everything: Annotated[
         bool, typer.Option("--all", help="Also optimizer and newest checkpoint, so that training can go on.")
     ] = False,
+    half: Annotated[bool, typer.Option("--half", help="Weights of 16 bits: half the size, for use alone.")] = False,
     to: Annotated[str, typer.Option(help="archive, or ctranslate2: a folder that this engine reads.")] = "archive",
     quantization: Annotated[str, typer.Option(help="Of ctranslate2: float32, int8, int16, float16, bfloat16.")] = (
         "float32"
@@ -223,14 +272,14 @@ def export(
         raise SettingsError("FILE: missing; name the archive to write, for example run.tar.gz")
     from regard.archive import pack
 
-    packed = pack(run, file, everything=everything)
+    packed = pack(run, file, everything=everything, half=half)
     if as_json:
         print(json.dumps(asdict(packed)))
         return
     what = (
         "with all that training needs to go on" if packed.resumable else "weights alone; --all takes the optimizer too"
     )
-    print(f"{file}: {', '.join(packed.checkpoints)}, {_bytes(file.stat().st_size)}, {what}", file=sys.stderr)
+    say(f"{file}: {', '.join(packed.checkpoints)}, {_bytes(file.stat().st_size)}, {what}")
 
 
 def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: bool) -> None:
@@ -243,7 +292,7 @@ def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: b
         print(json.dumps({"folder": str(folder), "quantization": quantization, "bytes": size(folder)}))
         return
     use = "" if out else f'; regard translate {run} "…" --engine ctranslate2 uses it'
-    print(f"{folder}: {quantization}, {_bytes(size(folder))}{use}", file=sys.stderr)
+    say(f"{folder}: {quantization}, {_bytes(size(folder))}{use}")
 
 
 @app.command("import")
@@ -260,4 +309,4 @@ def import_run(
         print(json.dumps({"run": str(run.folder), "task": run.settings.task}))
         return
     verb = f'; try: regard translate {run.folder} "…"' if run.settings.task == "translate" else ""
-    print(f"{run.folder}: imported{verb}", file=sys.stderr)
+    say(f"{run.folder}: imported{verb}")

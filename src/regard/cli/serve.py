@@ -36,6 +36,9 @@ Engine = Annotated[str, typer.Option(help="native, native-bfloat16 (GPU), auto, 
 Shortlist = Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 StopTrainings = Annotated[bool, typer.Option("--stop-trainings", help="Stop trainings when the service ends.")]
+Pin = Annotated[
+    list[str] | None, typer.Option(help="A run to use for its task and languages, not the best; may be given again.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No log of requests.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One line with the address on stdout when ready.")]
 SHORTEST_TOKEN = 16  # characters
@@ -45,6 +48,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def serve(
     named: Annotated[list[Path] | None, typer.Argument(metavar="RUN...", help="Run folders.")] = None,
     runs: Annotated[Path | None, typer.Option(help="Serve all runs in this folder, too.")] = None,
+    pin: Pin = None,
     host: Host = "127.0.0.1",
     port: Port = 5000,
     token: Token = "",
@@ -64,8 +68,7 @@ def serve(
     """Serve runs over HTTP: LibreTranslate's API, /api/v1, /metrics; /docs says what there is."""
     from regard.run import Run
 
-    for path in named or ():
-        Run.open(path)
+    folders = [Run.open(path).folder for path in named or ()]
     if not named and runs is None:
         raise SettingsError("regard serve: nothing to serve; name a run, or a folder of them with --runs")
     doors, made_up = _doors(host, token, allow_host, allow_origin)
@@ -73,16 +76,21 @@ def serve(
     from regard.device import pick_device
     from regard.serve.app import Service
     from regard.serve.library import Library
+    from regard.serve.pairs import check_pins
     from regard.serve.server import Place
 
     place = str(pick_device(device))
-    library = Library(runs, named or [], device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits)
+    library = Library(
+        runs, folders, device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits, pinned=pin or []
+    )
+    check_pins(library)
     service = Service(library, doors=doors, log=None if quiet else _log)
     _run(Place(host, port), service, made_up=made_up, as_json=as_json)
 
 
 def studio(
     runs: Annotated[Path, typer.Argument(help="A folder of runs; made if it is not there.")] = Path("runs"),
+    pin: Pin = None,
     host: Host = "127.0.0.1",
     port: Port = 8765,
     token: Token = "",
@@ -105,13 +113,17 @@ def studio(
     from regard.device import pick_device
     from regard.serve.app import Service
     from regard.serve.library import Library
+    from regard.serve.pairs import check_pins
     from regard.serve.server import Place
 
     if not runs.exists():  # perhaps mistyped
         runs.mkdir(parents=True)
         print(f"{runs}: there was no such folder; made an empty one", file=sys.stderr)
     place = str(pick_device(device))
-    library = Library(runs, device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits)
+    library = Library(
+        runs, device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits, pinned=pin or []
+    )
+    check_pins(library)
     service = Service(library, studio=True, doors=doors, log=_log if log else None, stop_trainings=stop_trainings)
     wanted = browser and sys.stderr.isatty()
     _run(Place(host, port), service, made_up=made_up, browser=wanted, as_json=as_json)
@@ -140,6 +152,7 @@ def _is_loopback(host: str) -> bool:
 def _doors(host: str, token: str, allow_host: list[str] | None, allow_origin: list[str] | None) -> tuple[Doors, bool]:
     """Whom to let in, and whether the token was made up just now."""
     from regard.serve.guard import LOOPBACK, Doors
+    from regard.serve.server import own_names
 
     if token and len(token) < SHORTEST_TOKEN:
         raise SettingsError(
@@ -150,7 +163,7 @@ def _doors(host: str, token: str, allow_host: list[str] | None, allow_origin: li
     key = secrets.token_urlsafe(24) if made_up else token
     wildcard = host in ("0.0.0.0", "::")
     allowed = (urlsplit(f"//{name}").hostname or name for name in allow_host or ())
-    names = frozenset((*allowed, *(() if wildcard else (host.lower(),))))
+    names = frozenset((*allowed, *(own_names() if wildcard else (host.lower(),))))
     for origin in allow_origin or ():
         if not re.fullmatch(r"https?://[^/\s]+", origin):
             raise SettingsError(f"--allow-origin = {origin}: not an origin; write https://example.org, without a path")
@@ -176,6 +189,9 @@ def _run(
     def ready() -> None:
         what = "the studio" if service.studio else "the service"
         print(f"{what} is at {listens_on(listening)}; Ctrl-C stops it", file=sys.stderr)
+        if listening.getsockname()[0] in ("0.0.0.0", "::"):
+            names = ", ".join(sorted(service.doors.hosts))
+            print(f"it goes by the names {names}; add others with --allow-host NAME", file=sys.stderr)
         if made_up:
             print(f"token, made up for this time: {key}", file=sys.stderr)
         if key and service.studio:

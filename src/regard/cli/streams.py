@@ -6,14 +6,16 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
-from typing import Final
+from typing import Final, TextIO
 
+from regard.cli.called import as_called, command
 from regard.errors import DataError, SettingsError
 
 STDIN: Final = "-"
@@ -22,8 +24,27 @@ _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 
 def say(line: str) -> None:
-    """A line for people."""
-    print(line, file=sys.stderr)
+    """A line for people: commands in it work as they stand, and a terminal breaks it between words."""
+    print(between_words(as_called(line), sys.stderr), file=sys.stderr, flush=True)
+
+
+def between_words(text: str, stream: TextIO) -> str:
+    """A text whose long lines are broken where words end, for a terminal. A command stays in one piece."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = (line if _is_table(line) or command() in line else _broken(line, width) for line in text.split("\n"))
+    return "\n".join(lines)
+
+
+def _is_table(line: str) -> bool:
+    """Columns are told by their spaces, which must stay."""
+    return "  " in line.strip()
+
+
+def _broken(line: str, width: int) -> str:
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def hush(line: str) -> None:
@@ -125,7 +146,7 @@ def write_whole(path: Path, words: str) -> None:
 
     with writing(path), new_file(path) as file:
         file.write(words.encode("utf-8", "replace"))
-    print(f"wrote {path}", file=sys.stderr)
+    say(f"wrote {path}")
 
 
 @contextmanager

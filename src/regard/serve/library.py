@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +13,12 @@ from regard import runs as shelf
 from regard.engines import check, silent
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.prediction import load_predictor
-from regard.run import SETTINGS, Run
+from regard.run import DEMO, SETTINGS, Run, packaged
+from regard.runs import NAME
 from regard.serve.limits import Limits
 from regard.serve.worker import Model, Worker
 from regard.shortlisting import check as check_shortlist
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 Stamp = tuple[tuple[int, int, int], ...]
 
 
@@ -44,12 +43,17 @@ class Library:
         shortlist: int = 0,
         tell: Callable[[str], object] = silent,
         limits: Limits | None = None,
+        pinned: Sequence[str] = (),
     ) -> None:
-        """``engine`` searches for all runs that translate; ``tell`` hears what each came to."""
+        """``engine`` searches for all runs that translate; ``tell`` hears what each came to.
+
+        ``pinned`` are names of runs that are used before all others where nobody names one.
+        """
         check(engine)
         check_shortlist(shortlist)
         self.folder = folder
         self.limits = limits or Limits()
+        self.pinned = tuple(pinned)
         self._named = _by_name(named)
         self._device = device
         self._engine = engine
@@ -63,7 +67,28 @@ class Library:
     def runs(self) -> dict[str, Path]:
         """Every run there is now, by name. A folder is looked at anew each time: trainings come and go."""
         beside = sorted(self.folder.iterdir()) if self.folder and self.folder.is_dir() else []
-        return self._named | {path.name: path for path in beside if path.name not in self._named and _is_run(path)}
+        found = self._named | {path.name: path for path in beside if path.name not in self._named and _is_run(path)}
+        return found | self._along(found)
+
+    def _along(self, found: Mapping[str, Path]) -> dict[str, Path]:
+        """The run that comes with the package stands behind those of a folder, unless one has its name."""
+        lent = self.folder is not None and DEMO not in found and _is_run(packaged())
+        return {DEMO: packaged()} if lent else {}
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The runs that were named one by one."""
+        return frozenset(self._named)
+
+    def is_fixed(self, name: str) -> bool:
+        """Whether a run is not this server's to rename or remove: it was named, or comes with the package."""
+        return name in self._named or shelf.is_fixed(self.path(name))
+
+    def forget(self, name: str) -> None:
+        """Put a run away that has another name now, or is gone."""
+        with self._changing:
+            if (known := self._loaded.pop(name, None)) is not None:
+                known.worker.add_done_callback(_put_away)
 
     def path(self, name: str) -> Path:
         """Where a run is. Only a name from the list is known, so that no path can be smuggled in."""
@@ -71,6 +96,8 @@ class Library:
             return self._named[name]
         if self.folder is not None and NAME.fullmatch(name) and _is_run(self.folder / name):
             return self.folder / name
+        if name in (along := self._along({})):
+            return along[name]
         raise ModelError(f"run = {name[:100]}: no such run here; {did_you_mean(name, self.runs())}")
 
     def conceal(self, line: str) -> str:
@@ -78,6 +105,7 @@ class Library:
         for name, path in self._named.items():
             line = line.replace(str(path.resolve()), name)
             line = line.replace(str(path), name) if path.name == name else line  # and not "."
+        line = line.replace(str(packaged()), DEMO)
         if self.folder is not None:
             line = line.replace(f"{self.folder.resolve()}/", "").replace(f"{self.folder}/", "")
         return line

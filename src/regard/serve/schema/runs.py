@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard.run import Progress
+from regard.settings import Settings
 
 
 class LanguagesAnswer(BaseModel):
@@ -21,7 +24,8 @@ class RunSummary(BaseModel):
     state: Annotated[str, Field(description="prepared, running, interrupted, finished or unreadable.")]
     note: Annotated[str, Field(description="What is wrong, where something is.")]
     task: Annotated[str, Field(examples=["translate"])]
-    preset: str
+    preset: Annotated[str, Field(description="Whose architecture it has; empty if no preset has it.")]
+    architecture: Annotated[str, Field(description="In words.", examples=["GRU, 1 layer, width 256"])]
     about: str
     parameters: int | None
     steps: int
@@ -34,6 +38,11 @@ class RunSummary(BaseModel):
     bytes: int
     languages: Annotated[LanguagesAnswer | None, Field(description="Where the run says so.")]
     attention: Annotated[bool, Field(description="Whether there is attention to look at.")]
+    best: Annotated[bool, Field(description="Whether it is the one for its task and languages where nobody names one.")]
+    pinned: Annotated[bool, Field(description="Whether it is so because somebody pinned it.")]
+    fixed: Annotated[bool, Field(description="Whether it can be neither renamed nor removed here.")]
+    corpus: Annotated[str, Field(description="What it was trained on.", examples=["fable:fr"])]
+    test: Annotated[str, Field(description="Runs in which this is the same, and not empty, share a test.")]
     engine: Annotated[str, Field(description="Who searches; empty until the run is loaded.", examples=["native"])]
 
 
@@ -67,10 +76,54 @@ class RunAnswer(BaseModel):
     """Everything about one run."""
 
     summary: RunSummary
-    settings: dict[str, Any]
-    progress: dict[str, Any]
+    settings: Annotated[Settings, Field(description="As resolved; of files only their names.")]
+    progress: Annotated[Progress, Field(description="Where the training stands.")]
     losses: Annotated[list[tuple[int, float | None]], Field(description="Of training: step, loss.")]
     validations: Annotated[list[tuple[int, float | None, float | None]], Field(description="Step, loss, score.")]
     checkpoints: list[Checkpoint]
     model: ModelAnswer
     aligner: Annotated[str, Field(description="Which attention shows links; empty until somebody has asked for them.")]
+
+
+class RenameBody(BaseModel):
+    """Another name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    to: Annotated[str, Field(description="The new name.", examples=["demo"])]
+
+
+class Renamed(BaseModel):
+    """A run under its new name, or one that is back."""
+
+    run: Annotated[str, Field(examples=["demo"])]
+
+
+class Removed(BaseModel):
+    """A run that is in the trash."""
+
+    run: str
+    restore: Annotated[str, Field(description="Post to this address to undo.", examples=["/api/v1/runs/demo/restore"])]
+
+
+class SettingsAnswer(BaseModel):
+    """The settings of a run; of files only their names."""
+
+    run: str
+    toml: Annotated[str, Field(description="As text, to be read by `regard train`.")]
+    settings: dict[str, Any]
+
+
+class Example(BaseModel):
+    """A sentence to try."""
+
+    text: Annotated[str, Field(examples=["the black cat ate the mouse"])]
+    reference: Annotated[str, Field(description="The right answer; of a language model the whole sentence.")]
+
+
+class ExamplesAnswer(BaseModel):
+    """Validation sentences of a run, from short to long."""
+
+    run: str
+    task: str
+    examples: list[Example]
