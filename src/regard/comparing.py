@@ -270,10 +270,13 @@ def test_material(runs: Sequence[Run], source: str, target: str, limit: int | No
         _, _, language = corpus.partition(":")
         fable = Fable(cast("Language", language), "test", limit or HELD_OUT, words)
         return _material(f"{corpus}, the test part, up to {words} words", fable.rows(names), limit)
-    files = {(one.data.valid_corpus, one.data.valid_source, one.data.valid_target) for one in settings}
+    data = [one.data for one in settings]
+    files = {(one.valid_corpus, one.valid_source, one.valid_target) for one in data}
+    files = files if files != {("", "", "")} else {(one.corpus, one.source, one.target) for one in data}
     if len(files) == 1 and (given := [name for name in files.pop() if name]):
         rows = materials(settings[0])[1].rows(names)
-        return _material(f"{' and '.join(given)}, by which each run chose its best checkpoint", rows, limit)
+        part = "" if any((data[0].valid_corpus, data[0].valid_source)) else "held out of "
+        return _material(f"{part}{' and '.join(given)}, by which each run chose its best checkpoint", rows, limit)
     raise SettingsError("--source, --target: missing, and the runs share no test; name the two files of one")
 
 

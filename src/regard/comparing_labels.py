@@ -65,7 +65,8 @@ def labelled_material(
     if given:
         return LabelledMaterial(" and ".join(given), task, _first(Files(Corpus(given)), limit))
     settings = [run.settings for run in runs]
-    named = {(one.data.corpus, one.data.valid_corpus, one.data.valid_source, one.data.valid_target) for one in settings}
+    sides = ("corpus", "source", "target")
+    named = {tuple(getattr(one.data, f"{part}{side}") for part in ("", "valid_") for side in sides) for one in settings}
     if len(named) > 1:
         raise SettingsError("--source: missing, and the runs share no validation text; name a file with the answers")
     name = "the validation text, by which each run chose its best checkpoint"

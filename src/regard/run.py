@@ -68,6 +68,8 @@ class Progress:
     best: float | None = None  # the best value of the metric so far, higher is better
     best_step: int = 0
     stale: int = 0  # validations since the best
+    since_step: int = 0  # where the present schedule began: not at 0 in a run that was given more time or steps
+    since_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,13 @@ class Run:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ModelError(f"{folder}: is there already and is not a run; choose another --out")
         folder.mkdir(parents=True, exist_ok=True)
-        with new_file(folder / SETTINGS) as file:
-            file.write(settings.to_toml().encode())
-        return cls(folder, settings)
+        return cls(folder, settings).write()
+
+    def write(self) -> Run:
+        """Keep the settings in the folder."""
+        with new_file(self.folder / SETTINGS) as file:
+            file.write(self.settings.to_toml().encode())
+        return self
 
     @classmethod
     def open(cls, folder: Path) -> Run:

@@ -1,7 +1,7 @@
 """Every command of README, CONTRIBUTING, docs/*.md and of the program's hints is run as written; so are the examples.
 
 Each page has a folder of its own with the files and runs that it names; its commands run there one after the other.
-What trains takes two steps, the built-in corpus has 120 pairs, and what serves is stopped when it listens. A command
+What trains takes two steps, the built-in corpus has 99 pairs, and what serves is stopped when it listens. A command
 is run, or only named in a sentence (a verb and its flags, without arguments), or on a short list with a reason.
 """
 
@@ -128,7 +128,7 @@ def here(templates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 @pytest.fixture(autouse=True)
 def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) -> None:
-    """Trainings of two steps on 120 pairs; servers that end when they listen."""
+    """Trainings of two steps on 99 pairs; servers that end when they listen."""
     assert with_demo.name == "demo"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     trainer, fable, write = training.Trainer, material._fable, material.generate

@@ -16,7 +16,7 @@ import torch
 import corpora_for_tests as small
 import regard
 from regard.cli.main import run as cli
-from regard.errors import ModelError, SettingsError
+from regard.errors import ModelError, RegardError
 from regard.loading import best_checkpoint, load
 from regard.run import Run
 from regard.settings import Settings
@@ -213,14 +213,18 @@ def test_a_run_without_a_checkpoint_is_told_so(tmp_path: Path) -> None:
     ("overrides", "problem"),
     [
         (["data.corpus=''"], "the training corpus is missing; give data.source and data.target"),
-        (["data.corpus=some.tsv"], "the validation corpus is missing; give data.valid_source and data.valid_target"),
+        (["data.corpus=some.tsv"], "some.tsv: cannot be read"),
+        (["data.corpus=''", "data.source=x", "data.valid_corpus=y", "data.valid_source=z"], "x: cannot be read"),
         (["data.corpus=some.tsv", "data.source=x"], "the training corpus is given in two ways"),
         (["data.corpus='fable:de'"], "fable has no such target language"),
     ],
 )
 def test_a_corpus_must_be_named_once(overrides: list[str], problem: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=problem):
-        start(tmp_path / "run", small.settings("lstm", *overrides), small.Notes())
+    notes = small.Notes()
+    with pytest.raises(RegardError, match=problem):
+        start(tmp_path / "run", small.settings("lstm", *overrides), notes)
+    assert not (tmp_path / "run").exists()
+    assert not notes.lines
 
 
 def test_the_users_own_files_are_trained_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,3 +130,46 @@ def test_a_seed_decides_what_a_thread_draws() -> None:
     assert torch.equal(draw(3), draw(3))
     assert not torch.equal(draw(3), draw(4))
     assert chance.generator() is None
+
+
+def test_parts_one_after_another_give_the_same_bits_as_side_by_side(tmp_path: Path) -> None:
+    task = opened(tmp_path / "run", "transformer-tiny", "model.dropout=0.3")
+    batch, step = one_batch(task), step_of(task)
+    assert step.parts is not None
+    assert step.parts.company.side_by_side
+    together = gradients_of(task, step, batch)
+    step.parts.company.together = False
+    one_by_one = gradients_of(task, step, batch)
+    assert together[0] == one_by_one[0]
+    assert all(torch.equal(gradient, one_by_one[1][name]) for name, gradient in together[1].items())
+
+
+def test_what_is_done_for_all_parts_is_done_by_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = opened(tmp_path / "run", "transformer-tiny")
+    step, batch, seen = step_of(task), one_batch(task), []
+    monkeypatch.setattr(step.recipe.optimizer, "step", lambda: seen.append(torch.get_num_threads()))
+    step([batch], 101.0, 0.1, 1)
+    assert seen == [1]
+    assert torch.get_num_threads() == 3
+
+
+def test_company_is_noticed_and_its_leaving_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("regard.trainer.parts.time.monotonic", lambda: now)
+    company, modes = parts.Company(), []
+
+    def train(together: float, alone: float, steps: int = 40) -> None:
+        nonlocal now
+        for _ in range(steps):
+            modes.append(company.side_by_side)
+            cost = together if company.side_by_side else alone
+            now += 1.0
+            company.took(cost)
+
+    train(1.0, 1.6)  # undisturbed: the other way is tried now and then, and left again
+    assert company.together
+    assert 0 < modes.count(False) <= 12
+    train(5.0, 1.7)  # somebody needs a core
+    assert not company.together
+    train(1.0, 1.6)  # and has gone
+    assert company.together

@@ -33,7 +33,7 @@ def demo(
     if (out / "settings.toml").exists() and load_settings(out / "settings.toml").about == settings.about:
         shutil.rmtree(out)
     with display() as shown:
-        steps = f"{settings.train.steps:,} steps, or {time}" if time else f"{settings.train.steps:,} steps"
+        steps = f"{settings.train.steps:,} steps" + (f", {time} of training at the most" if time else "")
         shown.tell(f"training {preset} on the built-in English-French corpus: {steps}; Ctrl-C stops and saves")
         shown.tell('meanwhile, a trained one that comes along: regard translate demo "The black cat ate the mouse."')
         outcome = training.start(out, settings, shown)

@@ -10,36 +10,43 @@ from functools import cache
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 
 from regard.cli.called import as_called
 from regard.errors import ResourceError
 from regard.tasks.shown import Watched
-from regard.trainer.log import Listener, Moment, Validation
+from regard.trainer.log import Listener, Moment, Validation, clock
 
 EVERY = 10.0  # seconds between two lines of a log
 _WIDE = 92  # columns that the whole bar takes
 
 
 @contextmanager
-def display() -> Iterator[Listener]:
+def display(*, quiet: bool = False) -> Iterator[Listener]:
     """Whatever suits where stderr goes."""
     console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield Lines()
+    if quiet or not console.is_terminal:
+        yield Quiet() if quiet else Lines()
         return
     with Progress(*_columns(console.width), console=console, transient=True) as bar:
         yield Bar(bar)
 
 
 def _columns(width: int) -> list[ProgressColumn]:
-    """What there is room for: a narrow terminal does without the bar, the memory and the time so far."""
+    """What there is room for: a narrow terminal does without the bar and the memory."""
     step = TextColumn("step {task.fields[step]:,}")
     pace = "loss {task.fields[loss]:.3f}  {task.fields[speed]:,.0f} tokens/s"
+    when = TextColumn("{task.fields[when]}")
     if width < _WIDE:
-        return [step, TextColumn(pace), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn()]
-    rest = TextColumn(pace + "  {task.fields[memory]:,.0f} MiB")
-    return [step, BarColumn(bar_width=24), rest, TimeElapsedColumn(), TimeRemainingColumn()]
+        return [step, TextColumn(pace), TextColumn("{task.percentage:.0f} %"), when]
+    return [step, BarColumn(bar_width=18), TextColumn(pace + "  {task.fields[memory]:,.0f} MiB"), when]
+
+
+def when(moment: Moment) -> str:
+    """How far the clock is: ``0:12 of 1:00`` where time is the limit, else what is left."""
+    if moment.limit is not None:
+        return f"{clock(moment.seconds)} of {clock(moment.limit)}"
+    return f"{clock(moment.seconds)}, about {clock(moment.left)} left"
 
 
 class Bar:
@@ -47,7 +54,7 @@ class Bar:
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
-        self._task = bar.add_task("", total=1.0, visible=False, step=0, loss=0.0, speed=0.0, memory=0.0)
+        self._task = bar.add_task("", total=1.0, visible=False, step=0, loss=0.0, speed=0.0, memory=0.0, when="")
 
     def moment(self, moment: Moment) -> None:
         self._bar.update(
@@ -58,6 +65,7 @@ class Bar:
             loss=moment.loss,
             speed=moment.tokens_per_second,
             memory=moment.memory / 2**20,
+            when=when(moment),
         )
 
     def validation(self, validation: Validation) -> None:
@@ -81,7 +89,7 @@ class Lines:
             self._last = time.monotonic()
             self.tell(
                 f"step {moment.step:,}  loss {moment.loss:.3f}  {moment.tokens_per_second:,.0f} tokens/s  "
-                f"{moment.memory / 2**20:,.0f} MiB  {100 * moment.progress:.0f} %"
+                f"{moment.memory / 2**20:,.0f} MiB  {100 * moment.progress:.0f} %  {when(moment)}"
             )
 
     def validation(self, validation: Validation) -> None:
@@ -92,6 +100,18 @@ class Lines:
 
     def tell(self, line: str) -> None:
         print(as_called(line), file=sys.stderr, flush=True)
+
+
+class Quiet:
+    """Nobody who wants to hear of it. What goes wrong is an error, and not told here."""
+
+    def moment(self, moment: Moment) -> None: ...
+
+    def validation(self, validation: Validation) -> None: ...
+
+    def watch(self, step: int, watched: Watched) -> None: ...
+
+    def tell(self, line: str) -> None: ...
 
 
 def validation_line(validation: Validation) -> str:

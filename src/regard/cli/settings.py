@@ -13,7 +13,7 @@ app = typer.Typer(help="See what can be set and what it is set to.", no_args_is_
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A preset, a TOML file or a run folder.")],
+    name: Annotated[str, typer.Argument(help="A preset, a TOML file or a run folder.")] = "transformer-small",
     overrides: Annotated[list[str] | None, typer.Argument(help="Settings to change, such as model.depth=4.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,30 +13,36 @@ from regard.errors import SettingsError
 
 if TYPE_CHECKING:
     from regard.settings import Settings
+    from regard.trainer.log import Listener
+    from regard.trainer.loop import Outcome
+
+_REASONS = {"steps": "all steps are done", "time": "time is up", "patience": "no improvement any more"}
 
 
 def train(
-    preset: Annotated[str, typer.Argument(help="A preset's name or a TOML file; see regard settings presets.")] = "",
+    preset: Annotated[
+        str, typer.Argument(help="A preset's name or a TOML file; see regard settings presets. None: one that fits.")
+    ] = "",
     overrides: Annotated[list[str] | None, typer.Argument(help="Settings to change, such as model.depth=4.")] = None,
     source: Annotated[str, typer.Option(help="Training text, one sentence a line (also .gz, .zst).")] = "",
     target: Annotated[str, typer.Option(help="Its translation, line by line.")] = "",
-    valid_source: Annotated[str, typer.Option(help="Validation text.")] = "",
+    valid_source: Annotated[str, typer.Option(help="Validation text; without it some pairs are held out.")] = "",
     valid_target: Annotated[str, typer.Option(help="Its translation.")] = "",
     corpus: Annotated[str, typer.Option(help="fable:fr, fable:hi, or one file with all columns.")] = "",
     valid_corpus: Annotated[str, typer.Option(help="The same for validation.")] = "",
     task: Annotated[str, typer.Option(help="translate, language, tag or classify.")] = "",
-    time: Annotated[str, typer.Option(help="Train no longer than this: 90s, 10m, 2h.")] = "",
+    time: Annotated[str, typer.Option(help="Train no longer than this, or with --resume so much longer: 10m.")] = "",
+    steps: Annotated[str, typer.Option(help="At most so many steps; with --resume also +5000, so many more.")] = "",
     watch: Annotated[str, typer.Option(help="A sentence to watch: what the model makes of it as it learns.")] = "",
-    out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/PRESET.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder to make; default a new one in runs/.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with this run instead.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare and estimate, but do not train.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but what is wrong.")] = False,
 ) -> int:
-    """Train a model, from a preset or a settings file; Ctrl-C saves and stops."""
-    from regard.settings import load_settings
-
+    """Train a model, from a preset, a settings file or just a corpus; Ctrl-C saves and stops."""
     flags = {
         "data.source": source,
         "data.target": target,
@@ -45,51 +51,106 @@ def train(
         "data.corpus": corpus,
         "data.valid_corpus": valid_corpus,
         "task": task,
-        "train.time": time,
         "train.watch": watch,
     }
     given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
+    if "=" in preset:  # no preset, but the first of the settings to change
+        preset, overrides = "", [preset, *(overrides or [])]
+    how = _How(device, dry_run=dry_run, tensorboard=tensorboard, as_json=as_json, quiet=quiet)
     if resume is not None:
-        if preset or given:
-            raise SettingsError(f"--resume {resume}: goes on with the run's own settings; leave the others out")
-        folder, settings = resume, None
-    else:
-        if not preset:
-            raise SettingsError("PRESET: missing; name a preset or a TOML file, or give --resume RUN")
-        settings = load_settings(preset, *given, *(overrides or []))
-        folder = out or Path("runs") / Path(preset).stem
-    return _train(folder, settings, device=device, dry_run=dry_run, tensorboard=tensorboard, as_json=as_json)
+        if preset or given or overrides or out:
+            raise SettingsError(
+                f"--resume {resume}: goes on with the run's own settings; add --time or --steps, and nothing else"
+            )
+        return _resume(resume, time, steps, how)
+    given += [f"train.time={json.dumps(time)}"] if time else []
+    given += [f"train.steps={_count(steps)}"] if steps else []
+    return _start(preset, [*given, *(overrides or [])], out, how)
 
 
-def _train(
-    folder: Path, settings: Settings | None, *, device: str, dry_run: bool, tensorboard: bool, as_json: bool
-) -> int:
+@dataclass(frozen=True)
+class _How:
+    """What has to do with this call, and not with the run."""
+
+    device: str
+    dry_run: bool
+    tensorboard: bool
+    as_json: bool
+    quiet: bool
+
+
+def _count(steps: str) -> str:
+    if not steps.replace(",", "").isdecimal():
+        raise SettingsError(f"--steps = {steps}: not a number of steps; a new run takes a number, --resume also +5000")
+    return steps.replace(",", "")
+
+
+def _start(preset: str, overrides: list[str], out: Path | None, how: _How) -> int:
+    """Train a new run."""
     from regard import training
-    from regard.cli.display import display, events
+    from regard.cli.display import display
+
+    with display(quiet=how.quiet) as shown:
+        settings, remark = training.fitted(preset, *overrides, device=how.device)
+        folder = out or training.free_place(preset, settings)
+        if how.dry_run:
+            return _estimate(folder, settings, shown, how, remark)
+        another = "" if out or folder == training.place(preset, settings) else ", as there is one of its name already"
+        shown.tell(f"training {folder}{another}; Ctrl-C stops it and keeps what was learned")
+        outcome = training.start(folder, settings, *_listeners(folder, shown, how), device=how.device, remark=remark)
+        shown.tell(_ending(folder, outcome))
+    return _code(folder, outcome, how)
+
+
+def _resume(folder: Path, time: str, steps: str, how: _How) -> int:
+    """Go on with a run."""
+    from regard import training
+    from regard.cli.display import display
+
+    with display(quiet=how.quiet) as shown:
+        if how.dry_run:
+            return _estimate(folder, None, shown, how)
+        listeners = _listeners(folder, shown, how)
+        outcome = training.resume(folder, *listeners, device=how.device, time=time, more=steps)
+        shown.tell(_ending(folder, outcome))
+    return _code(folder, outcome, how)
+
+
+def _listeners(folder: Path, shown: Listener, how: _How) -> list[Listener]:
+    from regard.cli.display import events
+
+    return [shown, *([events(folder)] if how.tensorboard else [])]
+
+
+def _estimate(folder: Path, settings: Settings | None, shown: Listener, how: _How, remark: str = "") -> int:
+    from regard import training
+    from regard.run import Run
+
+    estimate = training.preflight(folder, settings, shown, device=how.device, remark=remark)
+    shown.tell(f"{estimate}\nprepared; train it with: regard train --resume {folder}")
+    if how.as_json:
+        resolved = Run.open(folder).settings.model_dump()
+        print(json.dumps({"run": str(folder), **asdict(estimate), "settings": resolved}))
+    return 0
+
+
+def _code(folder: Path, outcome: Outcome, how: _How) -> int:
     from regard.trainer.signals import INTERRUPTED
 
-    with display() as shown:
-        listeners: list[Any] = [shown, *([events(folder)] if tensorboard else [])]
-        if dry_run:
-            estimate = training.preflight(folder, settings, shown, device=device)
-            shown.tell(f"{estimate}\nprepared; train it with: regard train --resume {folder}")
-            print(json.dumps(asdict(estimate))) if as_json else None
-            return 0
-        if settings is None:
-            outcome = training.resume(folder, *listeners, device=device)
-        else:
-            outcome = training.start(folder, settings, *listeners, device=device)
-        shown.tell(_ending(folder, outcome.reason, outcome.progress.step))
-    if as_json:
+    if how.as_json:
         print(json.dumps({"run": str(folder), "reason": outcome.reason, **asdict(outcome.progress)}))
     return INTERRUPTED if outcome.reason == "interrupted" else 0
 
 
-def _ending(folder: Path, reason: str, step: int) -> str:
-    if reason == "interrupted":
-        return f"interrupted at step {step:,}, checkpoint written; go on with: regard train --resume {folder}"
-    why = {"steps": "all steps done", "time": "time is up", "patience": "no improvement any more"}[reason]
+def _ending(folder: Path, outcome: Outcome) -> str:
     from regard.run import Run
 
+    step = f"{outcome.progress.step:,} steps"
+    if outcome.reason == "interrupted":
+        return f"interrupted after {step}, checkpoint written; go on with: regard train --resume {folder}"
+    why = f"{_REASONS[outcome.reason]} after {step}"
+    more = f"go on with: regard train --resume {folder} --time 10m"
+    if not outcome.taken:
+        return f"{folder}: is finished, {why}; {more}"
     verb = "translate" if Run.open(folder).settings.task == "translate" else "predict"
-    return f'{why} at step {step:,}; the best model is in {folder}; try: regard {verb} {folder} "…"'
+    return f'{why}; the best model is in {folder}; try: regard {verb} {folder} "…"\n{more}'

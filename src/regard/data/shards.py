@@ -99,16 +99,21 @@ def prepare_corpus(
     encoder: Encoder,
     folder: str | Path,
     *,
+    rows: Iterable[Row] | None = None,
+    part: str = "",
     processes: int = 1,
     progress: Progress | None = None,
 ) -> Shards:
-    """Encode a corpus into a folder, or open the folder if it already holds just that."""
+    """Encode a corpus into a folder, or open the folder if it already holds just that.
+
+    ``rows`` are some of the corpus's, where not all are wanted, and ``part`` the name of their choice.
+    """
     try:
         return prepare(
-            corpus.rows(encoder.names),
+            corpus.rows(encoder.names) if rows is None else rows,
             encoder,
             folder,
-            fingerprint=fingerprint(corpus, encoder),
+            fingerprint=fingerprint(corpus, encoder) + part,
             processes=processes,
             progress=progress,
         )

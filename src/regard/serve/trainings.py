@@ -209,7 +209,8 @@ class Trainings:
             return "preparing"
         every = Run.open(path).settings.train.validate_every
         over = last.get("progress", 0.0) >= 1.0
-        return "validating" if last["event"] == "step" and (last["step"] % every == 0 or over) else "training"
+        due = bool(every) and last["step"] % every == 0
+        return "validating" if last["event"] == "step" and (due or over) else "training"
 
     async def events(self, run: str, after: int) -> AsyncIterator[str]:
         """The log as server-sent events, from a line on, until the training ends. The id of an event is its line.

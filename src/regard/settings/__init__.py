@@ -6,6 +6,7 @@ reason, before anything is built.
 
 from __future__ import annotations
 
+from regard.settings.fitting import NO_LIMIT, Extent, Machine, choose, fit
 from regard.settings.learning import (
     DataSettings,
     LastAverage,
@@ -35,12 +36,15 @@ from regard.settings.model import (
 from regard.settings.whole import Settings
 
 __all__ = [
+    "NO_LIMIT",
     "AttentionSettings",
     "BahdanauDecoder",
     "ContextDecoder",
     "DataSettings",
+    "Extent",
     "LastAverage",
     "LuongDecoder",
+    "Machine",
     "ModelSettings",
     "MonotonicWindow",
     "MovingAverage",
@@ -56,6 +60,8 @@ __all__ = [
     "TransformerModel",
     "VectorSettings",
     "WindowSettings",
+    "choose",
+    "fit",
     "load_settings",
     "parse_time",
     "preset_names",

@@ -47,6 +47,7 @@ class DataSettings(Frozen):
     source: str = ""
     target: str = ""
     valid_corpus: str = ""
+    """What to validate on. Where neither this nor the files below are named, some rows of the corpus are held out."""
     valid_source: str = ""
     valid_target: str = ""
     columns: str = ""
@@ -125,8 +126,9 @@ class TrainSettings(Frozen):
     """Updates at the most."""
     time: str = ""
     """Time at the most, such as 90s, 10m or 2h; empty for no limit."""
-    validate_every: Count = 500
-    """Steps between validations; a checkpoint is written at each."""
+    validate_every: Annotated[int, Field(ge=0)] = 0
+    """Steps between validations, at each of which a checkpoint is written; 0 goes by the clock: about ten times within
+    a time limit, every few minutes without one. There is one at the end in any case."""
     patience: Annotated[int, Field(ge=0)] = 0
     """Validations without improvement before stopping; 0 never stops early."""
     metric: Literal["loss", "score"] = "loss"

@@ -60,6 +60,9 @@ def _override(values: dict[str, Any], override: str) -> None:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
+    if path.strip() == "model.depth" and values.get("model", {}).get("kind") == "transformer":
+        values["model"] |= {"encoder_depth": value, "decoder_depth": value}  # a Transformer has two, and both are meant
+        return
     *tables, last = path.strip().split(".")
     for table in tables:
         values = values.setdefault(table, {})

@@ -5,20 +5,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from regard.corpora.fable import Split, check_language, generate
 from regard.corpora.sentence import Language, Sentence
 from regard.data.encoding import Encoder
 from regard.data.examples import Examples
-from regard.data.readers import Corpus
+from regard.data.readers import Corpus, format_of
 from regard.data.shards import Progress, Shards, prepare, prepare_corpus
 from regard.data.tables import Row
-from regard.errors import SettingsError
-from regard.settings import DataSettings, Settings
+from regard.errors import DataError, SettingsError
+from regard.settings import DataSettings, Extent, Settings
 
-VALID = 1000  # sentences of the built-in corpus to validate on
+VALID = 1000  # sentences of the built-in corpus to validate on, and rows of the user's that are held out at the most
+EVERY = 20  # one row of so many is held out
+FEW = 20  # rows: with fewer none is held out, and validation repeats what training has seen
 COLUMNS = {
     "translate": ("source", "target"),
     "language": ("text",),
@@ -39,15 +43,93 @@ class Material(Protocol):
 
 @dataclass(frozen=True)
 class Files:
-    """The user's own files."""
+    """The user's own files, all rows or a part: those held out for validation, or the others."""
 
     corpus: Corpus
+    part: Literal["", "train", "valid"] = ""
 
     def rows(self, names: Sequence[str]) -> Iterator[Row]:
-        return self.corpus.rows(names)
+        if not self.part:
+            return self.corpus.rows(names)
+        held = self.held_out(names)
+        if held.repeats:
+            return islice(self.corpus.rows(names), VALID if self.part == "valid" else None)
+        wanted = self.part == "valid"
+        return (row for row in self.corpus.rows(names) if (_key(row[1][0]) <= held.last) is wanted)
 
     def encode(self, encoder: Encoder, folder: Path, progress: Progress | None = None) -> Shards:
-        return prepare_corpus(self.corpus, encoder, folder, progress=progress)
+        rows = self.rows(encoder.names) if self.part else None
+        return prepare_corpus(self.corpus, encoder, folder, rows=rows, part=self.part, progress=progress)
+
+    def held_out(self, names: Sequence[str]) -> HeldOut:
+        """Which rows are held out; found once as long as the files stay as they are."""
+        files = [Path(path) for path in self.corpus.paths if format_of(path) != "hub"]
+        return _hold_out(
+            self.corpus, tuple(names), tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+        )
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows for validation, chosen by a hash of their first column: the same ones whenever the corpus is read, and none
+    whose text training sees too, whatever stands beside it."""
+
+    last: int  # the largest hash among them; -1 where there are none
+    count: int
+    rows: int  # of the whole corpus
+
+    @property
+    def repeats(self) -> bool:
+        """Whether there are too few rows to spare any."""
+        return self.last < 0
+
+
+def _key(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.strip().encode(), digest_size=8).digest())
+
+
+@cache
+def _hold_out(corpus: Corpus, names: tuple[str, ...], _stamp: tuple[tuple[int, int], ...]) -> HeldOut:
+    """The texts with the smallest hashes, one row in twenty of them and a thousand at the most."""
+    counts: dict[int, int] = {}  # rows by hash, of the smallest hashes so far
+    largest, rows = 1 << 64, 0
+    for _, row in corpus.rows(names):
+        rows += 1
+        if (key := _key(row[0])) <= largest:
+            counts[key] = counts.get(key, 0) + 1
+            if len(counts) > 4 * VALID:
+                counts = dict(sorted(counts.items())[:VALID])
+                largest = max(counts)
+    wanted, last, count = min(VALID, max(1, rows // EVERY)), -1, 0
+    for key, found in sorted(counts.items()) if rows >= FEW else ():
+        if count and count + found > wanted:
+            break
+        last, count = key, count + found
+    return HeldOut(last, count, rows) if 2 * count <= rows else HeldOut(-1, 0, rows)
+
+
+MEASURED = 20_000  # rows whose characters are counted; the others are taken to be like them
+
+
+def extent(material: Material, task: str) -> Extent:
+    """How much text a material has."""
+    names = COLUMNS[task]
+    letters, characters, seen = set[str](), 0, 0
+    for _, row in islice(material.rows(names), MEASURED):
+        texts = row if task == "translate" else row[:1]
+        letters.update(*texts)
+        characters, seen = characters + sum(map(len, texts)), seen + 1
+    rows = seen if seen < MEASURED else _count(material, names)
+    return Extent(rows, characters * rows // max(1, seen), len(letters))
+
+
+def _count(material: Material, names: Sequence[str]) -> int:
+    if isinstance(material, Fable):
+        return material.count
+    if isinstance(material, Files) and material.part:
+        held = material.held_out(names)
+        return held.rows - held.count
+    return sum(1 for _ in material.rows(names))
 
 
 @dataclass(frozen=True)
@@ -90,7 +172,10 @@ def materials(settings: Settings) -> tuple[Material, Material]:
     data = settings.data
     if data.corpus.startswith("fable"):
         return _fable(data, "train", data.pairs), _fable(data, "valid", VALID)
-    return _files(settings, "", "training"), _files(settings, "valid_", "validation")
+    train = _files(settings, "", "training")
+    if not any((data.valid_corpus, data.valid_source, data.valid_target)):
+        return Files(train.corpus, "train"), Files(train.corpus, "valid")
+    return train, _files(settings, "valid_", "validation")
 
 
 def _fable(data: DataSettings, split: Split, count: int) -> Fable:
@@ -106,10 +191,13 @@ def _files(settings: Settings, prefix: str, purpose: str) -> Files:
     if bool(corpus) == bool(given):
         problem = "is given in two ways" if corpus else "is missing"
         wanted = f"data.{prefix}source" + (f" and data.{prefix}target" if len(names) == 2 else "")
-        hint = "regard train PRESET --source FILE --target FILE --valid-source FILE --valid-target FILE"
+        hint = "regard train --source FILE --target FILE"
         raise SettingsError(
             f"data: the {purpose} corpus {problem}; give {wanted}, or data.{prefix}corpus alone",
             hint="" if corpus or len(names) == 1 else hint,
         )
+    for path in (corpus,) if corpus else given:
+        if format_of(path) != "hub" and not Path(path).exists():
+            raise DataError(f"{path}: cannot be read (no such file); check the name")
     columns = tuple(column.strip() for column in data.columns.split(",")) if data.columns else ()
     return Files(Corpus((corpus,) if corpus else given, columns if corpus else ()))

@@ -27,6 +27,8 @@ class Moment:
     seconds: float  # of training since the beginning
     progress: float  # share of the whole
     memory: int  # bytes
+    limit: float | None = None  # seconds, where time is the limit
+    left: float = 0.0  # seconds, about
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,13 @@ class Validation:
     name: str
     best: bool
     samples: tuple[Sample, ...] = ()
+
+
+def clock(seconds: float) -> str:
+    """``0:12``, ``4:05`` or ``1:02:30``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class Listener(Protocol):

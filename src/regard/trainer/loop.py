@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,13 +19,18 @@ from regard.trainer import averaging, checkpoint
 from regard.trainer.checkpoint import Checkpoint
 from regard.trainer.feed import Feed, Group
 from regard.trainer.kinds import GRAPHS, step_kind, uses_bfloat16
-from regard.trainer.log import Listener, Validation
+from regard.trainer.log import Listener, Validation, clock
 from regard.trainer.optimizer import make_optimizer
-from regard.trainer.pace import Pace
-from regard.trainer.schedule import Schedule
+from regard.trainer.pace import Pace, used_memory
+from regard.trainer.schedule import DECAYING, Schedule
 from regard.trainer.signals import interruptible
 from regard.trainer.steps import EagerStep, GraphStep, Recipe, Step
 from regard.trainer.workers import ALONE, Workers
+
+SAVE_EVERY = 120.0  # seconds of training between two checkpoints at the most
+TENTH, SHORTEST = 0.1, 5.0  # of a time limit, and seconds at the least, lie between two validations by the clock
+AT_FIRST, AT_MOST = 20.0, 180.0  # seconds between them without a limit: more and more
+COSTLY = 7.0  # times as long as validating took is trained before the next
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Outcome:
 
     progress: Progress
     reason: str  # "steps", "time", "patience" or "interrupted"
+    taken: int = 0  # steps that were taken now
 
 
 class Trainer:
@@ -72,32 +79,58 @@ class Trainer:
         self.average = None
         if isinstance(settings.average, MovingAverage):
             self.average = averaging.MovingAverage(self.weights, settings.average.decay)
+        self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
+        self.validating = 0.0  # seconds that a validation takes
         torch.manual_seed(settings.seed + workers.rank)
 
     # The loop
 
     def run(self) -> Outcome:
-        """Train until something says that it is enough. Whatever that is, a checkpoint is written."""
+        """Train until something says that it is enough. Whatever that is, there is a score and a checkpoint."""
+        if over := self._reason(asked=False) or ("patience" if self._has_lost_patience() else ""):
+            return Outcome(self.progress, over)
         self.task.train()
-        step = self._step()
+        begin, step = self.progress.step, self._step()
+        self.validated = self.saved = self.progress.seconds
         with interruptible(self.listener.tell) as interruption:
             pace, groups = Pace(self.progress), self.feed.groups(Position(self.progress.epoch, self.progress.batch))
             while True:
                 self._take(step, next(groups), pace)
                 reason = self._agree(self._reason(asked=interruption.asked))
-                validates = self.progress.step % self.settings.validate_every == 0
+                validates = self._is_due()
                 watches = self._is_landmark() and not (reason or validates)
                 if pace.due() or reason or validates or watches:
                     self._report(pace)
-                if reason != "interrupted" and (reason or validates):
-                    self._validate(pace)
+                self._foretell(pace, begin)
+                if reason == "interrupted":
+                    self._save()  # first of all: a second signal does not wait for the score
+                if reason or validates:
+                    self._validate(pace, counts=validates or reason != "interrupted")
                     reason = reason or self._agree("patience" if self._has_lost_patience() else "")
                 elif watches:
                     self._watch(pace)
-                if reason or validates:
+                if reason or validates or self.progress.seconds - self.saved >= SAVE_EVERY:
                     self._save()
                 if reason:
-                    return Outcome(self.progress, reason)
+                    return Outcome(self.progress, reason, self.progress.step - begin)
+
+    def rehearse(self, count: int = 3) -> float:
+        """Seconds that a step takes, from a few of them after one that warms up. For estimates: the model has changed
+        afterwards, and nothing is kept."""
+        self.task.train()
+        step, groups, seconds = self._step(), self.feed.groups(Position(0, 0)), []
+        for _ in range(1 + count):
+            began = time.perf_counter()
+            self._take(step, next(groups), Pace(self.progress))
+            seconds.append(time.perf_counter() - began)
+        return sum(seconds[1:]) / count
+
+    def extend(self) -> None:
+        """Begin the schedule again here: the limits are later ones than those that it began with."""
+        now = self.progress
+        self.progress = replace(now, since_step=now.step, since_seconds=now.seconds, stale=0)
+        if now.step:
+            self._save()  # so that whoever resumes this knows too
 
     def _take(self, step: Step, group: Group, pace: Pace) -> None:
         """One update, and what it changes in the progress."""
@@ -106,7 +139,7 @@ class Trainer:
         self.task.progress = self._share_done()
         number = self.progress.step + 1
         ready = [Tensors.of(batch, self.device) for batch in group.batches]
-        taken = step(ready, count, self.schedule(number, self._share_done()), number)
+        taken = step(ready, count, self._rate(number), number)
         self.progress = replace(
             self.progress,
             step=number,
@@ -133,7 +166,36 @@ class Trainer:
                 raise DataError(f"{line}; lower train.rate, look at the rows, or set train.skip_nonfinite = true")
             self.listener.tell(f"{line}; left out")
         if pace.pending:
-            self.listener.moment(pace.moment(self.progress, self._rate(), self._share_done(), self.device))
+            rate, share = self._rate(max(1, self.progress.step)), self._share_done()
+            self.listener.moment(pace.moment(self.progress, rate, share, self.device, self._limit()))
+
+    def _foretell(self, pace: Pace, begin: int) -> None:
+        """Once, after the first steps: what all of them will take."""
+        trained = self.progress.seconds - pace.before
+        if pace.foretold or self.progress.step - begin < 3 or trained < (10 if self.device.type == "cuda" else 2):
+            return
+        pace.foretold = True
+        limit, share = self._limit(), self._share_done()
+        if share >= 1:
+            return
+        left, each = pace.left(self.progress, share, limit), trained / (self.progress.step - begin)
+        ahead = self.settings.steps - self.progress.step if limit is None else left / each
+        passes = ahead * self.settings.accumulate / max(1, len(self.feed.batches.plan(0)))
+        self.listener.tell(
+            f"about {ahead:,.0f} steps in {clock(left)}, {passes:,.1f} times through the corpus; "
+            f"{used_memory(self.device) / 2**20:,.0f} MiB of memory so far"
+        )
+
+    def _is_due(self) -> bool:
+        """Whether to validate now: by the count of steps, or by the clock."""
+        if self.settings.validate_every:
+            return self.progress.step % self.settings.validate_every == 0
+        begun = self.progress.seconds - self.progress.since_seconds
+        every = min(AT_MOST, max(AT_FIRST, begun / 2))
+        if self.settings.seconds is not None:
+            every = max(SHORTEST, TENTH * (self.settings.seconds - self.progress.since_seconds))
+        due = self.progress.seconds - self.validated >= max(every, COSTLY * self.validating)
+        return bool(self.workers.sum(float(due))[0])
 
     def _reason(self, *, asked: bool) -> str:
         if asked:
@@ -149,13 +211,25 @@ class Trainer:
         votes = self.workers.sum(*(float(reason == name) for name in reasons))
         return next((name for name, count in zip(reasons[1:], votes[1:], strict=True) if count), "")
 
-    def _share_done(self) -> float:
-        limit = self.settings.seconds
-        spent = 0.0 if limit is None else self.progress.seconds / limit
-        return min(1.0, max(self.progress.step / self.settings.steps, spent))
+    def _shares(self) -> tuple[float, float]:
+        """How much of the steps and of the time lies behind, since the schedule began."""
+        now, limit = self.progress, self.settings.seconds
+        steps = (now.step - now.since_step) / max(1, self.settings.steps - now.since_step)
+        if limit is None:
+            return steps, 0.0
+        return steps, (now.seconds - now.since_seconds) / max(1e-9, limit - now.since_seconds)
 
-    def _rate(self) -> float:
-        return self.schedule(max(1, self.progress.step), self._share_done())
+    def _share_done(self) -> float:
+        return min(1.0, max(self._shares()))
+
+    def _limit(self) -> float | None:
+        """The time limit in seconds, where it comes before that of the steps."""
+        steps, spent = self._shares()
+        return self.settings.seconds if spent >= steps else None
+
+    def _rate(self, number: int) -> float:
+        since = self.progress.since_step if self.settings.schedule in DECAYING else 0
+        return self.schedule(max(1, number - since), self._share_done())
 
     # Steps
 
@@ -176,7 +250,9 @@ class Trainer:
 
     # Validation and checkpoints
 
-    def _validate(self, pace: Pace) -> None:
+    def _validate(self, pace: Pace, *, counts: bool = True) -> None:
+        """Loss and score, told and kept where they are the best. One that does not count, as that of a training which
+        is interrupted, costs no patience: whoever resumes goes on as if there had been none."""
         pace.pause()
         if self.workers.leads:
             average = self._averaged()
@@ -186,7 +262,7 @@ class Trainer:
                 watched = self._watched()
             value = _metric(scores, self.settings.metric)
             best = self.progress.best is None or value > self.progress.best
-            stale = 0 if best else self.progress.stale + 1
+            stale = 0 if best else self.progress.stale + counts
             self.progress = replace(self.progress, stale=stale)
             if best:
                 self.progress = replace(self.progress, best=value, best_step=self.progress.step)
@@ -204,7 +280,7 @@ class Trainer:
             )
             self._tell_watched(watched)
         self.workers.wait()
-        pace.resume()
+        self.validated, self.validating = self.progress.seconds, pace.resume()
 
     def _is_landmark(self) -> bool:
         """Whether to look at the watched sentence between validations: after 1, 2, 4, 8, … steps, for most is learned
@@ -242,6 +318,7 @@ class Trainer:
         return {}
 
     def _save(self) -> None:
+        self.saved = self.progress.seconds
         if self.workers.leads:
             checkpoint.save(self._checkpoint(), self.folder / "checkpoints")
             if self.progress.best_step:

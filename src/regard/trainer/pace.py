@@ -21,21 +21,25 @@ class Pace:
     """Keeps the time of training alone, validation not counted, and what happened since the last moment."""
 
     def __init__(self, progress: Progress) -> None:
-        self._before = progress.seconds
+        self.before = progress.seconds
+        self.foretold = False  # whether somebody has said what all of it will take
         self._began = self._last = time.monotonic()
         self._paused = 0.0
         self._tokens = 0.0
         self.pending: list[tuple[Taken, Group]] = []
 
     def seconds(self) -> float:
-        return self._before + time.monotonic() - self._began - self._paused
+        return self.before + time.monotonic() - self._began - self._paused
 
     def pause(self) -> None:
         self._stopped = time.monotonic()
 
-    def resume(self) -> None:
-        self._paused += time.monotonic() - self._stopped
+    def resume(self) -> float:
+        """Returns how long the clock stood still."""
+        stood = time.monotonic() - self._stopped
+        self._paused += stood
         self._last = time.monotonic()
+        return stood
 
     def add(self, taken: Taken, group: Group, tokens: float) -> None:
         self.pending.append((taken, group))
@@ -44,8 +48,16 @@ class Pace:
     def due(self) -> bool:
         return time.monotonic() - self._last >= LOG_EVERY
 
-    def moment(self, progress: Progress, rate: float, share: float, device: torch.device) -> Moment:
-        """What happened since the last one."""
+    def left(self, progress: Progress, share: float, limit: float | None) -> float:
+        """Seconds that the rest will take, at the speed so far."""
+        if limit is not None:
+            return max(0.0, limit - progress.seconds)
+        return (progress.seconds - progress.since_seconds) * (1 - share) / share if share else 0.0
+
+    def moment(
+        self, progress: Progress, rate: float, share: float, device: torch.device, limit: float | None
+    ) -> Moment:
+        """What happened since the last one. ``limit`` is that of the time, where it comes before that of the steps."""
         losses = [loss for taken, _ in self.pending if math.isfinite(loss := float(taken.loss))]
         norm = float(self.pending[-1][0].norm)
         now = time.monotonic()
@@ -63,6 +75,8 @@ class Pace:
             progress.seconds,
             share,
             used_memory(device),
+            limit,
+            self.left(progress, share, limit),
         )
 
 

@@ -3,14 +3,22 @@
 Torch divides every operation among its threads, and they meet after each: hundreds of times in a step, often for less
 work than the meeting takes. Here they meet once. The loss is a sum over rows, so that the sum of the gradients is the
 gradient of the whole, up to rounding; `tests/parity/test_parts.py` binds the two.
+
+Beside another busy process two threads may be slower than one: each step waits for the one that shares its core. So the
+parts are run side by side or one after another, whichever has been faster of late. They are the same parts either way:
+who runs them changes no number.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import reduce
+from statistics import median
 
 import torch
 from torch import Tensor, nn
@@ -22,10 +30,41 @@ from regard.nn.norms import BatchNorm
 from regard.tasks.task import Tensors
 
 MOST = 4  # parts: more of them would wait for Python's lock
-FEATURES = 1 << 16  # that a layer has for the tokens of a part at least: with less, threads wait for Python's lock
+FEATURES = 1 << 14  # that a layer has for the tokens of a part at least: with less, threads wait for Python's lock
+TRY_EVERY = 10.0  # seconds after which the other way to run the parts is tried again
+TRIED, CLEARLY = 3, 0.95  # steps that it is tried for, and the share of the time it may take to be kept
 
 Loss = Callable[[Tensors], Tensor]
 Found = tuple[Tensor, tuple[Tensor | None, ...]]
+
+
+class Company:
+    """Side by side, or one after another because somebody else needs the cores? What is faster now, found by trying."""
+
+    def __init__(self) -> None:
+        self.together = True
+        self._usual: deque[float] = deque(maxlen=5)  # seconds a token, of the last steps
+        self._tried: list[float] | None = None  # the same, the other way, while that is being tried
+        self._last = time.monotonic()
+
+    @property
+    def side_by_side(self) -> bool:
+        """How the next step is run."""
+        return self.together if self._tried is None else not self.together
+
+    def took(self, cost: float) -> None:
+        """How long the step took, in seconds a token."""
+        if self._tried is None:
+            self._usual.append(cost)
+            if len(self._usual) == self._usual.maxlen and time.monotonic() - self._last >= TRY_EVERY:
+                self._tried = []
+            return
+        self._tried.append(cost)
+        if len(self._tried) == TRIED:
+            if median(self._tried) < CLEARLY * median(self._usual):
+                self.together = not self.together
+                self._usual.clear()
+            self._tried, self._last = None, time.monotonic()
 
 
 class Parts:
@@ -38,6 +77,7 @@ class Parts:
         threads = torch.get_num_threads()
         self.count = min(threads, MOST)
         each, ready = threads // self.count, threading.Barrier(self.count)
+        self.company = Company()
         self.pool = ThreadPoolExecutor(self.count, "part", take_threads, (each,))
         list(self.pool.map(lambda _: ready.wait(), range(self.count)))  # every thread is there, and has its number
 
@@ -59,13 +99,26 @@ class Parts:
     def backward(self, batch: Tensors, scale: float) -> float:
         """Add the gradient of ``scale · loss`` to that of the parameters; returns the loss."""
         seeds = torch.randint(1 << 62, (self.count,)).tolist()
-        jobs = [
-            self.pool.submit(self._gradients, part, scale, seed)
-            for part, seed in zip(batch.parts(self.count), seeds, strict=True)
-        ]
-        found = [job.result() for job in jobs]
+        parts, began = list(zip(batch.parts(self.count), seeds, strict=True)), time.monotonic()
+        if self.company.side_by_side:
+            jobs = [self.pool.submit(self._gradients, part, scale, seed) for part, seed in parts]
+            found = [job.result() for job in jobs]
+        else:
+            found = [self.pool.submit(self._gradients, part, scale, seed).result() for part, seed in parts]
+        self.company.took((time.monotonic() - began) / max(column.numel() for column in batch.columns()))
         self._add([gradients for _, gradients in found])
         return sum(float(loss) for loss, _ in found)
+
+    @contextmanager
+    def meeting(self) -> Iterator[None]:
+        """What is done for all parts together (sums, clipping, the optimizer) is done by one thread: torch's team would
+        wait for each other, and a norm is rounded differently with another number of them."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     def _gradients(self, part: Tensors, scale: float, seed: int) -> Found:
         with chance.seeded(seed):

@@ -12,6 +12,7 @@ from regard.data.examples import Ragged
 from regard.data.shards import Shards
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
+from regard.trainer.log import clock
 from regard.trainer.loop import Trainer
 
 TOKENS: tuple[Column, ...] = ("source", "target")
@@ -19,7 +20,8 @@ TOKENS: tuple[Column, ...] = ("source", "target")
 
 @dataclass(frozen=True)
 class Preflight:
-    """An estimate. The time is from the machine's matrix rate and is right within a factor of two or so."""
+    """An estimate. The time is that of a few steps on a CPU; on a GPU it is from the rate of matrix products, and right
+    within a factor of two or so."""
 
     parameters: int
     examples: int
@@ -30,7 +32,8 @@ class Preflight:
     longest: int  # pieces
     memory: int  # bytes
     seconds: float
-    steps: int
+    steps: int  # at the most
+    within: int  # that the time is enough for
 
     def __str__(self) -> str:
         lines = (
@@ -39,7 +42,7 @@ class Preflight:
             f"batches         {self.batches_per_epoch:,} an epoch, {100 * max(self.padding):.1f} % padding",
             f"unknown pieces  {100 * self.unknown:.2f} %",
             f"memory          about {self.memory / 2**20:,.0f} MiB",
-            f"time            about {self.seconds / 60:,.0f} min for at most {self.steps:,} steps",
+            f"time            about {clock(self.seconds)} for at most {self.within:,} steps",
         )
         return "\n".join(lines)
 
@@ -51,8 +54,8 @@ def preflight(trainer: Trainer, settings: TrainSettings, *, depth: int, width: i
     tokens = _mean_tokens(task, len(plan))
     working = parameters - _embedding_parameters(task)
     work = 6 * tokens * settings.accumulate * working  # forward and backward, two operations a parameter each
-    estimate = settings.steps * work / (_matrix_rate(trainer.device) * 0.4)
-    limit = settings.seconds
+    each = trainer.rehearse() if trainer.device.type == "cpu" else work / (_matrix_rate(trainer.device) * 0.4)
+    estimate, limit = settings.steps * each, settings.seconds
     return Preflight(
         parameters=parameters,
         examples=len(task.train_examples),
@@ -64,6 +67,7 @@ def preflight(trainer: Trainer, settings: TrainSettings, *, depth: int, width: i
         memory=_memory(parameters, settings, depth=depth, width=width, size=size),
         seconds=min(estimate, limit) if limit is not None else estimate,
         steps=settings.steps,
+        within=settings.steps if limit is None else min(settings.steps, round(limit / each)),
     )
 
 
@@ -102,9 +106,8 @@ def _longest(task: Task) -> int:
 
 
 def _matrix_rate(device: torch.device) -> float:
-    """Operations a second of a matrix product, in float32 on a CPU and in bfloat16 on a GPU."""
-    kind = torch.bfloat16 if device.type == "cuda" else torch.float32
-    matrix = torch.randn(1024, 1024, device=device, dtype=kind)
+    """Operations a second of a matrix product, in bfloat16."""
+    matrix = torch.randn(1024, 1024, device=device, dtype=torch.bfloat16)
     best = float("inf")
     for _ in range(5):
         began = time.perf_counter()

@@ -22,7 +22,7 @@ class Interruption:
         if self.asked:
             os._exit(INTERRUPTED)  # checkpoints are renamed into place whole: the last good one is intact
         self.asked = True
-        self._tell("stopping after this step, to save a checkpoint; once more to leave at once")
+        self._tell("stopping: a checkpoint is written, then the score is found; once more to leave at once")
 
 
 @contextmanager

@@ -91,6 +91,10 @@ class EagerStep:
         self.parts = Parts.of(recipe.task, self._loss) if alone else None
 
     def __call__(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
+        with nullcontext() if self.parts is None else self.parts.meeting():
+            return self._update(group, count, rate, number)
+
+    def _update(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
         recipe = self.recipe
         recipe.optimizer.zero_grad(set_to_none=True)
         total = sum(self._backward(batch, count, last=batch is group[-1]) for batch in group)

@@ -1,0 +1,124 @@
+"""What nobody has set is fitted to corpus, machine and time; what somebody has set stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.settings import (
+    NO_LIMIT,
+    Extent,
+    Machine,
+    MovingAverage,
+    Settings,
+    TransformerModel,
+    choose,
+    fit,
+    load_settings,
+)
+
+MULTI30K = Extent(rows=28_000, characters=3_900_000, alphabet=120)
+LAPTOP = Machine(gpu=False, threads=2)
+GPU = Machine(gpu=True, threads=16)
+
+
+def fitted(preset: str, *overrides: str, corpus: Extent = MULTI30K, machine: Machine = LAPTOP) -> Settings:
+    return fit(load_settings(preset, *overrides), corpus, machine)[0]
+
+
+def test_a_small_model_and_many_small_steps_for_minutes_on_a_laptop() -> None:
+    name, changes = choose(load_settings("transformer-tiny", "train.time=5m"), MULTI30K, LAPTOP)
+    assert name == "transformer-tiny"
+    made = fitted(name, *changes, "train.time=5m")
+    assert made.model.tie == "all"
+    assert made.text.size == 4900
+    assert 512 <= made.train.batch <= 1024
+    assert 100 <= made.train.warmup <= 300
+    assert made.train.schedule == "cosine"
+    assert made.train.validate_every == 0
+    assert isinstance(made.train.average, MovingAverage)
+
+
+def test_an_architecture_that_is_named_stays_and_the_rest_fits_the_time() -> None:
+    """The 27 steps of warm-up that two minutes once had are over after a twentieth of the time."""
+    made, preset = fitted("transformer-small", "train.time=2m"), load_settings("transformer-small")
+    assert made.model == preset.model
+    assert made.train.batch == 256
+    assert made.train.warmup < 60
+
+
+def test_what_is_given_wins() -> None:
+    given = ("train.batch=777", "train.warmup=3", "train.steps=55", "train.rate=0.5", "text.size=600")
+    made = fitted("transformer-tiny", *given, "train.schedule=constant", "train.average={kind='none'}")
+    train = made.train
+    assert (train.batch, train.warmup, train.steps, train.rate, made.text.size) == (777, 3, 55, 0.5, 600)
+    assert (train.schedule, train.average.kind) == ("constant", "none")
+
+
+def test_warming_up_takes_a_part_of_few_steps() -> None:
+    assert fitted("gru", "train.steps=20").train.warmup == 5
+
+
+@pytest.mark.parametrize(("schedule", "optimizer"), [("noam", "adam"), ("cosine", "sgd")])
+def test_a_rate_with_another_meaning_is_left_alone(schedule: str, optimizer: str) -> None:
+    made = fitted("transformer-tiny", f"train.schedule={schedule}", f"train.optimizer={optimizer}")
+    assert made.train.rate == load_settings("transformer-tiny").train.rate
+
+
+def test_the_vocabulary_grows_with_the_text_and_holds_every_character() -> None:
+    def size(rows: int, alphabet: int = 80, machine: Machine = LAPTOP) -> int:
+        return fitted("gru", corpus=Extent(rows, rows * 140, alphabet), machine=machine).text.size
+
+    assert size(3) == 500
+    assert size(2_500) == 1_500
+    assert size(10**7) == 8_000
+    assert size(10**7, machine=GPU) == 16_000
+    assert size(1_000, alphabet=4_000) == 5_200
+    assert fitted("gru", "text.tokenizer=character").text.size == load_settings("gru").text.size
+
+
+def test_more_rows_or_a_gpu_get_a_larger_model() -> None:
+    def width(rows: int, machine: Machine, time: str = "") -> int:
+        known = load_settings("transformer-tiny", f"train.time='{time}'")
+        name, changes = choose(known, Extent(rows, rows * 140, 90), machine)
+        model = load_settings(name, *changes).model
+        assert isinstance(model, TransformerModel)
+        return model.width
+
+    assert width(3_000, LAPTOP) == 128
+    assert width(30_000, LAPTOP, "5m") == 128
+    assert width(30_000, LAPTOP) == 192
+    assert width(300_000, LAPTOP, "3h") == 256
+    assert [width(rows, GPU) for rows in (3_000, 30_000, 3_000_000)] == [128, 256, 512]
+
+
+def test_labels_get_a_model_that_reads_both_ways() -> None:
+    for task in ("tag", "classify"):
+        name, changes = choose(load_settings("lstm", f"task={task}"), MULTI30K, LAPTOP)
+        made = load_settings(name, *changes, f"task={task}")
+        assert made.text.tokenizer == "space"
+        assert (made.model.letters > 0) is (task == "tag")
+
+
+def test_without_a_time_limit_large_corpora_are_read_fewer_times() -> None:
+    def passes(rows: int) -> float:
+        train = fitted("transformer-small", corpus=Extent(rows, rows * 140, 90)).train
+        return train.steps * train.batch / (rows * 18.5)
+
+    assert passes(28_000) == pytest.approx(40, rel=0.1)
+    assert passes(1_000_000) == pytest.approx(3, rel=0.1)
+    assert fitted("transformer-small", corpus=Extent(5, 300, 30)).train.steps == 1500
+    assert fitted("transformer-small", "train.time=9h", corpus=Extent(10**8, 10**10, 90)).train.steps == NO_LIMIT
+
+
+def test_the_reason_is_one_line_that_names_what_was_chosen_and_nothing_else() -> None:
+    _, line = fit(load_settings("bahdanau", "train.time=5m", "train.warmup=9"), MULTI30K, LAPTOP)
+    assert line.startswith("fitted to 2 cores, 28,000 pairs, 5m: recurrent model of width 256, 1 layer, at most 4,900")
+    assert "warm-up" not in line
+    assert "\n" not in line
+    assert fit(load_settings("gru", "task=language"), Extent(1, 9, 5), GPU)[1].startswith("fitted to a GPU, 1 text:")
+
+
+def test_the_depth_of_a_transformer_is_that_of_both_its_halves() -> None:
+    model = load_settings("transformer-small", "model.depth=4", "model.decoder_depth=2").model
+    assert isinstance(model, TransformerModel)
+    assert (model.encoder_depth, model.decoder_depth) == (4, 2)
