@@ -1,4 +1,4 @@
-// The corpus: one that comes along, one that was sent before, or files dropped here. Checked, with what is wrong in place.
+// The corpus: a built-in one, one that was sent before, or files dropped here. Checked, with what is wrong in place.
 
 import {get, post, put, remove} from "../../api.js";
 import {element} from "../../element.js";
