@@ -1,26 +1,34 @@
-"""Many runs: what there is in a folder, how each stands, and how one is taken away. Nothing here imports torch."""
+"""Many runs: what there is in a folder, how each stands, which is best, and how one is renamed, put into the trash and
+taken back. Nothing here imports torch.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-import tomllib
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.errors import ModelError, RegardError
+from regard.errors import ModelError, RegardError, SettingsError, did_you_mean
 from regard.files import remove
 from regard.run import PARTS, SETTINGS, Progress, Run, best_checkpoint, is_occupied, load_progress, shapes, steps
-from regard.settings import TrainSettings
+from regard.settings import ContextDecoder, ModelSettings, RecurrentModel, TrainSettings, load_settings, preset_names
+from regard.settings.languages import languages_of
 from regard.trainer.log import read_log
 
 State = Literal["prepared", "running", "interrupted", "finished", "unreadable"]
+TRASH = ".trash"  # beside the runs: what was removed and can be taken back
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_TRASHED = re.compile(r"(.+)-(\d{8}-\d{6}(?:-\d+)?)")  # name, and when it was put away
+_PACKAGE = Path(__file__).parent
 _DEEPEST = 4  # folders below the one that is searched
+_LOWER = frozenset(("perplexity",))  # scores of which less is better
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,9 @@ class Summary:
     state: State
     note: str = ""  # what is wrong, where something is
     task: str = ""
-    preset: str = ""  # whose settings it began with, where its first line still says so
+    languages: str = ""  # from and into which it translates, as codes: en-fr
+    preset: str = ""  # whose architecture it has, by its settings
+    architecture: str = ""  # in words
     about: str = ""
     parameters: int | None = None
     steps: int = 0
@@ -105,7 +115,9 @@ def _summary(run: Run, known: Summary) -> Summary:
         known,
         state=_state(run, progress),
         task=run.settings.task,
-        preset=_presets().get(run.settings.about, ""),
+        languages=str(languages_of(run.settings) or ""),
+        preset=preset_of(run.settings.model),
+        architecture=architecture(run.settings.model, run.settings.task),
         about=run.settings.about,
         parameters=parameters(run),
         steps=max(progress.step, reached),
@@ -172,11 +184,78 @@ def parameters(run: Run) -> int | None:
     return sum(math.prod(shape) for name, shape in learned.items() if ".running_" not in name)
 
 
+# Which architecture
+
+
+def preset_of(model: ModelSettings) -> str:
+    """The preset whose architecture a model has: the same kinds of parts, and of those the nearest in size."""
+    parts, sizes = _parts(model)
+    near = [(name, *known) for name, known in _presets().items() if known[0] == parts]
+    return min(near, key=lambda each: _distance(each[2], sizes))[0] if near else ""
+
+
 @cache
-def _presets() -> dict[str, str]:
-    """Presets by their first line."""
-    files = [entry for entry in resources.files("regard.presets").iterdir() if entry.name.endswith(".toml")]
-    return {tomllib.loads(file.read_text(encoding="utf-8"))["about"]: file.name.removesuffix(".toml") for file in files}
+def _presets() -> dict[str, tuple[dict[str, Any], dict[str, float]]]:
+    return {name: _parts(load_settings(name).model) for name in preset_names()}
+
+
+def _parts(model: ModelSettings) -> tuple[dict[str, Any], dict[str, float]]:
+    """What kinds of parts a model has, and how large it is."""
+    if isinstance(model, RecurrentModel):
+        decoder, found = model.decoder, {"cell": model.cell, "reverse": model.reverse, "decoder": model.decoder.kind}
+        if not isinstance(decoder, ContextDecoder):
+            attention = decoder.attention
+            found |= {"score": attention.score, "selection": attention.selection, "window": attention.window.kind}
+        return found, {"width": model.width, "hidden": model.hidden, "depth": model.depth}
+    depths = {"encoder": model.encoder_depth, "decoder": model.decoder_depth, "heads": model.heads}
+    return {"kind": model.kind}, {"width": model.width, "hidden": model.hidden, **depths}
+
+
+def _distance(one: dict[str, float], other: dict[str, float]) -> float:
+    return sum(abs(math.log(max(1, one[name]) / max(1, other[name]))) for name in one)
+
+
+_CELLS = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
+
+
+def architecture(model: ModelSettings, task: str = "translate") -> str:
+    """What kind of model it is, in words."""
+    if not isinstance(model, RecurrentModel):
+        reads, writes = task != "language", task in ("translate", "language")
+        depths = [model.encoder_depth] * reads + [model.decoder_depth] * writes
+        return f"Transformer, {'+'.join(map(str, depths))} layers, {model.heads} heads, width {model.width}"
+    words = [_CELLS[model.cell] + (", both ways" if model.bidirectional else "")]
+    if task == "translate":
+        decoder = model.decoder
+        attention = "" if isinstance(decoder, ContextDecoder) else f"{decoder.kind.title()} attention"
+        score = "" if isinstance(decoder, ContextDecoder) else f" ({decoder.attention.score})"
+        words.append(f"{attention}{score}" if attention else "no attention")
+    words.append(f"{model.depth} {'layer' if model.depth == 1 else 'layers'}")
+    return ", ".join((*words, f"width {model.width}"))
+
+
+# Which is best
+
+
+def best_first(found: Iterable[Summary]) -> list[Summary]:
+    """Runs of one task and language pair in order of quality.
+
+    The score is that of a run's best validation; a run without one comes after all that have one, and of equals the
+    newer comes first.
+    """
+    return sorted(found, key=_rank)
+
+
+def _rank(summary: Summary) -> tuple[bool, float, float]:
+    score = summary.score
+    if score is None or not math.isfinite(score):
+        return True, 0.0, -summary.changed
+    return False, score if summary.score_name in _LOWER else -score, -summary.changed
+
+
+def is_usable(summary: Summary) -> bool:
+    """Whether there is a model: a run that is only prepared, or cannot be read, has none."""
+    return summary.state != "unreadable" and summary.parameters is not None
 
 
 def size(folder: Path) -> int:
@@ -196,8 +275,16 @@ def foreign(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name not in PARTS)
 
 
+def is_fixed(folder: Path) -> bool:
+    """Whether a run comes with the package: it can be used, and nothing else."""
+    return folder.resolve().is_relative_to(_PACKAGE)
+
+
 def removable(folder: Path) -> Run:
-    """The run that may be removed: one whose settings are ours, in a folder and not a link, and not in training."""
+    """The run that may be renamed or removed: one whose settings are ours, in a folder and not a link, and not in
+    training; and not the one that comes with the package."""
+    if is_fixed(folder):
+        raise ModelError(f"{folder.name}: comes with Regard, and is neither renamed nor removed; train one of your own")
     if folder.is_symlink():
         raise ModelError(f"{folder}: is a link to {folder.resolve()}; name that folder, or remove the link itself")
     run = Run.open(folder)
@@ -207,8 +294,74 @@ def removable(folder: Path) -> Run:
 
 
 def remove_run(folder: Path) -> None:
-    """Take a run away, whole and at once."""
+    """Take a run away for good, whole and at once."""
     remove(removable(folder).folder)
+
+
+# Renaming, the trash, and back
+
+
+def rename_run(folder: Path, name: str) -> Path:
+    """Give a run another name, in the same place."""
+    run = removable(folder)
+    place = vacant(run.folder.parent, name)
+    run.folder.rename(place)
+    return place
+
+
+def vacant(parent: Path, name: str) -> Path:
+    """Where a run of this name would be; complains if it cannot have it."""
+    if not NAME.fullmatch(name):
+        raise SettingsError(f"name = {name[:100]}: not a name for a run; use letters, digits, '.', '_' and '-'")
+    if (parent / name).exists() or (parent / name).is_symlink():
+        raise SettingsError(f"name = {name}: is taken; choose another")
+    return parent / name
+
+
+def trash_run(folder: Path) -> Path:
+    """Put a run into the trash beside it; `restore_run` takes it back."""
+    return put_away(removable(folder).folder)
+
+
+def put_away(folder: Path) -> Path:
+    """Move a folder into the trash beside it, under its name and the time."""
+    trash = folder.resolve().parent / TRASH
+    trash.mkdir(exist_ok=True)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    names = (f"{folder.resolve().name}-{stamp}{more}" for more in ("", *(f"-{count}" for count in range(2, 100))))
+    place = next(trash / name for name in names if not (trash / name).exists())
+    folder.rename(place)
+    return place
+
+
+def put_back(parent: Path, name: str) -> Path:
+    """Take what was put away last under this name out of the trash."""
+    place = parent / name
+    found = trashed(parent).get(name, [])
+    if not found:
+        known = trashed(parent)
+        near = did_you_mean(name, known) if known else "it is empty"
+        raise ModelError(f"{place}: is not in the trash; {near}")
+    if place.exists() or place.is_symlink():
+        raise ModelError(f"{place}: is there again; rename that first, then restore")
+    found[-1].rename(place)
+    return place
+
+
+def trashed(parent: Path) -> dict[str, list[Path]]:
+    """What is in the trash of a folder, by name, the oldest first."""
+    known: dict[str, list[Path]] = {}
+    trash = parent / TRASH
+    for path in sorted(trash.iterdir(), key=_when) if trash.is_dir() else []:
+        if (match := _TRASHED.fullmatch(path.name)) is not None and path.is_dir() and not path.is_symlink():
+            known.setdefault(match[1], []).append(path)
+    return known
+
+
+def _when(path: Path) -> tuple[str, int]:
+    found = _TRASHED.fullmatch(path.name)
+    day, clock, *more = found[2].split("-") if found else ("", "")
+    return day + clock, int(more[0]) if more else 1
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -37,7 +37,7 @@ def test_keys_go_to_pages_and_are_letters_while_one_writes(page: Any) -> None:
     page.keyboard.type("3?")
     assert page.locator("textarea").input_value() == "3?"
     page.keyboard.press("Escape")
-    page.keyboard.press("3")
+    page.keyboard.press("4")
     page.locator("h1", has_text="Beam").wait_for()
 
 

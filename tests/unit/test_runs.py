@@ -24,6 +24,7 @@ from regard.cli.main import run as cli
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.loading import load
 from regard.run import Run, is_occupied, occupied, shapes, steps
+from regard.settings import load_settings, preset_names
 from regard.training import preflight, resume, start
 
 Capture = pytest.CaptureFixture[str]
@@ -63,6 +64,48 @@ def test_a_summary_says_what_the_run_is_and_how_far_it_came(trained: Path) -> No
     assert (summary.score_name, summary.best_step) == ("BLEU", 12)
     assert summary.parameters == sum(parameter.numel() for parameter in load(trained).model.parameters())
     assert summary.bytes == sum(path.stat().st_size for path in trained.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "expected"),
+    [
+        ("bahdanau", ("about='regard demo'",), "bahdanau"),  # the first line says nothing of it
+        ("transformer-base", ("model.dropout=0.3", "model.heads=4", "model.width=256", "model.hidden=1024"), None),
+        ("lstm", ("model.cell=gru",), "gru"),
+        ("luong-general", ("model.decoder.attention.score=dot",), "luong-dot"),
+        ("luong-local", ("model.decoder.attention.score=concat",), ""),
+    ],
+)
+def test_a_preset_is_told_by_the_model_and_not_by_what_somebody_wrote_about_it(
+    preset: str, changes: tuple[str, ...], expected: str | None
+) -> None:
+    found = runs.preset_of(load_settings(preset, *changes).model)
+    assert found == (expected if expected is not None else "transformer-small")
+
+
+def test_every_preset_is_its_own() -> None:
+    assert [runs.preset_of(load_settings(name).model) for name in preset_names()] == list(preset_names())
+
+
+def test_an_architecture_is_told_in_words() -> None:
+    def words(preset: str, task: str = "translate") -> str:
+        return runs.architecture(load_settings(preset).model, task)
+
+    assert words("lstm") == "LSTM, no attention, 1 layer, width 256"
+    assert words("luong-dot") == "LSTM, Luong attention (dot), 2 layers, width 256"
+    assert words("gru", "tag") == "GRU, 1 layer, width 256"
+    assert words("transformer-small") == "Transformer, 3+3 layers, 4 heads, width 256"
+    assert words("transformer-small", "language") == "Transformer, 3 layers, 4 heads, width 256"
+
+
+def test_the_best_run_is_the_one_with_the_best_score_and_of_equals_the_newer() -> None:
+    def run(name: str, score: float | None, score_name: str, changed: float) -> runs.Summary:
+        return runs.Summary(name, "", "finished", score=score, score_name=score_name, changed=changed)
+
+    found = [run("a", 1.0, "BLEU", 5), run("b", None, "", 9), run("c", 7.0, "BLEU", 1), run("d", 7.0, "BLEU", 2)]
+    assert "".join(each.name for each in runs.best_first([*found, run("e", float("nan"), "BLEU", 99)])) == "dcaeb"
+    lower = [run("f", 30.0, "perplexity", 3), run("g", 3.0, "perplexity", 2), run("h", None, "", 4)]
+    assert "".join(each.name for each in runs.best_first(lower)) == "gfh"
 
 
 STATES = {
@@ -131,8 +174,19 @@ def test_a_broken_run_is_listed_and_named(run: Path, capsys: Capture) -> None:
 def test_ls_prints_a_table_that_fits(run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli(["runs", "ls", str(run.parent)]) == 0
     head, row = capsys.readouterr().out.splitlines()
-    assert head.split() == ["run", "state", "task", "preset", "parameters", "steps", "best", "changed", "size"]
-    assert row.split()[:4] == ["small", "finished", "translate", "gru"]
+    assert head.split() == [
+        "run",
+        "state",
+        "task",
+        "languages",
+        "preset",
+        "parameters",
+        "steps",
+        "best",
+        "changed",
+        "size",
+    ]
+    assert row.split()[:5] == ["small", "finished", "translate", "en-fr", "gru"]
     monkeypatch.setattr("regard.cli.runs._width", lambda: 60)
     assert cli(["runs", "ls", str(run.parent)]) == 0
     narrow = capsys.readouterr().out.splitlines()
@@ -180,7 +234,74 @@ def test_sizes_are_written_for_people() -> None:
 # Removing
 
 
-def test_rm_asks_and_takes_no_for_an_answer(run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rm_puts_a_run_into_the_trash_and_says_how_to_take_it_back(run: Path, capsys: Capture) -> None:
+    before = {path.relative_to(run): path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert cli(["runs", "rm", str(run)]) == 0
+    assert capsys.readouterr().err == f"removed {run}; undo: regard runs restore {run}\n"
+    assert not run.exists()
+    assert list(runs.find(run.parent)) == []
+    assert cli(["runs", "restore", str(run)]) == 0
+    assert capsys.readouterr().err == f"{run}: is back\n"
+    assert {path.relative_to(run): path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_the_trash_keeps_every_run_of_a_name_and_gives_the_last_one_back_first(run: Path, capsys: Capture) -> None:
+    for content in ("one", "two", "three"):
+        if not run.exists():
+            Run.create(run, small.settings("lstm"))
+        (run / "notes.md").write_text(content)
+        runs.trash_run(run)
+    assert cli(["runs", "restore", str(run), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"run": str(run)}
+    assert (run / "notes.md").read_text() == "three"
+    assert cli(["runs", "restore", str(run)]) == 4
+    assert "is there again; rename that first" in capsys.readouterr().err
+    runs.rename_run(run, "three")
+    assert (runs.put_back(run.parent, "small") / "notes.md").read_text() == "two"
+    assert runs.trashed(run.parent).keys() == {"small"}
+
+
+def test_what_is_not_in_the_trash_cannot_be_taken_back(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="nothing: is not in the trash; it is empty"):
+        runs.put_back(tmp_path, "nothing")
+    runs.trash_run(run)
+    with pytest.raises(ModelError, match="smal: is not in the trash; did you mean 'small'"):
+        runs.put_back(run.parent, "smal")
+
+
+def test_a_run_gets_another_name(run: Path, capsys: Capture) -> None:
+    assert cli(["runs", "rename", str(run), "better"]) == 0
+    assert capsys.readouterr().err == f"{run}: is {run.parent / 'better'} now\n"
+    assert cli(["runs", "rename", str(run.parent / "better"), "best", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"run": str(run.parent / "best")}
+    assert load(run.parent / "best").translate(TEXTS[0]).text
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("../away", "not a name for a run"), (".hidden", "not a name"), ("taken", "is taken")]
+)
+def test_a_name_that_cannot_be_had_is_refused(run: Path, name: str, expected: str) -> None:
+    (run.parent / "taken").mkdir()
+    with pytest.raises(SettingsError, match=expected):
+        runs.rename_run(run, name)
+    assert run.exists()
+
+
+def test_a_run_in_training_keeps_its_name_and_its_place(run: Path) -> None:
+    with occupied(run):
+        for change in (lambda: runs.rename_run(run, "other"), lambda: runs.trash_run(run)):
+            with pytest.raises(ModelError, match="is being trained by another process; stop it first"):
+                change()
+
+
+def test_the_run_that_comes_with_the_package_stays_as_it_is(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_PACKAGE", run.parent)
+    for change in (lambda: runs.rename_run(run, "other"), lambda: runs.trash_run(run), lambda: runs.remove_run(run)):
+        with pytest.raises(ModelError, match="small: comes with Regard, and is neither renamed nor removed"):
+            change()
+
+
+def test_rm_now_asks_and_takes_no_for_an_answer(run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     (run / "notes.md").write_text("mine")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     asked: list[str] = []
@@ -191,19 +312,19 @@ def test_rm_asks_and_takes_no_for_an_answer(run: Path, capsys: Capture, monkeypa
         return next(answers)
 
     monkeypatch.setattr("typer.confirm", confirm)
-    assert cli(["runs", "rm", str(run), "--json"]) == 0
+    assert cli(["runs", "rm", str(run), "--now", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"removed": []}
     assert run.exists()
     assert "also notes.md, which Regard did not make" in asked[0]
-    assert cli(["runs", "rm", str(run)]) == 0
+    assert cli(["runs", "rm", str(run), "--now"]) == 0
     assert list(run.parent.iterdir()) == []
 
 
-def test_rm_without_anybody_to_ask_needs_yes(run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rm_now_without_anybody_to_ask_needs_yes(run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-    assert cli(["runs", "rm", str(run)]) == 2
+    assert cli(["runs", "rm", str(run), "--now"]) == 2
     assert "nobody is here to answer; add --yes" in capsys.readouterr().err
-    assert cli(["runs", "rm", str(run), "--yes"]) == 0
+    assert cli(["runs", "rm", str(run), "--now", "--yes"]) == 0
     assert not run.exists()
 
 
@@ -211,7 +332,7 @@ def test_rm_removes_a_link_inside_and_not_what_it_points_to(run: Path, tmp_path:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.txt").write_text("mine")
     (run / "data" / "link").symlink_to(tmp_path / "precious")
-    assert cli(["runs", "rm", str(run), "--yes"]) == 0
+    assert cli(["runs", "rm", str(run), "--now", "--yes"]) == 0
     assert (tmp_path / "precious" / "thesis.txt").exists()
 
 

@@ -22,10 +22,10 @@ from regard.decode.rules import Beam
 from regard.loading import load
 from regard.serve.app import Service, create_app
 from regard.serve.detect import Detector, Letters
-from regard.serve.languages import Languages, languages_of, name_of
 from regard.serve.library import Library
 from regard.serve.shape import shape
 from regard.settings import DataSettings, Settings
+from regard.settings.languages import Languages, languages_of, name_of
 from regard.text.tokenizers import learn
 from serving import CAT
 

@@ -1,4 +1,4 @@
-"""``regard runs``: ls, show, rm, export, import."""
+"""``regard runs``: ls, show, rename, rm, restore, export, import."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from regard.errors import SettingsError, did_you_mean
 if TYPE_CHECKING:
     from regard.runs import Portrait, Summary
 
-app = typer.Typer(help="List, show, remove, export and import runs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List, show, rename, remove, restore, export and import runs.", no_args_is_help=True, rich_markup_mode=None
+)
 
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
 TARGETS = ("archive", "ctranslate2")
@@ -44,8 +46,8 @@ def ls(
 
 
 # The columns of `ls` in order, and which of them go first where there is no room for all.
-_COLUMNS = ("run", "state", "task", "preset", "parameters", "steps", "best", "changed", "size")
-_DROPPED = ("task", "parameters", "size", "changed", "preset")
+_COLUMNS = ("run", "state", "task", "languages", "preset", "parameters", "steps", "best", "changed", "size")
+_DROPPED = ("task", "languages", "parameters", "size", "changed", "preset")
 
 
 def _cells(summary: Summary) -> dict[str, str]:
@@ -54,6 +56,7 @@ def _cells(summary: Summary) -> dict[str, str]:
         "run": summary.name,
         "state": summary.state,
         "task": summary.task,
+        "languages": summary.languages,
         "preset": summary.preset or summary.about[:24] or summary.note[:24],
         "parameters": "" if summary.parameters is None else _count(summary.parameters),
         "steps": f"{summary.steps:,} of {summary.of_steps:,}",
@@ -162,26 +165,70 @@ def _checkpoints(portrait: Portrait) -> list[tuple[str, str]]:
 
 
 @app.command()
+def rename(
+    run: RunFolder,
+    name: Annotated[str, typer.Argument(help="The new name, in the same folder.")],
+    as_json: Json = False,
+) -> None:
+    """Give a run another name."""
+    from regard.runs import rename_run
+
+    place = rename_run(run, name)
+    if as_json:
+        print(json.dumps({"run": str(place)}))
+        return
+    print(f"{run}: is {place} now", file=sys.stderr)
+
+
+@app.command()
 def rm(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    now: Annotated[bool, typer.Option("--now", help="For good, not into the trash. Asks first.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove runs, for good. Asks first."""
-    from regard.runs import foreign, removable, remove_run, size
+    """Remove runs: into the folder .trash beside them, from which regard runs restore takes them back."""
+    from regard.runs import removable
 
     for folder in runs:
         removable(folder)  # before the first is gone
-    removed = []
-    for folder in runs:
-        others = foreign(folder)
-        also = f", also {', '.join(others)}, which Regard did not make" if others else ""
-        if yes or _confirmed(f"remove {folder} ({_bytes(size(folder))}{also})?"):
-            remove_run(folder)
-            removed.append(str(folder))
-            print(f"removed {folder}", file=sys.stderr)
+    removed = [str(folder) for folder in runs if (_remove(folder, ask=not yes) if now else _trash(folder))]
     if as_json:
         print(json.dumps({"removed": removed}))
+
+
+def _trash(folder: Path) -> bool:
+    from regard.runs import trash_run
+
+    trash_run(folder)
+    print(f"removed {folder}; undo: regard runs restore {folder}", file=sys.stderr)
+    return True
+
+
+def _remove(folder: Path, *, ask: bool) -> bool:
+    from regard.runs import foreign, remove_run, size
+
+    others = foreign(folder)
+    also = f", also {', '.join(others)}, which Regard did not make" if others else ""
+    if ask and not _confirmed(f"remove {folder} for good ({_bytes(size(folder))}{also})?"):
+        return False
+    remove_run(folder)
+    print(f"removed {folder} for good", file=sys.stderr)
+    return True
+
+
+@app.command()
+def restore(
+    run: Annotated[Path, typer.Argument(help="The run folder as it was, for example runs/demo.")], as_json: Json = False
+) -> None:
+    """Take a run that was removed out of the trash, the last one of that name."""
+    from regard.runs import put_back
+
+    place = put_back(run.parent, run.name)
+    if as_json:
+        print(json.dumps({"run": str(place)}))
+        return
+    print(f"{place}: is back", file=sys.stderr)
 
 
 def _confirmed(question: str) -> bool:

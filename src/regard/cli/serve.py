@@ -36,6 +36,9 @@ Engine = Annotated[str, typer.Option(help="native, native-bfloat16 (GPU), auto, 
 Shortlist = Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 StopTrainings = Annotated[bool, typer.Option("--stop-trainings", help="Stop trainings when the service ends.")]
+Pin = Annotated[
+    list[str] | None, typer.Option(help="A run to use for its task and languages, not the best; may be given again.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No log of requests.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One line with the address on stdout when ready.")]
 SHORTEST_TOKEN = 16  # characters
@@ -45,6 +48,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def serve(
     named: Annotated[list[Path] | None, typer.Argument(metavar="RUN...", help="Run folders.")] = None,
     runs: Annotated[Path | None, typer.Option(help="Serve all runs in this folder, too.")] = None,
+    pin: Pin = None,
     host: Host = "127.0.0.1",
     port: Port = 5000,
     token: Token = "",
@@ -73,16 +77,21 @@ def serve(
     from regard.device import pick_device
     from regard.serve.app import Service
     from regard.serve.library import Library
+    from regard.serve.pairs import check_pins
     from regard.serve.server import Place
 
     place = str(pick_device(device))
-    library = Library(runs, named or [], device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits)
+    library = Library(
+        runs, named or [], device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits, pinned=pin or []
+    )
+    check_pins(library)
     service = Service(library, doors=doors, log=None if quiet else _log)
     _run(Place(host, port), service, made_up=made_up, as_json=as_json)
 
 
 def studio(
     runs: Annotated[Path, typer.Argument(help="A folder of runs; made if it is not there.")] = Path("runs"),
+    pin: Pin = None,
     host: Host = "127.0.0.1",
     port: Port = 8765,
     token: Token = "",
@@ -105,13 +114,17 @@ def studio(
     from regard.device import pick_device
     from regard.serve.app import Service
     from regard.serve.library import Library
+    from regard.serve.pairs import check_pins
     from regard.serve.server import Place
 
     if not runs.exists():  # perhaps mistyped
         runs.mkdir(parents=True)
         print(f"{runs}: there was no such folder; made an empty one", file=sys.stderr)
     place = str(pick_device(device))
-    library = Library(runs, device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits)
+    library = Library(
+        runs, device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits, pinned=pin or []
+    )
+    check_pins(library)
     service = Service(library, studio=True, doors=doors, log=_log if log else None, stop_trainings=stop_trainings)
     wanted = browser and sys.stderr.isatty()
     _run(Place(host, port), service, made_up=made_up, browser=wanted, as_json=as_json)

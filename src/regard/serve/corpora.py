@@ -24,7 +24,7 @@ from regard.corpora.sentence import Language
 from regard.data.readers import Corpus
 from regard.errors import DataError, ModelError, ResourceError, SettingsError, did_you_mean
 from regard.files import new_file, remove
-from regard.serve.library import NAME
+from regard.runs import NAME
 from regard.serve.limits import KindError
 from regard.tasks.material import COLUMNS, Fable
 

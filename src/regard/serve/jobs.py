@@ -23,7 +23,8 @@ from typing import Any, Literal
 from regard.errors import ModelError, SettingsError
 from regard.files import new_file
 from regard.run import is_occupied
-from regard.serve.library import NAME, Library
+from regard.runs import NAME
+from regard.serve.library import Library
 from regard.serve.limits import BusyError
 from regard.serve.processes import Process, spawn
 from regard.settings import Settings

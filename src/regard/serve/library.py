@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,11 +14,11 @@ from regard.engines import check, silent
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.prediction import load_predictor
 from regard.run import SETTINGS, Run
+from regard.runs import NAME
 from regard.serve.limits import Limits
 from regard.serve.worker import Model, Worker
 from regard.shortlisting import check as check_shortlist
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 Stamp = tuple[tuple[int, int, int], ...]
 
 
@@ -44,12 +43,17 @@ class Library:
         shortlist: int = 0,
         tell: Callable[[str], object] = silent,
         limits: Limits | None = None,
+        pinned: Sequence[str] = (),
     ) -> None:
-        """``engine`` searches for all runs that translate; ``tell`` hears what each came to."""
+        """``engine`` searches for all runs that translate; ``tell`` hears what each came to.
+
+        ``pinned`` are names of runs that are used before all others where nobody names one.
+        """
         check(engine)
         check_shortlist(shortlist)
         self.folder = folder
         self.limits = limits or Limits()
+        self.pinned = tuple(pinned)
         self._named = _by_name(named)
         self._device = device
         self._engine = engine
@@ -64,6 +68,17 @@ class Library:
         """Every run there is now, by name. A folder is looked at anew each time: trainings come and go."""
         beside = sorted(self.folder.iterdir()) if self.folder and self.folder.is_dir() else []
         return self._named | {path.name: path for path in beside if path.name not in self._named and _is_run(path)}
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The runs that were named one by one."""
+        return frozenset(self._named)
+
+    def forget(self, name: str) -> None:
+        """Put a run away that has another name now, or is gone."""
+        with self._changing:
+            if (known := self._loaded.pop(name, None)) is not None:
+                known.worker.add_done_callback(_put_away)
 
     def path(self, name: str) -> Path:
         """Where a run is. Only a name from the list is known, so that no path can be smuggled in."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from regard.errors import RegardError
-from regard.run import SETTINGS, Run, steps
+from regard import runs as shelf
+from regard.errors import SettingsError
+from regard.run import SETTINGS, Run
+from regard.runs import Summary
 from regard.serve.detect import Detector, Letters
-from regard.serve.languages import Languages, languages_of
 from regard.serve.library import Library
 from regard.settings import Settings
+from regard.settings.languages import Languages
 from regard.text.tokenizers import Tokenizers
 
 
@@ -26,17 +28,52 @@ def _settings(path: Path, changed: int) -> Settings:
     return Run.open(path).settings
 
 
-def pairs(library: Library) -> dict[Languages, str]:
-    """Which run translates which languages: of several the first, those named at the start before those in a folder."""
-    found: dict[Languages, str] = {}
+def summary_at(path: Path, name: str) -> Summary:
+    """A run at a glance, summed up anew only when something of it has changed."""
+    files = (path / each for each in (SETTINGS, "log.jsonl", "best", "checkpoints"))
+    stamps = ((seen.st_mtime_ns, seen.st_size) if file.exists() and (seen := file.stat()) else None for file in files)
+    return _summary(path, name, tuple(stamps))
+
+
+@lru_cache(maxsize=256)
+def _summary(path: Path, name: str, changed: tuple[object, ...]) -> Summary:
+    del changed
+    return shelf.summarise(path, name)
+
+
+def best_runs(library: Library) -> dict[tuple[str, str], str]:
+    """Which run is used for which task and languages, where nobody says.
+
+    It is the best by its score. One that was pinned comes before all others; where runs were named at the start, those
+    in the folder are used only for what none of these can do.
+    """
+    known: dict[tuple[str, str], list[Summary]] = {}
     for name, path in library.runs().items():
-        try:
-            languages = languages_of(settings_at(path))
-        except (RegardError, OSError):  # a run that cannot be read translates nothing
-            continue
-        if languages is not None and languages not in found and steps(path / "checkpoints"):
-            found[languages] = name
-    return found
+        if shelf.is_usable(found := summary_at(path, name)):
+            known.setdefault((found.task, found.languages), []).append(found)
+    return {what: _first(library, several) for what, several in known.items()}
+
+
+def _first(library: Library, several: Sequence[Summary]) -> str:
+    ranked = [each.name for each in shelf.best_first(several)]
+    return min(ranked, key=lambda name: (name not in library.pinned, name not in library.named))
+
+
+def pairs(library: Library) -> dict[Languages, str]:
+    """Which run translates which languages."""
+    found = best_runs(library).items()
+    return {Languages(*codes.split("-")): run for (task, codes), run in found if task == "translate" and codes}
+
+
+def check_pins(library: Library) -> None:
+    """Every pinned run is there, and no two are pinned for the same."""
+    known: dict[tuple[str, str], str] = {}
+    for name in library.pinned:
+        found = summary_at(library.path(name), name)
+        what = found.task, found.languages
+        if what in known:
+            raise SettingsError(f"--pin = {known[what]}, {name}: are for the same task and languages; pin one of them")
+        known[what] = name
 
 
 def detector(library: Library, known: Iterable[tuple[Languages, str]]) -> Detector:

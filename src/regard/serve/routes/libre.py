@@ -18,7 +18,6 @@ from regard.errors import DataError
 from regard.serve.answers import RefusedError
 from regard.serve.detect import Detected
 from regard.serve.guard import AUTHORIZED
-from regard.serve.languages import Languages, name_of
 from regard.serve.limits import TooLargeError
 from regard.serve.pairs import detector, pairs
 from regard.serve.passage import Passage, passage
@@ -34,6 +33,7 @@ from regard.serve.schema.libre import (
     TranslateQuestion,
     TranslateReply,
 )
+from regard.settings.languages import Languages, name_of
 
 router = APIRouter(tags=["LibreTranslate"])
 Question = TypeVar("Question", bound=Asked)
@@ -50,13 +50,14 @@ def _takes(question: type[Asked]) -> dict[str, Any]:
 
 
 @router.post("/translate", response_model_exclude_none=True, openapi_extra=_takes(TranslateQuestion))
-async def translate(request: Request) -> TranslateReply:
-    """Translate a text, or several at once, from one language into another."""
+async def translate(request: Request, response: Response) -> TranslateReply:
+    """Translate a text, or several at once, from one language into another. `X-Regard-Run` says which run did."""
     question = await _question(request, TranslateQuestion)
     texts = [question.q] if isinstance(question.q, str) else question.q
     _check(request, texts)
     detected = await _languages_of(request, question, texts)
     runs = [_run(request, each.language, question.target) for each in detected]
+    response.headers["X-Regard-Run"] = ", ".join(dict.fromkeys(runs))
     passages = [passage(text, markup=question.format == "html") for text in texts]
     found = await _translate(request, passages, runs, 1 + question.alternatives)
     best, others = [each[0] for each in found], [each[1:] for each in found]

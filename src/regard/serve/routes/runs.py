@@ -13,54 +13,67 @@ from fastapi import Path as InPath
 from regard import runs as shelf
 from regard.errors import RegardError
 from regard.explain.alignment import Aligner
-from regard.serve.languages import languages_of
 from regard.serve.library import Library
-from regard.serve.pairs import settings_at
+from regard.serve.pairs import best_runs, settings_at
 from regard.serve.schema.runs import LanguagesAnswer, RunAnswer, RunsAnswer, RunSummary
 from regard.serve.shape import attends, shape
+from regard.serve.sharing import corpus_name, test_of
 
+Name = Annotated[str, InPath(examples=["demo"])]
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 
 @router.get("")
 def every_run(request: Request) -> RunsAnswer:
-    """All runs at a glance."""
+    """All runs at a glance. `best` marks the one that is used for its task and languages where nobody names one."""
     library: Library = request.app.state.service.library
-    found = library.runs().items()
-    return RunsAnswer(runs=[_summary(library, shelf.summarise(path, name), path) for name, path in found])
+    best = set(best_runs(library).values())
+    return RunsAnswer(runs=[_summary(library, name, path, best) for name, path in library.runs().items()])
 
 
 @router.get("/{run}")
-def one_run(request: Request, run: Annotated[str, InPath(examples=["demo"])]) -> RunAnswer:
+def one_run(request: Request, run: Name) -> RunAnswer:
     """Settings, curves and checkpoints of one run."""
     library: Library = request.app.state.service.library
     path = library.path(run)
     portrait, settings = shelf.portray(path), settings_at(path)
     aligner = Aligner.load(path)
     content = portrait.to_dict() | {
-        "summary": _summary(library, shelf.summarise(path, run), path),
-        "settings": _without_paths(portrait.settings),
+        "summary": _summary(library, run, path, set(best_runs(library).values())),
+        "settings": without_paths(portrait.settings),
         "model": shape(settings),
         "aligner": aligner.describe() if aligner and attends(settings) else "",
     }
     return RunAnswer.model_validate(_finite(content))
 
 
-def _summary(library: Library, summary: shelf.Summary, path: Path) -> RunSummary:
+def _summary(library: Library, name: str, path: Path, best: set[str]) -> RunSummary:
+    summary = shelf.summarise(path, name)
     content: dict[str, Any] = asdict(summary) | {"note": library.conceal(summary.note)}
-    languages, attention = None, False
+    attention, corpus, test = False, "", ""
     try:
         settings = settings_at(path)
-        languages, attention = languages_of(settings), attends(settings)
+        attention, corpus, test = attends(settings), corpus_name(settings.data), test_of(settings)
     except (RegardError, OSError):
         pass  # the summary says that it is unreadable, and why
-    told = None if languages is None else LanguagesAnswer(**asdict(languages))
-    worker = library.loaded.get(summary.name)
-    engine = "" if worker is None else worker.engine
-    return RunSummary(**_finite({**content, "languages": told, "attention": attention, "engine": engine}))
+    source, _, target = summary.languages.partition("-")
+    worker = library.loaded.get(name)
+    return RunSummary(
+        **_finite(content)
+        | {
+            "languages": LanguagesAnswer(source=source, target=target) if target else None,
+            "attention": attention,
+            "best": name in best,
+            "pinned": name in library.pinned,
+            "fixed": shelf.is_fixed(path),
+            "corpus": corpus,
+            "test": test,
+            "engine": "" if worker is None else worker.engine,
+        }
+    )
 
 
-def _without_paths(settings: dict[str, Any]) -> dict[str, Any]:
+def without_paths(settings: dict[str, Any]) -> dict[str, Any]:
     """Of files only their names: where they are is nobody's business."""
     data = {
         key: Path(value).name if isinstance(value, str) and "/" in value else value

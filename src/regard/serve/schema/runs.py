@@ -21,7 +21,8 @@ class RunSummary(BaseModel):
     state: Annotated[str, Field(description="prepared, running, interrupted, finished or unreadable.")]
     note: Annotated[str, Field(description="What is wrong, where something is.")]
     task: Annotated[str, Field(examples=["translate"])]
-    preset: str
+    preset: Annotated[str, Field(description="Whose architecture it has; empty if no preset has it.")]
+    architecture: Annotated[str, Field(description="In words.", examples=["GRU, 1 layer, width 256"])]
     about: str
     parameters: int | None
     steps: int
@@ -34,6 +35,11 @@ class RunSummary(BaseModel):
     bytes: int
     languages: Annotated[LanguagesAnswer | None, Field(description="Where the run says so.")]
     attention: Annotated[bool, Field(description="Whether there is attention to look at.")]
+    best: Annotated[bool, Field(description="Whether it is the one for its task and languages where nobody names one.")]
+    pinned: Annotated[bool, Field(description="Whether it is so because somebody pinned it.")]
+    fixed: Annotated[bool, Field(description="Whether it can be neither renamed nor removed here.")]
+    corpus: Annotated[str, Field(description="What it was trained on.", examples=["fable:fr"])]
+    test: Annotated[str, Field(description="Runs in which this is the same, and not empty, share a test.")]
     engine: Annotated[str, Field(description="Who searches; empty until the run is loaded.", examples=["native"])]
 
 

@@ -4,7 +4,7 @@ import {write} from "../address.js";
 import {latest} from "../api.js";
 import {element, sheet} from "../element.js";
 import {field, pageHead} from "../pieces/forms.js";
-import {chosen, noRun, runPicker, usable} from "../pieces/runs.js";
+import {chosen, runPicker, usable} from "../pieces/runs.js";
 import {trouble} from "../pieces/trouble.js";
 import {outputPane} from "./translate/output.js";
 import {recall, sentencesOf, translateAll} from "./translate/sentences.js";
@@ -23,14 +23,13 @@ const LEAD =
   "Write, and the translation follows. Point at a word, or move the caret to it, and what it came from lights up.";
 const REST = "Point at a word to see where it came from.";
 
+export const tasks = ["translate"];
+export const nothing = "There is nothing to translate with yet.";
+
 export async function mount(root, {values, runs}) {
   await sheet("panels/translate.css");
   const known = usable(runs, "translate");
   root.append(pageHead("Translate", LEAD));
-  if (!known.length) {
-    root.append(noRun("There is nothing to translate with yet."));
-    return {};
-  }
   const page = new Translate(root, known);
   page.update(values);
   return {update: (next) => page.update(next), leave: () => page.leave()};

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from regard.settings import DataSettings, Settings
+from regard.settings.learning import DataSettings
+from regard.settings.whole import Settings
 
 _NAMED = (
     "ar Arabic, bg Bulgarian, bn Bengali, ca Catalan, cs Czech, da Danish, de German, el Greek, en English, "
@@ -19,7 +21,8 @@ _NAMED = (
     "vi Vietnamese, yo Yoruba, zh Chinese, zu Zulu"
 )
 NAMES = dict(each.split(" ", 1) for each in _NAMED.split(", "))
-_PACKED = (".gz", ".zst", ".bz2", ".xz")
+_CODES = {name.lower(): code for code, name in NAMES.items()} | {code: code for code in NAMES}
+_PAIR = re.compile(r"(?<![a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,9 @@ class Languages:
 
     source: str
     target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
 
 
 def languages_of(settings: Settings) -> Languages | None:
@@ -40,18 +46,33 @@ def languages_of(settings: Settings) -> Languages | None:
     name, _, language = data.corpus.partition(":")
     if name == "fable":
         return Languages("en", language or "fr")
-    return _by_suffix(data)
+    return named_in(*_files(data))
 
 
-def _by_suffix(data: DataSettings) -> Languages | None:
-    codes = [_suffix(name) for name in (data.source, data.target)]
-    return Languages(*codes) if codes[0] != codes[1] and all(code in NAMES for code in codes) else None
+def _files(data: DataSettings) -> tuple[str, ...]:
+    return (data.corpus,) if data.corpus else (data.source, data.target)
 
 
-def _suffix(name: str) -> str:
-    path = PurePath(name)
-    path = path.with_suffix("") if path.suffix in _PACKED else path
-    return path.suffix.removeprefix(".").lower()
+def named_in(*files: str) -> Languages | None:
+    """What the names of a corpus say: two files that differ in a language alone, or one that names both (`en-de`).
+
+    A language is its code or its English name: `train.de` and `train.en`, `news-en.txt` and `news-de.txt`,
+    `English.txt` and `German.txt`.
+    """
+    parts = [re.split(r"[^a-z]+", PurePath(file).name.lower()) for file in files]
+    if len(parts) == 1:
+        found = _PAIR.search(PurePath(files[0]).name.lower())
+        return None if found is None else _pair(found[1], found[2])
+    source, target = parts
+    if len(source) != len(target):
+        return None
+    differing = [(one, other) for one, other in zip(source, target, strict=True) if one != other]
+    return _pair(*differing[0]) if len(differing) == 1 else None
+
+
+def _pair(source: str, target: str) -> Languages | None:
+    codes = _CODES.get(source, ""), _CODES.get(target, "")
+    return Languages(*codes) if all(codes) and codes[0] != codes[1] else None
 
 
 def name_of(code: str) -> str:
