@@ -29,7 +29,8 @@ const MOVES = {
 
 /**
  * @typedef {{rows: string[], columns: string[], values: ArrayLike<number>, range?: [number, number],
- *   marks?: [number, number][]}} Picture  values row by row; marks are cells to frame
+ *   marks?: [number, number][], noted?: number[]}} Picture  values row by row; marks are cells to frame, noted are
+ *   columns that were edited
  * @param {{label: string, scale?: "sequential" | "diverging", digits?: number, unit?: string, legend?: boolean,
  *   table?: boolean, onpoint?: (place: {row: number, column: number} | null) => void,
  *   onpick?: (place: {row: number, column: number}) => void,
@@ -83,8 +84,8 @@ class Heatmap {
   /** Show these numbers. What is shown is also `node.shown`. @param {Picture} picture */
   show(picture) {
     const ends = picture.range ?? range(this.options.scale, picture.values);
-    this.picture = {marks: [], ...picture, range: ends, scale: this.options.scale, digits: this.options.digits};
-    this.node.shown = {rows: picture.rows, columns: picture.columns, values: Array.from(picture.values)};
+    this.picture = {marks: [], noted: [], ...picture, range: ends, scale: this.options.scale, digits: this.options.digits};
+    this.node.shown = {rows: picture.rows, columns: picture.columns, values: Array.from(picture.values), noted: this.picture.noted};
     this.place = null;
     this.tip.hidden = true;
     this.draw();
