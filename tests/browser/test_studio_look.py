@@ -420,7 +420,7 @@ def test_a_model_without_attention_has_lines_that_follow_the_gradient(page: Page
 @pytest.mark.parametrize("run", [RUN, "lstm"])
 def test_the_picture_begins_above_the_fold(page: Page, run: str, size: tuple[int, int]) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    open_look(page, run, "the old banker counted the coins in the bank")
+    open_look(page, run, "the old banker counted the coins in the bank", target="le vieux banquier a compté les pièces")
     until(page, "document.querySelector('.lines path')")
     assert page.locator(".lines").bounding_box()["y"] < 600
     if size[0] > 1000:
@@ -479,8 +479,8 @@ def of_a_paragraph(asked: list[dict[str, Any]]) -> Callable[[Any], None]:
 
     def answer(route: Any) -> None:
         body = route.request.post_data_json
-        asked.append(body)
-        body = {**body, "text": PARTS["sentences"][body.pop("sentence", 0)]["text"]}
+        asked.append(dict(body))
+        body["text"] = PARTS["sentences"][body.pop("sentence", 0)]["text"]
         given = route.fetch(post_data=body)
         route.fulfill(response=given, json={**given.json(), **PARTS} if "trace" in route.request.url else given.json())
 
@@ -559,7 +559,8 @@ def test_a_classifiers_pooling_is_not_called_cross_attention(page: Page) -> None
         answer = route.fetch()
         found = answer.json()
         cross = [one | {"name": "pool", "layer": 0} for one in found["attentions"] if one["side"] == "cross"][:1]
-        route.fulfill(response=answer, json={**found, "task": "classify", "aligner": None, "attentions": cross})
+        own = [one for one in found["attentions"] if one["side"] == "encoder"]
+        route.fulfill(response=answer, json={**found, "task": "classify", "aligner": None, "attentions": cross + own})
 
     page.route("**/api/v1/trace", pooled)
     open_look(page)

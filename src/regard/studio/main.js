@@ -163,7 +163,10 @@ function begin() {
   Object.entries(PAGES).forEach(
     ([page, title], place) => shortcut(String(place + 1), title, () => links[page].click()),
   );
-  shortcut("/", "write: to the first text field", () => root.querySelector("textarea, input[type=text]")?.focus());
+  shortcut("/", "write: to the first text field", () => {
+    root.querySelector("[data-unfold]")?.click(); // a question that folded to one line
+    root.querySelector("textarea, input[type=text]")?.focus();
+  });
   shortcut("d", "light or dark", switchTheme);
   shortcut("?", "this help", showHelp);
   for (const name of ["hashchange", "popstate"]) addEventListener(name, () => location.hash !== handled && show());

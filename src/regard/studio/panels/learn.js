@@ -7,7 +7,7 @@ import {shortcut} from "../keys.js";
 import {announce} from "../pieces/announce.js";
 import {pageHead} from "../pieces/forms.js";
 import {legible} from "../pieces/letters.js";
-import {chosen, noRun, usable} from "../pieces/runs.js";
+import {chosen, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
 import {chapters} from "./learn/chapters.js";
@@ -19,16 +19,14 @@ const SENTENCE = "the black cat ate the mouse";
 const LEAD = "What a translator computes, step by step: your sentence, this run's own numbers. Each step has an idea, a formula, the numbers, and the lines of code that give them again.";
 const PLACES = ["layer", "head", "word"];
 
+export const tasks = ["translate", "tag", "classify", "language"];
+export const nothing = "The numbers of this page are those of a model that has learned.";
+
 export async function mount(root, {values, runs}) {
   await sheet("panels/learn.css");
-  const fit = usable(runs);
   const frame = root.appendChild(element("div", {class: "learn"}));
   frame.append(pageHead("Learn", LEAD));
-  if (!fit.length) {
-    frame.append(noRun("The numbers of this page are those of a model that has learned."));
-    return {};
-  }
-  const page = new Page(frame, fit);
+  const page = new Page(frame, usable(runs, ...tasks));
   await page.update(values);
   return page;
 }

@@ -9,7 +9,7 @@ import {element, sheet} from "../element.js";
 import {announce} from "../pieces/announce.js";
 import {pageHead} from "../pieces/forms.js";
 import {chosenSentence, placeOf, remarks, sentenceChoice, sentenceOf} from "../pieces/question.js";
-import {chosen, noRun, usable} from "../pieces/runs.js";
+import {chosen, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
 import {questionForm} from "./look/ask.js";
@@ -28,15 +28,13 @@ const LEAD = "Which words the model looked at, word by word, in every layer and 
 const WIDE = 24; // columns from which a picture needs the whole page
 const REMEMBERED = 12; // answers, so that back is at once
 
+export const tasks = ["translate", "tag", "classify", "language"];
+export const nothing = "There is nothing to look into yet.";
+
 export async function mount(root, {values, runs}) {
   await sheet("panels/look.css");
-  const known = usable(runs);
   root.append(pageHead("Look inside", LEAD));
-  if (!known.length) {
-    root.append(noRun("There is nothing to look into yet."));
-    return {};
-  }
-  const page = new Look(root, known);
+  const page = new Look(root, usable(runs, ...tasks));
   page.update(values);
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }

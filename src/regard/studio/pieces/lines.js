@@ -12,7 +12,7 @@ import {tokenLine} from "./tokens.js";
 
 const LEAST = 0.02; // weight from which a line can be seen
 const THICK = 7; // pixels of a weight of 1
-const MANY = 40; // words: more of them scroll sideways, one below the other they would fill pages
+const MANY = 24; // words: more of them scroll sideways, one below the other they would fill pages
 
 /**
  * @param {{onpick?: (column: number) => void, onpoint?: (place: {row?: number, column?: number} | null) => void}} actions
@@ -46,6 +46,7 @@ class Lines {
     if (pickable) this.above.node.classList.add("pickable");
     for (const [place, kind] of picture.marks ?? []) this.mark(place, kind);
     this.links = rows.flatMap((_, row) => columns.map((_each, column) => ({row, column, weight: weight(row, column)}))).filter((link) => link.weight >= LEAST);
+    this.paths = []; // drawn once it is known where the words stand
     this.node.shown = {rows, columns, links: this.links};
     const side = (name, line) => element("div", {class: "side"}, element("h2", {class: "label"}, name), line.node);
     this.node.replaceChildren(side(names[0], this.above), this.drawing, side(names[1], this.below));
@@ -109,14 +110,14 @@ class Lines {
 
   /** Light what belongs to a row, a column or both; null lights all of it. */
   point(place) {
-    if (!this.paths) return;
+    if (!this.picture) return;
     const {row, column} = place ?? {};
     const own = (link) => (row === undefined || link.row === row) && (column === undefined || link.column === column);
     this.drawing.classList.toggle("dim", place !== null);
     const [above, below] = [new Map(), new Map()];
     this.links.forEach((link, each) => {
       const lit = place !== null && own(link);
-      this.paths[each].classList.toggle("on", lit);
+      this.paths[each]?.classList.toggle("on", lit);
       if (lit && column === undefined) above.set(link.column, link.weight);
       if (lit && row === undefined) below.set(link.row, link.weight);
     });
