@@ -154,7 +154,7 @@ def test_a_page_that_was_left_never_takes_the_place_of_the_present_one(slow_tabs
     """Every pair of pages; the first is left while what it asked for by itself is on its way."""
     moved(slow_tabs, {name: name for name in PAGES}, 0)
     for name, tab in slow_tabs.items():
-        tab.wait_for_function("document.querySelectorAll('main h1').length === 1 && !document.querySelector('.skeleton.page')")
+        tab.locator("main h1").wait_for()
         assert tab.title() == f"{PAGES[name]} · Regard"
     headings = {name: tab.locator("main h1").inner_text() for name, tab in slow_tabs.items()}
     names = list(PAGES)
@@ -185,7 +185,7 @@ def test_a_page_that_is_left_at_once_is_not_shown_and_its_questions_are_stopped(
 @pytest.mark.parametrize("name", ["translate", "look", "beam", "meaning", "learn"])
 def test_of_eight_runs_a_page_shows_the_best_and_the_address_says_so(eight_page: Any, name: str) -> None:
     eight_page.goto(f"/#{name}")
-    eight_page.wait_for_function("location.hash.includes('run=')")
+    eight_page.wait_for_function("() => location.hash.includes('run=')")
     assert "run=zebra" in eight_page.url
     eight_page.locator("main h1").wait_for()
     for link in eight_page.locator("#pages a:not([href='#train'])").all():
@@ -200,7 +200,7 @@ def test_of_eight_runs_the_persons_choice_comes_before_the_best(eight_page: Any)
     for name in ("look", "beam", "translate"):
         eight_page.goto("about:blank")
         eight_page.goto(f"/#{name}")
-        eight_page.wait_for_function("location.hash.includes('run=')")
+        eight_page.wait_for_function("() => location.hash.includes('run=')")
         assert "run=middling" in eight_page.url
 
 
@@ -210,7 +210,7 @@ def test_a_link_shows_its_run_and_does_not_count_as_a_choice(eight_page: Any) ->
     assert eight_page.get_by_label("Run", exact=True).input_value() == "bahdanau"
     eight_page.goto("about:blank")
     eight_page.goto("/#translate")
-    eight_page.wait_for_function("location.hash.includes('run=')")
+    eight_page.wait_for_function("() => location.hash.includes('run=')")
     assert "run=zebra" in eight_page.url
 
 
@@ -224,7 +224,7 @@ def test_a_run_that_is_missing_gets_a_sentence_and_never_another_in_its_place(
     assert standing(eight_page) == (f"{PAGES[name]} · Regard", [PAGES[name]])
     accessible(eight_page)
     eight_page.get_by_role("link", name="Use zebra").click()
-    eight_page.wait_for_function("location.hash.includes('run=zebra')")
+    eight_page.wait_for_function("() => location.hash.includes('run=zebra')")
     assert "text=the+cat" in eight_page.url
 
 
