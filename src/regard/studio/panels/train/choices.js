@@ -1,29 +1,26 @@
-// What was chosen for a training, kept in the browser, so that it can be changed and started again.
+// What was asked for when a training was started, as the choices of the form: to be changed and started again.
 
-const KEY = "regard.trainings";
-const KEPT = 30; // trainings
+const IN_FORM = ["task", "text.tokenizer", "text.size", "data.pairs"]; // settings that have a control of their own
 
-/** @param {string} run  @param {object} choices of the form */
-export function keepChoices(run, choices) {
-  try {
-    const kept = [[run, choices], ...all().filter(([name]) => name !== run)].slice(0, KEPT);
-    localStorage.setItem(KEY, JSON.stringify(kept));
-  } catch {
-    // storage is forbidden: the form begins with what the service knows
-  }
-}
-
-/** The choices for a training: those kept here, or else what the service tells of it. */
-export function earlier({run, preset, task, time, watch}) {
-  const found = all().find(([name]) => name === run)?.[1];
-  return {name: run, ...(found ?? {preset, task, time, watch})};
-}
-
-function all() {
-  try {
-    const found = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(found) ? found : [];
-  } catch {
-    return [];
-  }
+/**
+ * @param {{run: string, request: {preset: string, corpus: string, time: string, watch: string, languages: string,
+ *   overrides: string[]} | null, error: {right: string} | null}} training
+ * @param {string[]} known what can be chosen as pieces
+ */
+export function earlier({run, request, error, preset, task, time, watch}, known) {
+  if (!request) return {name: run, preset, task, time, watch}; // it was not started here: what its settings say
+  const given = new Map((request.overrides ?? []).map((line) => [line.split("=", 1)[0].trim(), line]));
+  const value = (name) => given.get(name)?.slice(name.length + 1);
+  const pieces = [value("text.tokenizer"), value("text.size")].filter(Boolean).join(" ");
+  const offered = known.includes(pieces);
+  const rest = [...given].filter(([name]) => !IN_FORM.includes(name) || (!offered && name.startsWith("text."))).map(([, line]) => line);
+  return {
+    ...request,
+    name: run,
+    task: value("task") ?? task,
+    pieces: offered ? pieces : null,
+    pairs: value("data.pairs"),
+    right: error?.right ?? "",
+    own: [...rest, error?.right].filter(Boolean).join("\n"),
+  };
 }

@@ -7,7 +7,7 @@ import {count} from "../../pieces/runs.js";
 import {skeleton} from "../../pieces/skeleton.js";
 import {trouble} from "../../pieces/trouble.js";
 import {corpusPicker} from "./corpus.js";
-import {earlier, keepChoices} from "./choices.js";
+import {earlier} from "./choices.js";
 import {bytes, duration} from "./log.js";
 
 const SENTENCE = "the black cat ate the mouse";
@@ -53,8 +53,8 @@ class TrainingForm {
     this.names = taken;
     this.onstart = onstart;
     this.ask = latest();
-    this.before = again ? earlier(again) : null;
-    this.size = this.before?.size ?? 1;
+    this.before = again ? earlier(again, PIECES.map(([value]) => value)) : null;
+    this.size = 1;
     this.time = this.before?.time ?? "5m";
     this.build({...values, ...this.before});
     this.load({...values, ...this.before});
@@ -76,7 +76,7 @@ class TrainingForm {
     this.own = element("textarea", {rows: 3, spellcheck: "false", placeholder: "train.rate=5e-4\nmodel.dropout=0.2"});
     this.result = element("div", {class: "estimate", "aria-live": "polite"});
     this.buttons = [element("button", {class: "primary", disabled: true}, "Start training"), element("button", {type: "button", disabled: true, onclick: () => this.estimate()}, "What will it take?")];
-    this.again = this.before ? element("p", {class: "note"}, "Filled in as for ", element("bdi", {}, this.before.name), ": change what was wrong, and start.") : null;
+    this.again = this.before ? element("p", {class: "note"}, "Filled in as for ", element("bdi", {}, this.before.name), ": change what was wrong, and start.", this.before.right ? ` ${this.before.right} would work; it is filled in below.` : "") : null;
     const sizes = segmented({label: "Width", value: String(this.size), onchange: (size) => (this.size = Number(size), this.describe()), options: [{value: "0.5", text: "half"}, {value: "1", text: "usual"}, {value: "2", text: "double"}]});
     const times = segmented({label: "Train for at most", value: this.time, onchange: (time) => (this.time = time), options: TIMES.map(([value, text]) => ({value, text}))});
     this.node = element(
@@ -117,10 +117,9 @@ class TrainingForm {
 
   /** What an earlier training had. */
   refill() {
-    const {task, pieces, pairs, watch, own} = this.before ?? {};
-    for (const [control, value] of [[this.task, task], [this.pieces, pieces], [this.pairs, pairs], [this.watch, watch], [this.own, own]]) {
-      if (value != null) control.value = value;
-    }
+    const {task, pieces, pairs, watch, own, languages} = this.before ?? {};
+    const filled = [[this.task, task], [this.pieces, pieces], [this.pairs, pairs], [this.watch, watch], [this.own, own], [this.languages, languages]];
+    for (const [control, value] of filled) if (value) control.value = value;
     if (own) this.own.closest("details").open = true;
   }
 
@@ -190,10 +189,6 @@ class TrainingForm {
       const name = this.name.value.trim();
       const watch = this.watch.value.trim();
       const {run} = await post("/api/v1/trainings", {...this.wish(), name, watch}, {lasting: true});
-      keepChoices(run, {
-        corpus: this.corpus.corpus.name, preset: this.preset.value, task: this.task.value, pieces: this.pieces.value,
-        pairs: this.pairs.value, size: this.size, time: this.time, own: this.own.value, watch,
-      });
       this.onstart(run);
     } catch (problem) {
       this.result.replaceChildren(trouble(problem));
