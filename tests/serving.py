@@ -95,7 +95,7 @@ EIGHT: dict[str, tuple[str, str, float | None]] = {  # what it is for, what its 
     "writer": ("language", "perplexity", 12.3),
     "zebra": ("translate en-fr", "BLEU", 99.1),  # the best, last by name and the oldest
 }
-_NOW = 1_900_000_000  # seconds since 1970
+_NOW = 1_700_000_000  # seconds since 1970
 
 
 def eight_runs(folder: Path) -> Path:

@@ -121,7 +121,7 @@ def compare(
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
     if (task := shared_task(list(opened.values()))) != "translate":
-        labelled = labelled_material(list(opened.values()), task, source, target)
+        labelled = labelled_material(list(opened.values()), task, source, target, limit)
         return _compare_labels(opened, labelled, others, pick_device(device), say)
     material = test_material(list(opened.values()), source, target, limit)
     say(f"{len(material.sources):,} sentences: {material.name}")

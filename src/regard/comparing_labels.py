@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,11 +15,11 @@ from regard.measure.baselines import baselines
 from regard.measure.labels import ClassResult, TagResult
 from regard.measure.language import LanguageResult
 from regard.measure.translation import Quality
-from regard.prediction import Predictor, Result, evaluate
+from regard.prediction import Predictor, Result, Rows, evaluate
 from regard.report.comparison import Row
 from regard.run import Run
 from regard.settings import Settings
-from regard.tasks.material import COLUMNS, Files, Material, materials
+from regard.tasks.material import COLUMNS, Files, materials
 
 TIMED = 256  # texts that every run labels, in turns, while the clock runs
 Tell = Callable[[str], None]
@@ -31,7 +31,7 @@ class LabelledMaterial:
 
     name: str
     task: str
-    rows: Material
+    rows: Rows
 
     def fingerprint(self) -> tuple[str, int]:
         """Of all rows, and how many there are."""
@@ -46,17 +46,34 @@ class LabelledMaterial:
         return [row[0] for _, row in islice(self.rows.rows(COLUMNS[self.task]), TIMED)]
 
 
-def labelled_material(runs: Sequence[Run], task: str, source: str, target: str) -> LabelledMaterial:
+@dataclass(frozen=True)
+class First:
+    """The first rows of a material."""
+
+    whole: Rows
+    count: int
+
+    def rows(self, names: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+        return islice(self.whole.rows(names), self.count)
+
+
+def labelled_material(
+    runs: Sequence[Run], task: str, source: str, target: str, limit: int | None = None
+) -> LabelledMaterial:
     """The files that are given (one that holds all columns, or two), else the validation text that all runs share."""
     given = tuple(name for name in (source, target) if name)
     if given:
-        return LabelledMaterial(" and ".join(given), task, Files(Corpus(given)))
+        return LabelledMaterial(" and ".join(given), task, _first(Files(Corpus(given)), limit))
     settings = [run.settings for run in runs]
     named = {(one.data.corpus, one.data.valid_corpus, one.data.valid_source, one.data.valid_target) for one in settings}
     if len(named) > 1:
         raise SettingsError("--source: missing, and the runs share no validation text; name a file with the answers")
     name = "the validation text, by which each run chose its best checkpoint"
-    return LabelledMaterial(name, task, materials(settings[0])[1])
+    return LabelledMaterial(name, task, _first(materials(settings[0])[1], limit))
+
+
+def _first(rows: Rows, limit: int | None) -> Rows:
+    return rows if limit is None else First(rows, limit)
 
 
 def caller(predictor: Predictor) -> Callable[[list[str]], list[str]]:
@@ -70,7 +87,7 @@ def caller(predictor: Predictor) -> Callable[[list[str]], list[str]]:
             return lambda texts: [str(found) for found in predictor.log_probabilities(texts)]
 
 
-def scores(run: Run, material: Material, device: str) -> tuple[Quality, ...]:
+def scores(run: Run, material: Rows, device: str) -> tuple[Quality, ...]:
     """What the task is measured by, the first number deciding; higher is better."""
     return qualities(evaluate(run.folder, material, device))
 
@@ -96,7 +113,7 @@ def _percent(name: str, share: float) -> Quality:
     return Quality(name, 100 * share, "", None, None)
 
 
-def baseline_rows(settings: Settings, material: Material, tell: Tell) -> list[Row]:
+def baseline_rows(settings: Settings, material: Rows, tell: Tell) -> list[Row]:
     """What counting words reaches after the same training text; nothing where scikit-learn is not installed."""
     names = COLUMNS["classify"]
     train = ((row[0], row[1]) for _, row in materials(settings)[0].rows(names))

@@ -202,7 +202,8 @@ def _presets() -> dict[str, tuple[dict[str, Any], dict[str, float]]]:
 def _parts(model: ModelSettings) -> tuple[dict[str, Any], dict[str, float]]:
     """What kinds of parts a model has, and how large it is."""
     if isinstance(model, RecurrentModel):
-        decoder, found = model.decoder, {"cell": model.cell, "reverse": model.reverse, "decoder": model.decoder.kind}
+        decoder = model.decoder
+        found: dict[str, Any] = {"cell": model.cell, "reverse": model.reverse, "decoder": decoder.kind}
         if not isinstance(decoder, ContextDecoder):
             attention = decoder.attention
             found |= {"score": attention.score, "selection": attention.selection, "window": attention.window.kind}

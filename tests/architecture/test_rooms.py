@@ -96,10 +96,9 @@ DOORS: dict[str, set[str]] = {
         *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "text", "translator"),
     },
     "serve": {
-        *("build", "corpora", "data", "decode", "demonstration", "draw", "engines", "errors", "explain"),
+        *("archive", "build", "corpora", "data", "decode", "demonstration", "draw", "engines", "errors", "explain"),
         *("files", "inside", "prediction", "run", "runs", "searching", "settings", "shortlisting", "tasks", "text"),
-        *("translator", "understanding"),
-        "walking",
+        *("trainer", "translator", "understanding", "walking"),
     },
     "studio": set(),
     "__main__": {"cli"},

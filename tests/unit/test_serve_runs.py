@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+import regard
 import serving
+import studios
+from regard.archive import unpack
+from regard.corpora.fable import generate
 from regard.errors import ModelError, SettingsError
+from regard.prediction import load_predictor
+from regard.run import occupied
 from regard.serve.library import Library
 from regard.serve.pairs import check_pins
 from serving import CAT, EIGHT
@@ -112,3 +120,240 @@ def test_a_new_score_changes_the_choice_at_once(tmp_path: Path, eight: Path) -> 
         assert used(client, "fr") == "zebra"  # of equals the newer
         serving.rescore(tmp_path / "zebra", "BLEU", None, 2_000_000_002)
         assert used(client, "fr") == "middling"
+
+
+# Renaming, removing and taking back
+
+
+@pytest.fixture
+def mine(eight: Path, tmp_path: Path) -> Path:
+    """A folder of three of them, to be changed."""
+    for name in ("zebra", "tagger", "german"):
+        shutil.copytree(eight / name, tmp_path / "runs" / name)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def own(mine: Path) -> Iterator[TestClient]:
+    with serving.client(mine) as found:
+        yield found
+
+
+def refusal(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]
+
+
+def test_a_run_gets_another_name_and_answers_to_it(own: TestClient, mine: Path) -> None:
+    before = own.post("/api/v1/translate", json={"run": "zebra", "texts": [CAT]}).json()["translations"]
+    answer = own.post("/api/v1/runs/zebra/rename", json={"to": "lion"})
+    assert (answer.status_code, answer.json()) == (200, {"run": "lion"})
+    assert used(own, "fr") == "lion"
+    assert own.post("/api/v1/translate", json={"run": "lion", "texts": [CAT]}).json()["translations"] == before
+    assert own.post("/api/v1/translate", json={"run": "zebra", "texts": [CAT]}).status_code == 404
+    assert list(own.app.state.service.library.loaded) == ["lion"]  # type: ignore[attr-defined]
+    assert sorted(path.name for path in mine.iterdir() if not path.name.startswith(".")) == ["german", "lion", "tagger"]
+
+
+@pytest.mark.parametrize(
+    ("name", "to", "expected"),
+    [
+        ("zebra", "tagger", (400, "name = tagger: is taken; choose another")),
+        ("zebra", "../x", (400, "name = ../x: not a name for a run; use letters, digits, '.', '_' and '-'")),
+        ("zbra", "x", (404, "run = zbra: no such run here; did you mean 'zebra'?")),
+    ],
+)
+def test_a_name_that_cannot_be_had_is_refused(own: TestClient, name: str, to: str, expected: tuple[int, str]) -> None:
+    assert refusal(own.post(f"/api/v1/runs/{name}/rename", json={"to": to})) == expected
+
+
+def test_a_removed_run_is_gone_from_everywhere_and_comes_back_whole(own: TestClient, mine: Path) -> None:
+    assert used(own, "fr") == "zebra"
+    answer = own.delete("/api/v1/runs/zebra")
+    assert answer.json() == {"run": "zebra", "restore": "/api/v1/runs/zebra/restore"}
+    assert "zebra" not in listed(own)
+    assert [each["run"] for each in own.get("/api/v1/trainings").json()["trainings"]] == ["german", "tagger"]
+    assert {each["code"] for each in own.get("/languages").json()} == {"en", "de"}
+    assert len(list((mine / ".trash").iterdir())) == 1
+    assert own.post(answer.json()["restore"]).json() == {"run": "zebra"}
+    assert used(own, "fr") == "zebra"
+    assert refusal(own.post("/api/v1/runs/zebra/restore")) == (404, "zebra: is not in the trash; it is empty")
+    assert refusal(own.post("/api/v1/runs/.trash/restore"))[0] == 404
+    assert refusal(own.delete("/api/v1/runs/nobody"))[0] == 404
+
+
+def test_a_run_in_training_is_neither_renamed_nor_removed(own: TestClient, mine: Path) -> None:
+    with occupied(mine / "zebra"):
+        expected = 400, "run = zebra: is being trained; stop it first"
+        assert refusal(own.post("/api/v1/runs/zebra/rename", json={"to": "x"})) == expected
+        assert refusal(own.delete("/api/v1/runs/zebra")) == expected
+
+
+def test_runs_that_were_named_or_come_with_the_package_stay(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library(mine, [mine / "zebra"])
+    with serving.client_of(library) as client:
+        assert {name: each["fixed"] for name, each in listed(client).items()} == {
+            "zebra": True,
+            "german": False,
+            "tagger": False,
+        }
+        status, line = refusal(client.delete("/api/v1/runs/zebra"))
+        assert (status, "comes with Regard or was named at the start, and stays as it is here" in line) == (400, True)
+        monkeypatch.setattr("regard.runs._PACKAGE", mine.resolve())
+        assert refusal(client.post("/api/v1/runs/tagger/rename", json={"to": "x"}))[0] == 400
+    alone = Library(None, [mine / "zebra"])
+    with serving.client_of(alone) as client:
+        assert "has no folder of runs, and so no trash" in refusal(client.post("/api/v1/runs/x/restore"))[1]
+
+
+def test_a_training_goes_with_its_run_and_one_that_failed_can_be_removed(
+    mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children = studios.Children()
+    monkeypatch.setattr("regard.serve.jobs.spawn", children.spawn)
+    with serving.client(mine) as client:
+        body = {"name": "failed", "preset": "lstm", "corpus": "fable:fr"}
+        assert client.post("/api/v1/trainings", json=body).status_code == 201
+        assert refusal(client.delete("/api/v1/runs/failed")) == (400, "run = failed: is being trained; stop it first")
+        client.post("/api/v1/trainings/zebra/resume")
+        children.end()
+        wait_for(lambda: not client.app.state.jobs.is_training("failed"))  # type: ignore[attr-defined]
+        assert client.delete("/api/v1/runs/failed").status_code == 200
+        assert client.get("/api/v1/trainings/failed").status_code == 404
+        assert client.post("/api/v1/runs/failed/restore").json() == {"run": "failed"}
+        assert client.get("/api/v1/trainings/failed").json()["state"] == "failed"
+        assert "is taken" in refusal(client.post("/api/v1/runs/zebra/rename", json={"to": "failed"}))[1]
+        client.post("/api/v1/runs/zebra/rename", json={"to": "lion"})
+        names = {each["run"] for each in client.get("/api/v1/trainings").json()["trainings"]}
+        assert names == {"failed", "german", "lion", "tagger"}
+        client.delete("/api/v1/runs/lion")
+        client.post("/api/v1/runs/lion/restore")
+        assert {each["run"] for each in client.get("/api/v1/trainings").json()["trainings"]} == names
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    while not true():
+        time.sleep(0.01)
+
+
+# Showing and trying
+
+
+def test_settings_are_told_as_text_and_as_values_and_of_files_only_their_names(
+    client: TestClient, tmp_path: Path
+) -> None:
+    found = client.get("/api/v1/runs/german/settings").json()
+    assert found["settings"]["data"]["source"] == "train.en"
+    assert found["settings"]["train"]["steps"] == 2
+    (tmp_path / "settings.toml").write_text(found["toml"])
+    assert regard.load_settings(tmp_path / "settings.toml").model_dump(mode="json") == found["settings"]
+
+
+def test_examples_are_validation_sentences_of_the_run_itself(client: TestClient) -> None:
+    def tried(run: str, **options: int) -> list[tuple[str, str]]:
+        found = client.get(f"/api/v1/runs/{run}/examples", params=options).json()["examples"]
+        return [(each["text"], each["reference"]) for each in found]
+
+    fable = {each.source: each for each in generate("fr", count=101, split="valid", maximum_words=8)}
+    assert len(tried("zebra")) == 5
+    assert all(fable[text].target == reference for text, reference in tried("zebra", count=20))
+    assert all(" ".join(fable[text].tags) == reference for text, reference in tried("tagger"))
+    assert all(fable[text].sentiment == reference for text, reference in tried("classifier"))
+    assert all(whole in fable and whole.startswith(text) and whole != text for text, whole in tried("writer"))
+    assert ("the cat sleeps", "die Katze schläft") in tried("german", count=20)
+    assert client.get("/api/v1/runs/zebra/examples", params={"count": 0}).status_code == 400
+
+
+def test_examples_are_there_when_the_corpus_and_the_log_are_gone(own: TestClient, mine: Path, eight: Path) -> None:
+    settings = (mine / "german" / "settings.toml").read_text()
+    (mine / "german" / "settings.toml").write_text(settings.replace(str(eight.parent), "/nowhere"))
+    expected = own.get("/api/v1/runs/german/examples").json()
+    assert expected["examples"]
+    (mine / "german" / "log.jsonl").unlink()
+    encoded = own.get("/api/v1/runs/german/examples").json()
+    assert {each["text"] for each in encoded["examples"]} == {each["text"] for each in expected["examples"]}
+    shutil.rmtree(mine / "german" / "data")
+    assert own.get("/api/v1/runs/german/examples").json()["examples"] == []
+
+
+def test_an_exported_run_can_be_imported(client: TestClient, tmp_path: Path) -> None:
+    answer = client.get("/api/v1/runs/zebra/export")
+    assert answer.status_code == 200
+    assert 'filename="zebra.tar.gz"' in answer.headers["Content-Disposition"]
+    (tmp_path / "zebra.tar.gz").write_bytes(answer.content)
+    run = unpack(tmp_path / "zebra.tar.gz", tmp_path / "again")
+    assert run.settings.data.corpus == "fable:fr"
+    whole = client.get("/api/v1/runs/zebra/export", params={"everything": True})
+    assert len(whole.content) > len(answer.content)
+
+
+def test_what_cannot_be_exported_leaves_nothing_behind(
+    own: TestClient, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    shutil.rmtree(mine / "zebra" / "checkpoints")
+    assert own.get("/api/v1/runs/zebra/export").status_code == 404
+    assert not list(tmp_path.glob("regard-export-*"))
+    own.get("/api/v1/runs/tagger/export")
+    assert not list(tmp_path.glob("regard-export-*"))
+
+
+def test_a_report_is_made_once_and_says_nothing_of_folders(own: TestClient, mine: Path, eight: Path) -> None:
+    answer = own.get("/api/v1/runs/german/report")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "sandbox" in answer.headers["Content-Security-Policy"]
+    assert "die Katze" in answer.text
+    for place in (mine, mine.resolve(), eight.parent):
+        assert str(place) not in answer.text
+    kept = mine / ".jobs" / "reports" / "german.html"
+    kept.write_text("kept")
+    assert own.get("/api/v1/runs/german/report").text == "kept"
+    serving.rescore(mine / "german", "BLEU", 1.0, 2_100_000_000)
+    (mine / "german" / "report.html").write_text("by hand")
+    os.utime(mine / "german" / "report.html", (2_200_000_000, 2_200_000_000))
+    assert own.get("/api/v1/runs/german/report").text == "by hand"
+    shutil.rmtree(mine / "tagger" / "checkpoints")
+    assert own.get("/api/v1/runs/tagger/report").status_code == 404
+
+
+# /api/v1/predict
+
+
+def predicted(client: TestClient, run: str, *texts: str, **more: Any) -> list[dict[str, Any]]:
+    answer = client.post("/api/v1/predict", json={"run": run, "texts": texts, **more})
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["predictions"])
+
+
+def test_a_tagger_tags_every_word(client: TestClient, eight: Path) -> None:
+    found, empty = predicted(client, "tagger", CAT, "")
+    (expected,) = load_predictor(eight / "tagger").tag([CAT])  # type: ignore[union-attr]
+    assert [(each["word"], each["tag"]) for each in found["tags"]] == list(
+        zip(expected.words, expected.tags, strict=True)
+    )
+    assert all(0 < each["probability"] <= 1 for each in found["tags"])
+    assert (empty["tags"], empty["classes"], empty["continuation"]) == ([], [], "")
+
+
+def test_a_classifier_gives_every_class_the_likeliest_first(client: TestClient) -> None:
+    (found,) = predicted(client, "classifier", CAT)
+    shares = [each["probability"] for each in found["classes"]]
+    assert {each["label"] for each in found["classes"]} == {"positive", "negative", "neutral"}
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(1, abs=1e-4)
+
+
+def test_a_language_model_goes_on(client: TestClient, eight: Path) -> None:
+    found, empty = predicted(client, "writer", "the black cat", " ", length=7)
+    (expected,) = load_predictor(eight / "writer").write(["the black cat"], length=7)  # type: ignore[union-attr]
+    assert (found["continuation"], found["score"]) == (expected.added, pytest.approx(expected.score, abs=1e-4))
+    assert (empty["continuation"], empty["score"]) == ("", None)
+    drawn = [predicted(client, "writer", "the", sample=True, seed=seed)[0]["continuation"] for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_a_translator_is_not_asked_to_predict(client: TestClient) -> None:
+    answer = client.post("/api/v1/predict", json={"run": "zebra", "texts": [CAT]})
+    assert refusal(answer) == (404, "run = zebra: translates; ask /api/v1/translate")
+    answer = client.post("/api/v1/predict", json={"run": "tagger", "texts": ["a"] * 300})
+    assert refusal(answer)[0] == 413

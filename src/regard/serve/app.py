@@ -21,7 +21,7 @@ from regard.serve.corpora import Corpora
 from regard.serve.guard import Doors, Guard
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
-from regard.serve.routes import compare, corpora, libre, look, presets, runs, trainings, translate
+from regard.serve.routes import compare, corpora, libre, look, predict, presets, runs, trainings, translate
 from regard.serve.trainings import Trainings
 from regard.serve.watch import Metrics, Watch
 
@@ -66,7 +66,7 @@ def create_app(service: Service) -> FastAPI:
     app.state.metrics = metrics = Metrics(service.library)
     service.library.heard = metrics.batches.observe
     answers.install(app)
-    for each in (runs, translate, libre, look):
+    for each in (runs, translate, predict, libre, look):
         app.include_router(each.router)
     _add_trainings(app, service.library)
     _add_pages(app, "serve/pages", "/docs")
@@ -81,7 +81,8 @@ def create_app(service: Service) -> FastAPI:
 
 def _add_trainings(app: FastAPI, library: Library) -> None:
     """What works in processes of its own, and what these read and write."""
-    app.state.corpora = Corpora(None if library.folder is None else library.folder.resolve().parent / "corpora")
+    runs = None if library.folder is None else library.folder.resolve()
+    app.state.corpora = Corpora() if runs is None else Corpora(runs / "corpora", runs.parent / "corpora")
     app.state.jobs = Jobs(library)
     app.state.trainings = Trainings(app.state.jobs)
     app.state.commands = Commands()

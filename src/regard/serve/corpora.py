@@ -1,10 +1,11 @@
-"""Corpora that were sent to the studio. They stay on this machine, in the folder ``corpora`` beside the runs.
+"""Corpora that were sent to the studio. They stay on this machine, in the folder ``corpora`` among the runs.
 
     corpora/NAME/train.source, train.target       two parallel files
     corpora/NAME/train.tsv                        or one file with all columns (csv, jsonl, parquet, tmx, conllu)
     corpora/NAME/train.text                       or text alone, for language models
 
-The same with ``valid`` and ``test``; ``.gz`` or ``.zst`` may follow. No other name is ever written or read.
+The same with ``valid`` and ``test``; ``.gz`` or ``.zst`` may follow. No other name is ever written or read. What the
+files were called before, ``names.json`` remembers: from that the languages are known. What is deleted goes to ``.trash``.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, get_args
 
 from regard.corpora.sentence import Language
 from regard.data.readers import Corpus
 from regard.errors import DataError, ModelError, ResourceError, SettingsError, did_you_mean
-from regard.files import new_file, remove
-from regard.runs import NAME
+from regard.files import new_file
+from regard.runs import NAME, put_away, put_back, trashed
 from regard.serve.limits import KindError
+from regard.settings.languages import Languages, named_in
 from regard.tasks.material import COLUMNS, Fable
 
 Part = Literal["train", "valid", "test"]
@@ -35,6 +37,7 @@ FILE = re.compile(rf"({'|'.join(PARTS)})\.({'|'.join(FORMS)})(\.gz|\.zst)?")
 BUILT_IN = {f"fable:{language}": language for language in get_args(Language)}
 MOST = 200  # corpora
 CHECKED = "check.json"
+NAMES = "names.json"
 State = Literal["built in", "incomplete", "unchecked", "clean", "findings"]
 
 
@@ -49,14 +52,17 @@ class CorpusSummary:
     bytes: int
     state: State
     parts: dict[str, list[str]]  # the files of each part
+    names: dict[str, str] = field(default_factory=dict)  # what each file was called before it was sent
     built_in: bool = False
 
 
 class Corpora:
     """All corpora of a folder, and those that need none."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None = None, older: Path | None = None) -> None:
+        """``older`` is another folder whose corpora are still read; nothing new is put there."""
         self._folder = folder
+        self._older = older
 
     @property
     def folder(self) -> Path:
@@ -72,16 +78,22 @@ class Corpora:
         return [*built_in, *(self.summary(name) for name in self.names())]
 
     def names(self) -> list[str]:
-        if self._folder is None or not self._folder.is_dir():
-            return []
-        return sorted(path.name for path in self._folder.iterdir() if _is_corpus(path))
+        return sorted(self._places())
+
+    def _places(self) -> dict[str, Path]:
+        """Where each corpus is."""
+        folders = [folder for folder in (self._older, self._folder) if folder is not None and folder.is_dir()]
+        found = {path.name: path for folder in folders for path in folder.iterdir() if _is_corpus(path)}
+        kept = self._folder
+        return {name: path for name, path in found.items() if path.parent == kept or _has_files(path)}
 
     def path(self, name: str) -> Path:
         """Where a corpus is. Only a name from the list is known, so that no path can be smuggled in."""
-        if name not in self.names():
-            known = did_you_mean(name, [*BUILT_IN, *self.names()])
+        places = self._places()
+        if name not in places:
+            known = did_you_mean(name, [*BUILT_IN, *places])
             raise ModelError(f"corpus = {name[:100]}: no such corpus here; {known}")
-        return self.folder / name
+        return places[name]
 
     def files(self, name: str, part: Part) -> tuple[Path, ...]:
         """One file with all columns, or source and target, in this order; none where the part is missing."""
@@ -98,13 +110,31 @@ class Corpora:
             state = "clean" if checked["clean"] else "findings"
         pairs = None if checked is None else checked["parts"].get("train", {}).get("pairs")
         shown = {part: files for part, files in parts.items() if files}
-        return CorpusSummary(name, "sent to this studio", pairs, None, size, state, shown)
+        languages = self.languages(name)
+        told = None if languages is None else asdict(languages)
+        return CorpusSummary(name, "sent to this studio", pairs, told, size, state, shown, self.called(name))
+
+    def called(self, name: str) -> dict[str, str]:
+        """What the files of a corpus were called before they were sent."""
+        try:
+            found = json.loads((self.path(name) / NAMES).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return {str(file): str(before) for file, before in found.items()} if isinstance(found, dict) else {}
+
+    def languages(self, name: str) -> Languages | None:
+        """What the names of the files said, of the training part first."""
+        called = self.called(name)
+        parts = ([called.get(file.name, "") for file in self.files(name, part)] for part in PARTS)
+        found = (named_in(*files) for files in parts if files and all(files))
+        return next((each for each in found if each is not None), None)
 
     def settings(self, name: str) -> dict[str, str]:
         """What a training must be told to read this corpus: settings of ``data``, by name."""
         if name in BUILT_IN:
             return {"corpus": name}
-        found: dict[str, str] = {}
+        languages = self.languages(name)
+        found = {} if languages is None else {"languages": str(languages)}
         wanted: tuple[tuple[Part, str], ...] = (("train", ""), ("valid", "valid_"))
         for part, prefix in wanted:
             files = self.files(name, part)
@@ -140,9 +170,9 @@ class Corpora:
     # Changing
 
     @contextmanager
-    def receive(self, name: str, file: str) -> Iterator[BinaryIO]:
+    def receive(self, name: str, file: str, called: str = "") -> Iterator[BinaryIO]:
         """A file of a corpus, to be written; it is there when the block ends well, and takes the place of others that
-        say the same in another form."""
+        say the same in another form. ``called`` is the name it had before."""
         if not NAME.fullmatch(name):
             raise SettingsError(
                 f"corpus = {name[:100]}: not a name for a corpus; use letters, digits, '.', '_' and '-'"
@@ -152,7 +182,7 @@ class Corpora:
             raise KindError(f"file = {file[:100]}: not a file of a corpus; train, valid or test, then one of {forms}")
         if name not in self.names() and len(self.names()) >= MOST:
             raise ResourceError(f"corpus = {name}: there are {MOST} corpora, which is the most; delete one")
-        place = self.folder / name
+        place = self._places().get(name, self.folder / name)
         if place.is_symlink() or (place.exists() and not place.is_dir()):
             raise SettingsError(f"corpus = {name}: something else has this name; choose another")
         try:
@@ -167,21 +197,40 @@ class Corpora:
             if other.name != file and not _go_together(other.name, file):
                 other.unlink()
         (place / CHECKED).unlink(missing_ok=True)
+        self._call(name, {**self.called(name), file: PurePath(called).name[:200]})
+
+    def _call(self, name: str, names: dict[str, str]) -> None:
+        there = {file.name for part in PARTS for file in self.files(name, part)}
+        kept = {file: before for file, before in names.items() if file in there and before}
+        if kept != self.called(name):
+            with new_file(self.path(name) / NAMES) as written:
+                written.write(json.dumps(kept, ensure_ascii=False).encode())
 
     def delete(self, name: str) -> None:
+        """Put a corpus into the trash."""
         if name in BUILT_IN:
             raise SettingsError(f"corpus = {name}: is built in and takes no room; there is nothing to delete")
-        remove(self.path(name))
+        put_away(self.path(name))
+
+    def restore(self, name: str) -> None:
+        """Take back what was deleted last under this name."""
+        if not NAME.fullmatch(name):
+            raise ModelError(f"corpus = {name[:100]}: no such corpus in the trash")
+        older = self._older is not None and name in trashed(self._older)
+        put_back(self._older if older and self._older is not None else self.folder, name)
 
     def adopt(self, name: str, folder: Path) -> None:
         """Put the parts that a split has made in the place of what was split."""
-        place = self.path(name)
+        place, called = self.path(name), self.called(name)
+        before = {_form(file): name for file, name in called.items() if file.startswith("train.")}
         for old in self.files(name, "train"):
             old.unlink()
         for file in folder.iterdir():
             if FILE.fullmatch(file.name) and file.stat().st_size:
                 file.replace(place / file.name)
+                called[file.name] = before.get(_form(file.name), "")
         (place / CHECKED).unlink(missing_ok=True)
+        self._call(name, called)
 
     # What was found by checking
 
@@ -223,6 +272,10 @@ def _fable_summary(name: str, language: Language) -> CorpusSummary:
 
 def _is_corpus(path: Path) -> bool:
     return bool(NAME.fullmatch(path.name)) and path.is_dir() and not path.is_symlink()
+
+
+def _has_files(path: Path) -> bool:
+    return any(FILE.fullmatch(file.name) for file in path.iterdir())
 
 
 def _is_part(path: Path, part: str) -> bool:

@@ -20,6 +20,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from regard import runs as shelf
 from regard.errors import ModelError, SettingsError
 from regard.files import new_file
 from regard.run import is_occupied
@@ -31,9 +32,11 @@ from regard.settings import Settings
 
 TRAININGS = 2  # at once
 COMPARISONS = 1
+REQUEST = "request.json"
 Kind = Literal["train", "compare"]
 JobState = Literal["running", "done", "failed", "stopped"]
 _TRANSLATED = re.compile(r"([\d,]+) of ([\d,]+) lines translated")
+_OVERRIDE = re.compile(r"(?<!\S)((?:about|task|pool|model|text|data|train)(?:\.\w+)*=\S+)")
 _PROGRESS = re.compile(r"(step [\d,]+|[\d,]+ of [\d,]+ lines)\s")
 
 
@@ -81,18 +84,19 @@ class Jobs:
 
     # Trainings
 
-    def train(self, run: str, settings: Settings) -> Job:
-        """Train a new run."""
+    def train(self, run: str, settings: Settings, request: dict[str, Any] | None = None) -> Job:
+        """Train a new run. ``request`` is what was asked for, kept so that it can be changed and asked for again."""
         if self.library.folder is None:
             raise SettingsError("name: this server has no folder for new runs; start it with regard studio RUNS")
-        if not NAME.fullmatch(run):
-            raise SettingsError(f"name = {run[:100]}: not a name for a run; use letters, digits, '.', '_' and '-'")
+        _check_name(run)
         with self._starting:
             place = self.library.folder.resolve() / run
             if place.exists() or run in self.library.runs():
                 raise SettingsError(f"name = {run}: there is a run of this name; choose another, or resume it")
             self._has_room(run)
             folder = self._fresh(f"train-{run}")
+            with new_file(folder / REQUEST) as file:
+                file.write(json.dumps(request).encode())
             with new_file(folder / "settings.toml") as file:
                 file.write(settings.to_toml().encode())
             return self._start("train", run, ["train", str(folder / "settings.toml"), "--out", str(place)])
@@ -102,8 +106,19 @@ class Jobs:
         path = self.library.path(run).resolve()
         with self._starting:
             self._has_room(run)
-            self._fresh(f"train-{run}")
+            request = self.request(run)
+            folder = self._fresh(f"train-{run}")
+            with new_file(folder / REQUEST) as file:
+                file.write(json.dumps(request).encode())
             return self._start("train", run, ["train", "--resume", str(path)])
+
+    def request(self, run: str) -> dict[str, Any] | None:
+        """What was asked for when a training was started here."""
+        try:
+            found = json.loads((self.folder / f"train-{run}" / REQUEST).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
 
     def stop(self, run: str, *, now: bool = False) -> None:
         """Ask a training to write a checkpoint and end; ``now``, to leave at once with the last one it has."""
@@ -151,6 +166,13 @@ class Jobs:
         silent = not line or _PROGRESS.match(line)
         return "the process ended without a word: it was killed, or the memory was not enough" if silent else line
 
+    def advice(self, run: str) -> str:
+        """The setting that would have been right, where the training said so: `text.size=625`."""
+        job = self.training(run)
+        hints = [line for line in self._output(job.name) if line.startswith("  ")] if job is not None else []
+        found = _OVERRIDE.findall(hints[-1]) if hints else []
+        return str(found[-1]) if found else ""
+
     def forget(self, run: str) -> None:
         """Put away what is written down about a training that has ended. The run stays."""
         job = self.training(run)
@@ -159,6 +181,65 @@ class Jobs:
         if job.process.alive:
             raise SettingsError(f"run = {run}: is being trained; stop it first")
         shutil.rmtree(self.folder / job.name, ignore_errors=True)
+
+    # Names and the trash
+
+    def rename(self, run: str, name: str) -> None:
+        """Give a run another name, and what is written down about its training with it."""
+        path = self._movable(run)
+        _check_name(name)
+        shelf.vacant(path.parent, name)
+        if name in self.library.runs() or self.training(name) is not None:
+            raise SettingsError(f"name = {name}: is taken; choose another")
+        self.library.forget(run)
+        shelf.rename_run(path, name)
+        self.report_of(run).unlink(missing_ok=True)
+        if (job := self.training(run)) is not None:
+            (self.folder / job.name).rename(self.folder / f"train-{name}")
+            self._keep(replace(job, name=f"train-{name}", run=name))
+
+    def remove(self, run: str) -> None:
+        """Put a run into the trash, or what is written down about a training that never came to be one."""
+        path = self.library.runs().get(run)
+        if path is None and self.training(run) is None:
+            self.library.path(run)  # complains
+        if path is not None:
+            shelf.trash_run(self._movable(run))
+            self.library.forget(run)
+        elif self.is_training(run):
+            raise SettingsError(f"run = {run}: is being trained; stop it first")
+        self.report_of(run).unlink(missing_ok=True)
+        if (job := self.training(run)) is not None:
+            shelf.put_away(self.folder / job.name)
+
+    def restore(self, run: str) -> None:
+        """Take back what was removed last under this name."""
+        if not NAME.fullmatch(run):
+            raise ModelError(f"run = {run[:100]}: no such run in the trash")
+        job = f"train-{run}"
+        runs, records = shelf.trashed(self._runs()), shelf.trashed(self.folder)
+        if run in runs or job not in records:
+            shelf.put_back(self._runs(), run)
+        if job in records and not (self.folder / job).exists():
+            shelf.put_back(self.folder, job)
+
+    def _runs(self) -> Path:
+        if self.library.folder is None:
+            raise SettingsError("run: this server has no folder of runs, and so no trash; start it with --runs RUNS")
+        return self.library.folder.resolve()
+
+    def _movable(self, run: str) -> Path:
+        """Where a run is that may be renamed or removed here."""
+        path = self.library.path(run)
+        if self.library.is_fixed(run):
+            raise SettingsError(f"run = {run}: comes with Regard or was named at the start, and stays as it is here")
+        if self.is_training(run):
+            raise SettingsError(f"run = {run}: is being trained; stop it first")
+        return path.resolve()
+
+    def report_of(self, run: str) -> Path:
+        """Where the page about a run is kept."""
+        return self.folder / "reports" / f"{run}.html"
 
     def _has_room(self, run: str) -> None:
         if self.is_training(run):
@@ -270,6 +351,13 @@ class Jobs:
         except OSError:
             return []
         return [line.rstrip() for line in self.shown(text).splitlines()]
+
+
+def _check_name(run: str) -> None:
+    if not NAME.fullmatch(run):
+        raise SettingsError(f"name = {run[:100]}: not a name for a run; use letters, digits, '.', '_' and '-'")
+    if run == "corpora":
+        raise SettingsError(f"name = {run}: is the folder of the corpora; choose another")
 
 
 def _progress(lines: Sequence[str]) -> float:

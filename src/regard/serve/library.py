@@ -74,6 +74,10 @@ class Library:
         """The runs that were named one by one."""
         return frozenset(self._named)
 
+    def is_fixed(self, name: str) -> bool:
+        """Whether a run is not this server's to rename or remove: it was named, or comes with the package."""
+        return name in self._named or shelf.is_fixed(self.path(name))
+
     def forget(self, name: str) -> None:
         """Put a run away that has another name now, or is gone."""
         with self._changing:

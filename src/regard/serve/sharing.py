@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path, PurePath
+from collections.abc import Sequence
+from pathlib import PurePath
 
 from regard.errors import SettingsError
-from regard.run import Run
 from regard.settings import DataSettings, Settings
 
 
@@ -33,12 +33,11 @@ def test_of(settings: Settings) -> str:
     return hashlib.sha256(json.dumps([settings.task, trained, *files]).encode()).hexdigest()[:16]
 
 
-def check_shared(names: list[str], folders: list[Path]) -> None:
+def check_shared(names: Sequence[str], runs: Sequence[Settings]) -> None:
     """Complain of runs that share no test, and say what each has."""
-    found = [Run.open(folder).settings for folder in folders]
-    tests = {test_of(settings) for settings in found}
+    tests = {test_of(settings) for settings in runs}
     if len(tests) > 1 or tests == {""}:
-        each = ", ".join(f"{name} on {corpus_name(one.data)}" for name, one in zip(names, found, strict=True))
+        each = ", ".join(f"{name} on {corpus_name(one.data)}" for name, one in zip(names, runs, strict=True))
         raise SettingsError(
             f"runs = {each}: were trained on different corpora and share no test; choose runs of one corpus, "
             "or the corpus whose test part all of them shall be given"

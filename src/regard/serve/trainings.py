@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from regard.runs import Summary
 from regard.serve.corpora import Corpora
 from regard.serve.jobs import Jobs
 from regard.settings import Settings, load_settings, preset_names
+from regard.settings.languages import languages_of
 
 DEMO = "demo"  # the preset of the first button
 FILES = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
@@ -28,10 +30,17 @@ BLOCK = 1 << 20  # bytes of a log that are read at once
 
 
 def settings_for(
-    corpora: Corpora, preset: str, corpus: str, overrides: Sequence[str], *, time: str = "", watch: str = ""
+    corpora: Corpora,
+    preset: str,
+    corpus: str,
+    overrides: Sequence[str],
+    *,
+    time: str = "",
+    watch: str = "",
+    languages: str = "",
 ) -> Settings:
     """The settings that a client describes. Files are those of its corpus and no others."""
-    data = corpora.settings(corpus)
+    data = corpora.settings(corpus) | ({"languages": languages} if languages else {})
     given = [f"data.{name}={json.dumps(path)}" for name, path in data.items()]
     given += [f"train.{name}={json.dumps(value)}" for name, value in (("time", time), ("watch", watch)) if value]
     if preset == DEMO:
@@ -46,6 +55,15 @@ def settings_for(
     if settings.model.vectors.file:
         raise SettingsError("model.vectors.file: files are read on the command line alone; use regard train")
     return settings
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """Why a training failed, in terms of what was asked for."""
+
+    line: str
+    setting: str = ""  # that is to blame, `text.size`; or the field of the request: preset, corpus, time
+    right: str = ""  # what would be right, as an override: text.size=625
 
 
 @dataclass(frozen=True)
@@ -70,6 +88,31 @@ class Training:
     changed: float = 0.0
     ours: bool = False  # started here: it can be stopped here
     is_run: bool = False  # there is a folder to go on with
+    architecture: str = ""  # in words
+    languages: str = ""
+    request: dict[str, Any] | None = None  # what was asked for, where it was started here
+    error: Complaint | None = None  # where it failed
+
+
+_SETTING = re.compile(
+    r"(?:^|: )((?:model|text|data|train)(?:\.\w+)+|size|preset|corpus|time|name|task|watch)\b(?: = |:)"
+)
+_FLAGS = {"--source": "the source file", "--target": "the target file", "--out": "the name", "--time": "the time"}
+
+
+def plain(line: str) -> str:
+    """A complaint of the command line for somebody who has none: no flags, no commands to type."""
+    for flag, words in _FLAGS.items():
+        line = line.replace(flag, words)
+    kept = [part for part in line.split("; ") if "regard " not in part and " --" not in part]
+    return "; ".join(kept) or line
+
+
+def complaint(line: str, right: str = "") -> Complaint:
+    """Which setting a training's last words blame."""
+    found = _SETTING.search(line)
+    setting = right.partition("=")[0] or ("" if found is None else found[1])
+    return Complaint(plain(line), "text.size" if setting == "size" else setting, right)
 
 
 class Trainings:
@@ -92,8 +135,13 @@ class Trainings:
             alive = job.process.alive
             state: State = "running" if alive else "interrupted" if job.stopped else "failed"
             words, stage = self.jobs.last_words(run), self.stage(run) if alive else ""
-            return self._about_to_be(Training(run, state, stage, words, changed=job.began, ours=alive))
+            known = Training(run, state, stage, plain(words), changed=job.began, ours=alive)
+            known = replace(known, request=self.jobs.request(run), error=self._error(run, words))
+            return self._about_to_be(known)
         return self._of_run(run, path, shelf.summarise(path, run))
+
+    def _error(self, run: str, words: str) -> Complaint | None:
+        return complaint(words, self.jobs.advice(run)) if words else None
 
     def _about_to_be(self, known: Training) -> Training:
         """What the settings say of a training that is not a run yet."""
@@ -105,6 +153,9 @@ class Trainings:
         return replace(
             known,
             task=settings.task,
+            preset=shelf.preset_of(settings.model),
+            architecture=shelf.architecture(settings.model, settings.task),
+            languages=str(languages_of(settings) or ""),
             of_steps=train.steps,
             time=train.time,
             validate_every=train.validate_every,
@@ -122,9 +173,9 @@ class Trainings:
             run,
             "running" if running else "failed" if words else state,
             self.stage(run) if running else "",
-            words or self.jobs.shown(note),
+            plain(words) or self.jobs.shown(note),
             summary.task,
-            demonstration.PRESET if summary.about == demonstration.ABOUT else summary.preset,
+            summary.preset,
             summary.steps,
             summary.of_steps,
             "" if training is None else training.time,
@@ -137,6 +188,10 @@ class Trainings:
             summary.changed,
             ours,
             is_run=True,
+            architecture=summary.architecture,
+            languages=summary.languages,
+            request=self.jobs.request(run),
+            error=self._error(run, words),
         )
 
     def stage(self, run: str) -> Stage:

@@ -13,6 +13,7 @@ from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, Corpora
 from regard.serve.jobs import Jobs
 from regard.serve.schema.trainings import CompareRequest, JobAnswer, JobStarted
+from regard.serve.sharing import check_shared
 
 router = APIRouter(prefix="/api/v1", tags=["compare"])
 PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
@@ -25,7 +26,13 @@ def compare(request: Request, wish: CompareRequest) -> JobStarted:
     if len(set(wish.runs)) < len(wish.runs):
         raise SettingsError(f"runs = {', '.join(wish.runs)[:200]}: one is there twice; name each once")
     folders = [jobs.library.path(run).resolve() for run in wish.runs]
-    tasks = {Run.open(folder).settings.task for folder in folders}
+    settings = [Run.open(folder).settings for folder in folders]
+    tasks = {one.task for one in settings}
+    if len(tasks) > 1:
+        each = ", ".join(f"{name} for {one.task}" for name, one in zip(wish.runs, settings, strict=True))
+        raise SettingsError(f"runs = {each}: are for different tasks; choose runs of one task")
+    if len(wish.runs) < 2 and tasks != {"classify"}:
+        raise SettingsError(f"runs = {wish.runs[0]}: a comparison takes two or more; choose another beside it")
     arguments = [*map(str, folders), "--limit", str(wish.limit), "--beam", str(wish.beam)]
     files: list[tuple[str, list[str]]] = []
     test = ""
@@ -34,6 +41,8 @@ def compare(request: Request, wish: CompareRequest) -> JobStarted:
         files, test = [("source", sources), ("target", references)], f"{wish.corpus}, held-out part"
     elif wish.corpus:
         arguments += _labelled(request.app.state.corpora, wish.corpus)
+    else:
+        check_shared(wish.runs, settings)
     return JobStarted(job=jobs.compare(arguments, files, test).name)
 
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.requests import ClientDisconnect
 
 from regard.errors import DataError, SettingsError
 from regard.run import Run, is_occupied
 from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, PARTS, Corpora
-from regard.serve.schema.trainings import CheckAnswer, CheckRequest, CorporaAnswer, CorpusAnswer, SplitRequest
+from regard.serve.schema.trainings import (
+    CheckAnswer,
+    CheckRequest,
+    CorporaAnswer,
+    CorpusAnswer,
+    CorpusDeleted,
+    SplitRequest,
+)
 
 router = APIRouter(prefix="/api/v1/corpora", tags=["corpora"])
 PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -32,10 +39,18 @@ def every_corpus(request: Request) -> CorporaAnswer:
     responses=PROBLEMS,
     openapi_extra={"requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string"}}}}},
 )
-async def send(request: Request, name: str, file: str) -> CorpusAnswer:
-    """One file, as it is: ``train.source``, ``train.target``, ``valid.tsv.gz``. It goes to the disk as it comes in."""
+async def send(
+    request: Request,
+    name: str,
+    file: str,
+    called: Annotated[str, Query(max_length=1000, description="What it was called before.", examples=["a.en"])] = "",
+) -> CorpusAnswer:
+    """One file, as it is: ``train.source``, ``train.target``, ``valid.tsv.gz``. It goes to the disk as it comes in.
+
+    From what two files were `called`, such as ``news.en`` and ``news.de``, the languages are known.
+    """
     corpora, size = _corpora(request), 0
-    with corpora.receive(name, file) as place:
+    with corpora.receive(name, file, called) as place:
         try:
             async for block in request.stream():  # `serve.bodies` has an eye on how much it is
                 size += len(block)
@@ -90,15 +105,24 @@ async def split(request: Request, name: str, wish: SplitRequest) -> CorpusAnswer
     return CorpusAnswer(**asdict(corpora.summary(name)))
 
 
-@router.delete("/{name}", status_code=204, responses=PROBLEMS)
-def delete(request: Request, name: str) -> None:
-    """Take a corpus away, unless a training reads it now."""
+@router.delete("/{name}", responses=PROBLEMS)
+def delete(request: Request, name: str) -> CorpusDeleted:
+    """Put a corpus into the trash, unless a training reads it now."""
     corpora, jobs = _corpora(request), request.app.state.jobs
     place = "" if name in BUILT_IN else str(corpora.path(name).resolve())
     for run, path in jobs.library.runs().items():
         if place and is_occupied(path) and f"{place}/" in Run.open(path).settings.to_toml():
             raise SettingsError(f"corpus = {name}: {run} is being trained on it; stop that first")
     corpora.delete(name)
+    return CorpusDeleted(corpus=name, restore=f"/api/v1/corpora/{name}/restore")
+
+
+@router.post("/{name}/restore", responses=PROBLEMS)
+def restore(request: Request, name: str) -> CorpusAnswer:
+    """Take back what was deleted last under this name."""
+    corpora = _corpora(request)
+    corpora.restore(name)
+    return CorpusAnswer(**asdict(corpora.summary(name)))
 
 
 def _corpora(request: Request) -> Corpora:

@@ -60,7 +60,9 @@ def _preset(name: str, settings: Settings) -> Preset:
 async def estimate(request: Request, wish: EstimateRequest) -> EstimateAnswer:
     """Prepare a training in a corner, look at what it would need, and throw it away."""
     state = request.app.state
-    settings = settings_for(state.corpora, wish.preset, wish.corpus, wish.overrides, time=wish.time)
+    settings = settings_for(
+        state.corpora, wish.preset, wish.corpus, wish.overrides, time=wish.time, languages=wish.languages
+    )
     key = json.dumps([settings.to_toml(), state.corpora.stamp(wish.corpus)])
     if key not in state.estimates:
         corner = Path(tempfile.mkdtemp(prefix="regard-estimate-"))

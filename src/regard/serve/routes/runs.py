@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import shutil
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
+from fastapi.responses import FileResponse, HTMLResponse
+from starlette.background import BackgroundTask
 
 from regard import runs as shelf
+from regard.archive import pack
 from regard.errors import RegardError
 from regard.explain.alignment import Aligner
+from regard.run import Run
+from regard.serve.answers import Problem
+from regard.serve.examples import examples
+from regard.serve.jobs import Jobs
 from regard.serve.library import Library
 from regard.serve.pairs import best_runs, settings_at
-from regard.serve.schema.runs import LanguagesAnswer, RunAnswer, RunsAnswer, RunSummary
+from regard.serve.schema.runs import (
+    Example,
+    ExamplesAnswer,
+    LanguagesAnswer,
+    Removed,
+    RenameBody,
+    Renamed,
+    RunAnswer,
+    RunsAnswer,
+    RunSummary,
+    SettingsAnswer,
+)
 from regard.serve.shape import attends, shape
 from regard.serve.sharing import corpus_name, test_of
+from regard.serve.trainings import FILES
+from regard.settings import DataSettings, Settings
 
 Name = Annotated[str, InPath(examples=["demo"])]
+REPORTED = 200  # sentences that a report measures
+PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
+ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"content": {"application/gzip": {}}, "description": "The archive."}}
+PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {}}, "description": "The page."}}
+APART = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
+)
 router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 
@@ -47,6 +77,101 @@ def one_run(request: Request, run: Name) -> RunAnswer:
     return RunAnswer.model_validate(_finite(content))
 
 
+# Changing
+
+
+@router.post("/{run}/rename", responses=PROBLEMS)
+def rename(request: Request, run: Name, wish: RenameBody) -> Renamed:
+    """Give a run another name; not while it is trained."""
+    request.app.state.jobs.rename(run, wish.to)
+    return Renamed(run=wish.to)
+
+
+@router.delete("/{run}", responses=PROBLEMS)
+def remove(request: Request, run: Name) -> Removed:
+    """Put a run into the trash, or the record of a training that failed before it was one; not while it is trained."""
+    request.app.state.jobs.remove(run)
+    return Removed(run=run, restore=f"/api/v1/runs/{run}/restore")
+
+
+@router.post("/{run}/restore", responses=PROBLEMS)
+def restore(request: Request, run: Name) -> Renamed:
+    """Take back what was removed last under this name."""
+    request.app.state.jobs.restore(run)
+    return Renamed(run=run)
+
+
+# Showing and trying
+
+
+@router.get("/{run}/settings", responses=PROBLEMS)
+def settings_of(request: Request, run: Name) -> SettingsAnswer:
+    """All settings, as they were resolved."""
+    values = without_paths(settings_at(request.app.state.service.library.path(run)).model_dump())
+    return SettingsAnswer(run=run, toml=Settings.model_validate(values).to_toml(), settings=values)
+
+
+@router.get("/{run}/examples", responses=PROBLEMS)
+def examples_of(
+    request: Request, run: Name, count: Annotated[int, Query(ge=1, le=50, description="At the most.")] = 5
+) -> ExamplesAnswer:
+    """Sentences to try it with: some of those it was validated on."""
+    opened = Run.open(request.app.state.service.library.path(run))
+    found = [Example(text=each.text, reference=each.reference) for each in examples(opened, count)]
+    return ExamplesAnswer(run=run, task=opened.settings.task, examples=found)
+
+
+@router.get("/{run}/export", responses={**PROBLEMS, **ARCHIVE}, response_class=FileResponse)
+def export(
+    request: Request, run: Name, everything: Annotated[bool, Query(description="Also what training needs.")] = False
+) -> FileResponse:
+    """A run as one file, which `regard runs import` makes a run of."""
+    path = request.app.state.service.library.path(run).resolve()
+    corner = Path(tempfile.mkdtemp(prefix="regard-export-"))
+    try:
+        pack(path, corner / f"{run}.tar.gz", everything=everything)
+    except BaseException:
+        shutil.rmtree(corner, ignore_errors=True)
+        raise
+    gone = BackgroundTask(shutil.rmtree, corner, ignore_errors=True)
+    return FileResponse(
+        corner / f"{run}.tar.gz", filename=f"{run}.tar.gz", media_type="application/gzip", background=gone
+    )
+
+
+@router.get("/{run}/report", responses={**PROBLEMS, **PAGE}, response_class=HTMLResponse)
+async def report(request: Request, run: Name) -> HTMLResponse:
+    """A page about a run that needs nothing else. It is made when first asked for, which may take a minute."""
+    jobs, path = request.app.state.jobs, request.app.state.service.library.path(run).resolve()
+    made = next((file for file in (path / "report.html", jobs.report_of(run)) if _is_newer(file, path)), None)
+    if made is None:
+        made = jobs.report_of(run)
+        made.parent.mkdir(parents=True, exist_ok=True)
+        command = ["report", str(path), "--out", str(made), "--limit", str(REPORTED)]
+        outcome = await request.app.state.commands(request, command, made.parent)
+        if outcome.code:
+            raise type(outcome.error())(jobs.shown(outcome.complaint))
+    text = await asyncio.to_thread(made.read_text, encoding="utf-8")
+    return HTMLResponse(_without_places(text, settings_at(path).data, jobs), headers={"Content-Security-Policy": APART})
+
+
+def _is_newer(file: Path, run: Path) -> bool:
+    """Whether a page was made after all that it tells."""
+    told = [path.stat().st_mtime for path in (run / "best", run / "settings.toml") if path.exists()]
+    return file.is_file() and file.stat().st_mtime >= max(told)
+
+
+def _without_places(text: str, data: DataSettings, jobs: Jobs) -> str:
+    """A page without the folders of this machine."""
+    files = (getattr(data, name) for name in FILES)
+    for place in sorted({str(Path(file).parent) for file in files if "/" in file}, key=len, reverse=True):
+        text = text.replace(f"{place}/", "")
+    return jobs.library.conceal(jobs.shown(text))
+
+
+# A run at a glance
+
+
 def _summary(library: Library, name: str, path: Path, best: set[str]) -> RunSummary:
     summary = shelf.summarise(path, name)
     content: dict[str, Any] = asdict(summary) | {"note": library.conceal(summary.note)}
@@ -65,7 +190,7 @@ def _summary(library: Library, name: str, path: Path, best: set[str]) -> RunSumm
             "attention": attention,
             "best": name in best,
             "pinned": name in library.pinned,
-            "fixed": shelf.is_fixed(path),
+            "fixed": library.is_fixed(name),
             "corpus": corpus,
             "test": test,
             "engine": "" if worker is None else worker.engine,

@@ -35,8 +35,9 @@ def every_training(request: Request) -> TrainingsAnswer:
 def start(request: Request, wish: TrainingRequest) -> Started:
     """Train a new run. It goes on when the page is closed, and when the server ends."""
     corpora = request.app.state.corpora
-    settings = settings_for(corpora, wish.preset, wish.corpus, wish.overrides, time=wish.time, watch=wish.watch)
-    return Started(run=_trainings(request).jobs.train(wish.name, settings).run)
+    chosen = {"time": wish.time, "watch": wish.watch, "languages": wish.languages}
+    settings = settings_for(corpora, wish.preset, wish.corpus, wish.overrides, **chosen)
+    return Started(run=_trainings(request).jobs.train(wish.name, settings, wish.model_dump()).run)
 
 
 @router.get("/{run}", responses=PROBLEMS)

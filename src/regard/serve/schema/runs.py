@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class LanguagesAnswer(BaseModel):
@@ -80,3 +80,47 @@ class RunAnswer(BaseModel):
     checkpoints: list[Checkpoint]
     model: ModelAnswer
     aligner: Annotated[str, Field(description="Which attention shows links; empty until somebody has asked for them.")]
+
+
+class RenameBody(BaseModel):
+    """Another name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    to: Annotated[str, Field(description="The new name.", examples=["demo"])]
+
+
+class Renamed(BaseModel):
+    """A run under its new name, or one that is back."""
+
+    run: Annotated[str, Field(examples=["demo"])]
+
+
+class Removed(BaseModel):
+    """A run that is in the trash."""
+
+    run: str
+    restore: Annotated[str, Field(description="Post to this address to undo.", examples=["/api/v1/runs/demo/restore"])]
+
+
+class SettingsAnswer(BaseModel):
+    """The settings of a run; of files only their names."""
+
+    run: str
+    toml: Annotated[str, Field(description="As text, to be read by `regard train`.")]
+    settings: dict[str, Any]
+
+
+class Example(BaseModel):
+    """A sentence to try."""
+
+    text: Annotated[str, Field(examples=["the black cat ate the mouse"])]
+    reference: Annotated[str, Field(description="The right answer; of a language model the whole sentence.")]
+
+
+class ExamplesAnswer(BaseModel):
+    """Validation sentences of a run, from short to long."""
+
+    run: str
+    task: str
+    examples: list[Example]

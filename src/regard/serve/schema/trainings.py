@@ -38,6 +38,14 @@ class CorpusAnswer(BaseModel):
     bytes: int
     state: Literal["built in", "incomplete", "unchecked", "clean", "findings"]
     parts: dict[str, list[str]] = Field(examples=[{"train": ["train.source", "train.target"]}])
+    names: dict[str, str] = Field(description="What files were called.", examples=[{"train.source": "news.en"}])
+
+
+class CorpusDeleted(BaseModel):
+    """A corpus that is in the trash."""
+
+    corpus: str
+    restore: str = Field(description="Post to this address to undo.", examples=["/api/v1/corpora/news/restore"])
 
 
 class CorporaAnswer(BaseModel):
@@ -75,6 +83,11 @@ class EstimateRequest(BaseModel):
     preset: str = Field(examples=["transformer-tiny"])
     corpus: str = Field(examples=["fable:fr"])
     time: str = Field("", description="At the most: 90s, 10m, 2h; empty for no limit.", examples=["2m"])
+    languages: str = Field(
+        "",
+        pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$",
+        description="Which is translated into which, `en-de`; empty for what the names of the files say.",
+    )
     overrides: list[str] = Field([], max_length=50, examples=[["train.steps=200", "data.pairs=2000"]])
 
 
@@ -115,6 +128,14 @@ class StopRequest(BaseModel):
     now: bool = Field(default=False, description="Do not wait for the checkpoint that was asked for before.")
 
 
+class ComplaintAnswer(BaseModel):
+    """Why a training failed, in terms of what was asked for."""
+
+    line: str = Field(description="What is wrong.")
+    setting: str = Field(description="Which setting or field is to blame, where one is.", examples=["text.size"])
+    right: str = Field(description="An override that would be right, where one is known.", examples=["text.size=625"])
+
+
 class TrainingAnswer(BaseModel):
     """How a training stands."""
 
@@ -123,7 +144,9 @@ class TrainingAnswer(BaseModel):
     stage: Literal["", "starting", "preparing", "training", "validating", "stopping"]
     note: str = Field(description="Why it failed, where it did.")
     task: str
-    preset: str
+    preset: str = Field(description="Whose architecture it has, by its settings.")
+    architecture: str = Field(description="In words.")
+    languages: str = Field(examples=["en-fr"])
     steps: int
     of_steps: int
     time: str
@@ -136,6 +159,8 @@ class TrainingAnswer(BaseModel):
     changed: float = Field(description="Seconds since 1970.")
     ours: bool = Field(description="Whether it was started here, and so can be stopped here.")
     is_run: bool = Field(description="Whether there is a run to go on with; not before it has begun.")
+    request: dict[str, Any] | None = Field(description="What was asked for, where it was started here.")
+    error: ComplaintAnswer | None = Field(description="Why it failed, where it did.")
 
 
 class TrainingsAnswer(BaseModel):
