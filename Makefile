@@ -1,6 +1,6 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt demo bench bench-cpu bench-scaling bench-translate ladder kill evidence docs clean
+.PHONY: help setup check lint types test fmt demo demo-model bench bench-cpu bench-scaling bench-translate ladder kill evidence docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
@@ -35,6 +35,9 @@ fmt: setup ## format, and mend what ruff can mend
 demo: setup ## train a translator on the built-in corpus, test it, write its report, translate: about three minutes
 	$(BIN)/regard demo
 
+demo-model: setup ## make the run that comes with the package, src/regard/demo: about 25 minutes
+	$(BIN)/python bench/demo_model.py
+
 bench: setup ## measure the fused paths against their written-out twins
 	$(BIN)/python bench/fused.py
 
@@ -54,8 +57,8 @@ ladder: setup ## train every preset and compare them by sentence length: about a
 kill: setup ## kill a training 20 times, resume it each time, compare the end: about three minutes
 	$(BIN)/python bench/kill_and_resume.py
 
-evidence: setup ## train the demo and check what it must show from inside, claim by claim: about three minutes
-	$(BIN)/python bench/evidence.py
+evidence: setup ## train the demo with three seeds and check what it must show from inside, claim by claim: ten minutes
+	$(BIN)/python bench/evidence.py --seeds 1,2,3
 
 docs: setup ## regenerate docs/reference from the code, docs/benchmarks.md from the ledger
 	$(BIN)/python docs/generate.py

@@ -6,6 +6,7 @@ import importlib
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,23 @@ torch.set_num_threads(1)  # the models are tiny: a second thread only waits
 def seeded() -> None:
     """Each test draws the same numbers, whatever ran before it."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def demo() -> Iterator[Path]:
+    """Where the run is that comes with the package. Tests do without it, unless they put it back: `with_demo`."""
+    run = importlib.import_module("regard.run")
+    place: Path = run.PACKAGED
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "PACKAGED", place.with_name("no-demo"))
+        yield place
+
+
+@pytest.fixture
+def with_demo(demo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As it is for everybody: ``demo`` is a run."""
+    monkeypatch.setattr("regard.run.PACKAGED", demo)
+    return demo
 
 
 @pytest.fixture(scope="session", autouse=True)

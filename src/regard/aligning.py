@@ -26,7 +26,7 @@ def aligner_of(run: Run, model: EncoderDecoder, tokenizers: Tokenizers) -> Align
     The built-in corpus knows its links. For other text, see `choose_without_gold`. Where the validation text is no
     longer there, the mean of all heads is read, and nothing is remembered.
     """
-    if (known := Aligner.load(run.folder)) is not None:
+    if (known := Aligner.load(run.folder) or Aligner.load(run.cache)) is not None:
         return known
     data = run.settings.data
     try:
@@ -34,7 +34,7 @@ def aligner_of(run: Run, model: EncoderDecoder, tokenizers: Tokenizers) -> Align
     except DataError:
         return Aligner()
     with suppress(OSError):  # a run that cannot be written to can still be looked into
-        chosen.save(run.folder)
+        chosen.save(run.cache)
     return chosen
 
 

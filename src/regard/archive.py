@@ -20,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal, cast
 
+import numpy as np
+from safetensors.numpy import load_file, save
+
 from regard import __version__
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.files import new_file, new_folder
@@ -72,11 +75,14 @@ class Packed:
 # Packing
 
 
-def pack(folder: Path, file: Path, *, everything: bool = False) -> Packed:
+def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = False) -> Packed:
     """Write a run's settings, tokenizers, labels, log and best weights into one file.
 
     With `everything`, also what is needed to go on training: the whole of the best and of the newest checkpoint.
+    With `half`, weights of 16 bits: half the size, to use the model and no more.
     """
+    if half and everything:
+        raise SettingsError("--half: keeps weights for using the model, --all for training on; choose one")
     if not file.name.endswith(SUFFIXES):
         raise SettingsError(f"FILE = {file}: not a kind of archive that is written here; use {', '.join(SUFFIXES)}")
     run = Run.open(folder)
@@ -87,14 +93,18 @@ def pack(folder: Path, file: Path, *, everything: bool = False) -> Packed:
     with ExitStack() as stack:  # what is open stays whole, even if the training goes on and drops it
         parts: dict[str, IO[bytes]] = {"best": io.BytesIO(f"{best.name}\n".encode())}
         for path in _shared(run):
-            parts[path.relative_to(folder).as_posix()] = stack.enter_context(path.open("rb"))
+            parts[path.relative_to(run.folder).as_posix()] = stack.enter_context(path.open("rb"))
         parts["log.jsonl"] = io.BytesIO(run.log.read_bytes() if run.log.is_file() else b"")  # as it is now
         for path in chosen:
             hashes = {name: value for name, value in manifest(path).items() if everything or name in _needed(path)}
-            parts[f"checkpoints/{path.name}/{MANIFEST}"] = io.BytesIO((json.dumps(hashes, indent=2) + "\n").encode())
             for name in hashes:
-                parts[f"checkpoints/{path.name}/{name}"] = stack.enter_context((path / name).open("rb"))
-        contents = _contents(folder.resolve().name, parts)
+                if half and name.endswith(".safetensors"):
+                    parts[f"checkpoints/{path.name}/{name}"] = io.BytesIO(content := _halved(path / name))
+                    hashes[name] = hashlib.sha256(content).hexdigest()
+                else:
+                    parts[f"checkpoints/{path.name}/{name}"] = stack.enter_context((path / name).open("rb"))
+            parts[f"checkpoints/{path.name}/{MANIFEST}"] = io.BytesIO((json.dumps(hashes, indent=2) + "\n").encode())
+        contents = _contents(run.folder.resolve().name, parts)
         _write(file, contents, parts)
     total = sum(entry.size for entry in contents.files.values())
     return Packed(str(file), len(parts), total, tuple(path.name for path in chosen), everything)
@@ -112,6 +122,16 @@ def _needed(path: Path) -> set[str]:
     average = path / "average.safetensors"
     weights = average if average.exists() and shapes(average) else path / "weights.safetensors"
     return {"progress.json", weights.name}
+
+
+def _halved(path: Path) -> bytes:
+    """Weights in float16. What reads them computes in float32 all the same."""
+    with np.errstate(over="ignore"):
+        tensors = {name: array.astype(np.float16) for name, array in load_file(path).items()}
+    for name, array in tensors.items():
+        if not np.isfinite(array).all():
+            raise ModelError(f"{path}: {name} has numbers beyond 65,504, the largest of 16 bits; leave --half out")
+    return save(tensors)
 
 
 def _contents(name: str, parts: dict[str, IO[bytes]]) -> Contents:
@@ -148,7 +168,7 @@ def _compressed(target: IO[bytes], file: Path) -> Iterator[IO[bytes]]:
         with gzip.GzipFile(fileobj=target, mode="wb", filename="", mtime=0) as packed:
             yield cast("IO[bytes]", packed)
     elif file.suffix == ".zst":
-        zstandard = optional("zstandard", "zstd", str(file))
+        zstandard = optional("zstandard", str(file))
         with zstandard.ZstdCompressor().stream_writer(target, closefd=False) as packed:
             yield packed
     else:
@@ -190,7 +210,7 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
         if magic[:2] == b"\x1f\x8b":
             stream = cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
         elif magic == b"\x28\xb5\x2f\xfd":
-            zstandard = optional("zstandard", "zstd", str(file))
+            zstandard = optional("zstandard", str(file))
             damage = (*damage, zstandard.ZstdError)
             stream = zstandard.ZstdDecompressor().stream_reader(raw)
         try:

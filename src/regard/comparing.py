@@ -392,7 +392,7 @@ def origin(run: Run) -> str:
     """Which checkpoint of which run, and what kind of model it is."""
     model, tokenizer = run.settings.model, run.settings.text.tokenizer
     kind = model.cell if isinstance(model, RecurrentModel) else model.kind
-    return f"{run.folder}, {best_checkpoint(run).name}, {kind} of width {model.width}, {tokenizer} tokenizer"
+    return f"{run.place}, {best_checkpoint(run).name}, {kind} of width {model.width}, {tokenizer} tokenizer"
 
 
 def device_name(device: torch.device) -> str:

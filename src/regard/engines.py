@@ -106,7 +106,7 @@ def _half(material: Material) -> Captured:
 def _slower_or_other(material: Material) -> str:
     """Why `auto` does not take CTranslate2; empty if it does."""
     if find_spec("ctranslate2") is None:
-        return "ctranslate2 is not installed; pip install 'regard[ctranslate2]'"
+        return "ctranslate2 is not installed; pip install ctranslate2"
     if len(material.models) > 1:
         return "several runs vote"
     if material.device.type != "cpu":
@@ -177,7 +177,7 @@ def _places(material: Material) -> int:
 
 
 def _ctranslate2(material: Material, quantization: str, tell: Tell) -> CTranslate2:
-    package = optional("ctranslate2", "ctranslate2", "engine = ctranslate2")
+    package = optional("ctranslate2", "engine = ctranslate2")
     try:
         folder = _cached(material, quantization)
         try:

@@ -8,10 +8,10 @@ from typing import Any
 from regard.errors import ResourceError
 
 
-def optional(package: str, extra: str, where: str) -> Any:
+def optional(package: str, where: str) -> Any:
     """Import a package, or say how to install it."""
     try:
         return import_module(package)
     except ImportError as problem:
         name = package.partition(".")[0]
-        raise ResourceError(f"{where}: needs the package {name}; pip install 'regard[{extra}]'") from problem
+        raise ResourceError(f"{where}: needs the package {name}; pip install {name}") from problem

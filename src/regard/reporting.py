@@ -182,7 +182,7 @@ def _portrait(run: Run) -> Portrait:
     known = summarise(run.folder)
     return Portrait(
         name=run.folder.resolve().name,
-        folder=str(run.folder),
+        folder=run.place,
         task=run.settings.task,
         about=run.settings.about,
         architecture=architecture(run.settings),
@@ -276,7 +276,7 @@ def _recipe(run: Run, test: Test, flags: Sequence[Flag]) -> Recipe:
 def _commands(run: Run, flags: Sequence[Flag]) -> tuple[str, ...]:
     """What to type: training again from the settings below, and this page again."""
     given = [word for name, value in flags if value for word in (name, value)]
-    again = shlex.join(["regard", "report", str(run.folder), *given, "--out", "report.html"])
+    again = shlex.join(["regard", "report", run.place, *given, "--out", "report.html"])
     return "regard train settings.toml --out again", again
 
 

@@ -13,6 +13,8 @@ RUN/data/               the encoded corpus; made again when missing
 RUN/engines/            the model as other programs read it; see `regard.engines`
 RUN/shortlist.safetensors   which pieces translate which, once somebody has asked; see `regard.shortlisting`
 RUN/tensorboard/        event files, where they were asked for
+
+One run comes with the package; its name is ``demo`` wherever no folder is called so.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 from regard.errors import ModelError, ResourceError, did_you_mean
@@ -38,6 +41,19 @@ PARTS = (
     *("aligner.json", "report.html", "engines", "shortlist.safetensors"),
 )
 _STEP = re.compile(r"step-(\d+)")
+DEMO = "demo"  # the run that comes with the package
+PACKAGED = Path(str(resources.files("regard"))) / DEMO
+
+
+def packaged() -> Path:
+    """Where the package keeps its own run. It is used as it is: nothing is ever written there."""
+    return PACKAGED
+
+
+def resolve(folder: Path) -> Path:
+    """The folder that is meant: ``demo``, where there is no such folder, is the run of the package."""
+    meant = folder == Path(DEMO) and not folder.exists() and (packaged() / SETTINGS).is_file()
+    return packaged() if meant else folder
 
 
 @dataclass(frozen=True)
@@ -80,6 +96,8 @@ class Run:
 
     @classmethod
     def open(cls, folder: Path) -> Run:
+        """The run in a folder; ``demo`` is known everywhere."""
+        folder = resolve(folder)
         if (folder / SETTINGS).is_file():
             return cls(folder, load_settings(folder / SETTINGS))
         if folder.exists():
@@ -87,7 +105,31 @@ class Run:
         beside = [path.name for path in folder.parent.glob("*") if (path / SETTINGS).is_file()]
         hint = f"regard runs ls {folder.parent}" if beside else ""
         near = did_you_mean(folder.name, beside) if beside else "regard train makes one"
+        if folder.name == DEMO and folder != packaged():
+            near = "regard demo trains one; the name demo alone is the run that comes with Regard"
         raise ModelError(f"{folder}: no such folder; {near}", hint=hint)
+
+    @property
+    def is_packaged(self) -> bool:
+        """Whether it is the one that comes along."""
+        return self.folder == packaged()
+
+    @property
+    def place(self) -> str:
+        """What to call it by, in a command."""
+        return DEMO if self.is_packaged else str(self.folder)
+
+    @property
+    def cache(self) -> Path:
+        """Where what is made of a run on use is kept: the run's folder or, if it may only be read, one of the user's.
+
+        The latter is named after the weights, so that nothing is taken for another run's.
+        """
+        if not self.is_packaged and os.access(self.folder, os.W_OK):
+            return self.folder
+        user = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        base = user if user.is_absolute() else Path.home() / ".cache"
+        return base / "regard" / f"{self.folder.resolve().name}-{digest(best_checkpoint(self) / MANIFEST)[:16]}"
 
     @property
     def tokenizer(self) -> Path:
@@ -119,11 +161,11 @@ class Run:
 
     @property
     def shortlist(self) -> Path:
-        return self.folder / "shortlist.safetensors"
+        return self.cache / "shortlist.safetensors"
 
     @property
     def engines(self) -> Path:
-        return self.folder / "engines"
+        return self.cache / "engines"
 
 
 # Checkpoints, as far as they can be understood without their tensors

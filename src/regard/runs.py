@@ -17,7 +17,19 @@ from typing import Any, Literal
 
 from regard.errors import ModelError, RegardError, SettingsError, did_you_mean
 from regard.files import remove
-from regard.run import PARTS, SETTINGS, Progress, Run, best_checkpoint, is_occupied, load_progress, shapes, steps
+from regard.run import (
+    PARTS,
+    SETTINGS,
+    Progress,
+    Run,
+    best_checkpoint,
+    is_occupied,
+    load_progress,
+    packaged,
+    resolve,
+    shapes,
+    steps,
+)
 from regard.settings import ContextDecoder, ModelSettings, RecurrentModel, TrainSettings, load_settings, preset_names
 from regard.settings.languages import languages_of
 from regard.trainer.log import read_log
@@ -26,7 +38,6 @@ State = Literal["prepared", "running", "interrupted", "finished", "unreadable"]
 TRASH = ".trash"  # beside the runs: what was removed and can be taken back
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TRASHED = re.compile(r"(.+)-(\d{8}-\d{6}(?:-\d+)?)")  # name, and when it was put away
-_PACKAGE = Path(__file__).parent
 _DEEPEST = 4  # folders below the one that is searched
 _LOWER = frozenset(("perplexity",))  # scores of which less is better
 
@@ -132,7 +143,7 @@ def _summary(run: Run, known: Summary) -> Summary:
 def portray(folder: Path) -> Portrait:
     """Everything about one run."""
     run = Run.open(folder)
-    summary, events = summarise(folder, str(folder)), _events(run)
+    summary, events = summarise(run.folder, str(folder)), _events(run)
     if summary.state == "unreadable":
         raise ModelError(summary.note)
     best = best_checkpoint(run).name if steps(run.checkpoints) else ""
@@ -278,7 +289,7 @@ def foreign(folder: Path) -> list[str]:
 
 def is_fixed(folder: Path) -> bool:
     """Whether a run comes with the package: it can be used, and nothing else."""
-    return folder.resolve().is_relative_to(_PACKAGE)
+    return resolve(folder).resolve() == packaged().resolve()
 
 
 def removable(folder: Path) -> Run:

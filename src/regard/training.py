@@ -26,7 +26,7 @@ from regard.tasks.material import COLUMNS, Material, materials
 from regard.tasks.showing import Showing
 from regard.tasks.task import Task
 from regard.tasks.translate import Habits, Translate
-from regard.text.tokenizers import Tokenizers, seen_words
+from regard.text.tokenizers import Tokenizers, seen_words, size_remarks
 from regard.text.vocabulary import Vocabulary
 from regard.trainer import checkpoint
 from regard.trainer.checkpoint import Checkpoint
@@ -243,7 +243,10 @@ def _tokenizers(run: Run, rows: Material, tell: Tell) -> Tokenizers:
         size=text.size,
         minimum=text.minimum,
         seed=settings.train.seed,
+        case=text.case,
     )
+    for line in size_remarks(tokenizers, text.size):
+        tell(line)
     if settings.model.vectors.file:
         tokenizers = vectors.extend(tokenizers, settings.model.vectors)
     tokenizers.save(run.tokenizer)

@@ -24,6 +24,7 @@ from regard.report.meaning import Matrix, MeaningReport, Neighbour, Place
 from regard.run import Run
 from regard.tasks.material import COLUMNS, materials
 from regard.text.tokenizer import Tokenizer
+from regard.text.words import space_words
 from regard.translator import Translator
 
 SENTENCES = 200  # of the validation text, in which neighbours are looked for
@@ -211,7 +212,7 @@ def _words(reading: Reading, corpus: Sequence[str]) -> list[Neighbours]:
     for sentence in corpus:
         if sentence not in known:
             known[sentence] = layers(reading.model, reading.tokenizer, sentence, letters=reading.letters)
-    places = tuple(Occurrence(sentence, word) for sentence in corpus for word in range(len(sentence.split())))
+    places = tuple(Occurrence(sentence, word) for sentence in corpus for word in range(len(space_words(sentence))))
     depth = len(known[corpus[0]])
     return [
         Neighbours(places, normalize(torch.cat([known[sentence][layer] for sentence in corpus]), dim=-1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ def test_without_a_verb_it_says_what_to_try(capsys: Capture) -> None:
     assert run([]) == 0
     welcome = capsys.readouterr().out
     assert len(welcome.splitlines()) <= 12
+    assert 'regard translate demo "' in welcome
     assert "regard demo" in welcome
     assert "transformer-big" in welcome
 
@@ -156,7 +158,9 @@ def test_the_doctor_says_what_is_there(capsys: Capture) -> None:
     assert found["regard"] == __version__
     assert "GFLOP/s" in found["matrix rate"]
     assert run(["doctor"]) == 0
-    assert "datasets (extra datasets)" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    for name in ("fastapi", "uvicorn", "ctranslate2", "matplotlib", "tensorboard", "scikit-learn", "datasets"):
+        assert re.search(rf"^{name} +(\d|not installed; .*pip install {name}$)", shown, flags=re.MULTILINE), name
 
 
 # Data
@@ -318,7 +322,7 @@ def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tensorboard_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ResourceError, match="--tensorboard: the package is missing"):
+    with pytest.raises(ResourceError, match="--tensorboard: needs the package tensorboard; pip install tensorboard"):
         Events(tmp_path)
 
 

@@ -295,7 +295,7 @@ def test_a_run_in_training_keeps_its_name_and_its_place(run: Path) -> None:
 
 
 def test_the_run_that_comes_with_the_package_stays_as_it_is(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_PACKAGE", run.parent)
+    monkeypatch.setattr("regard.run.PACKAGED", run)
     for change in (lambda: runs.rename_run(run, "other"), lambda: runs.trash_run(run), lambda: runs.remove_run(run)):
         with pytest.raises(ModelError, match="small: comes with Regard, and is neither renamed nor removed"):
             change()

@@ -2,12 +2,14 @@
 
 import json
 import pickle
+import re
 from dataclasses import replace
 from random import Random
 
 import pytest
 
 from regard.errors import DataError, ModelError, SettingsError
+from regard.settings import load_settings
 from regard.text import (
     END,
     PAD,
@@ -21,7 +23,8 @@ from regard.text import (
     load,
 )
 from regard.text.subwords import SubwordTokenizer, draw
-from regard.text.words import JOINER, join_words, split_words
+from regard.text.tokenizers import size_remarks
+from regard.text.words import JOINER, join_words, space_words, split_words
 
 LINES = [
     f"{subject} {verb} {thing} ."
@@ -216,14 +219,25 @@ def test_a_separate_pair_has_two_tokenizers(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_wrong_size_is_refused_with_one_that_works(kind: str) -> None:
-    with pytest.raises(SettingsError, match=r"size = 100: too small .* needs \d+ or more") as small:
-        learn(kind, LINES, size=100)
-    least = int(str(small.value).split("needs ")[1].split()[0])
-    learn(kind, LINES, size=least)
-    with pytest.raises(SettingsError, match=r"size = 9,000: too large .* at most [\d,]+ pieces") as large:
-        learn(kind, LINES, size=9000)
-    learn(kind, LINES, size=int(str(large.value).split("most ")[1].split()[0].replace(",", "")))
+@pytest.mark.parametrize("lines", [["the cat"], LINES[:3], [f"the cat {n} slept on mat {n}" for n in range(30)]])
+def test_a_size_that_the_text_cannot_have_becomes_one_that_it_can(kind: str, lines: list[str]) -> None:
+    large, small = learn(kind, lines, size=8000), learn(kind, lines, size=100)
+    assert 100 < small.size <= large.size < 8000
+    assert all(each.decode(each.encode(lines[0])) == lines[0] for each in (large, small))
+    assert learn(kind, lines, size=8000).fingerprint() == large.fingerprint()
+
+
+def test_a_size_that_became_another_is_told_in_one_line() -> None:
+    found = Tokenizers.learn("bpe", ["the cat"], ["le chat"], joint=False)
+    source, target = size_remarks(found, 8000)
+    size = found.source.size
+    assert source == f"the source text has {size} pieces at most: a vocabulary of {size} instead of 8,000"
+    assert target.startswith("the target text has ")
+    joint = Tokenizers.learn("bpe", ["the cat"], ["le chat"], joint=True, size=100)
+    (line,) = size_remarks(joint, 100)
+    assert re.fullmatch(r"the text has bytes and characters for \d+ pieces: a vocabulary of \d+ instead of 100", line)
+    assert size_remarks(joint, joint.source.size) == []
+    assert size_remarks(Tokenizers.learn("word", ["the cat"], ["le chat"], joint=True), 8000) == []
 
 
 def test_subwords_need_text_to_learn_from() -> None:
@@ -265,3 +279,73 @@ def test_a_damaged_model_or_vocabulary_is_refused(tmp_path) -> None:
     (tmp_path / "word" / "vocabulary.tsv").write_text("a\t1\n", encoding="utf-8")
     with pytest.raises(ModelError, match="does not begin with the special tokens"):
         load(tmp_path / "word")
+
+
+CASED = "The bear saw NATO, McDonald and I."
+
+
+def test_a_capital_is_a_mark_before_its_word() -> None:
+    tokenizer = learn("word", [CASED, "L'ours d'Anna. OK? iPhone"], size=100, case="mark")
+    assert tokenizer.pieces(CASED) == ["⇧", "the", "bear", "saw", "⇪", "nato", "￭,", "McDonald", "and", "⇧", "i", "￭."]
+    pieces = tokenizer.pieces("L'ours d'Anna. OK? iPhone")
+    assert pieces == ["⇧", "l'", "￭ours", "d'", "⇧", "￭anna", "￭.", "⇪", "ok", "￭?", "iPhone"]
+    assert tokenizer.decode(tokenizer.encode(CASED)) == CASED
+    assert tokenizer.word_of(tokenizer.pieces("The bear d'Anna")) == [0, 0, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_subwords_share_pieces_between_the_and_the(kind: str) -> None:
+    tokenizer = learn(kind, [CASED, "the bear saw nato"] * 5, size=400, case="mark")
+    small, large = tokenizer.pieces("the nato"), tokenizer.pieces("The NATO")
+    assert [piece for piece in large if piece not in ("▁⇧", "▁⇪")] == small
+    assert len(large) == len(small) + 2
+    assert tokenizer.decode(tokenizer.encode(CASED)) == CASED
+    assert tokenizer.word_of(large)[:2] == [0, 0]
+    assert len(set(tokenizer.word_of(large))) == 2
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe", "unigram"])
+def test_marks_have_ids_even_where_the_text_has_no_capital_and_survive_the_folder(kind: str, tmp_path) -> None:
+    tokenizer = learn(kind, ["the cat slept"] * 3, size=300, case="mark")
+    assert UNK not in tokenizer.encode("The CAT")
+    assert tokenizer.decode(tokenizer.encode("The CAT")) == "The CAT"
+    tokenizer.save(tmp_path / "saved")
+    again = load(tmp_path / "saved")
+    assert again == tokenizer
+    assert again.decode(again.encode("The CAT")) == "The CAT"
+    assert again.fingerprint() != learn(kind, ["the cat slept"] * 3, size=300).fingerprint()
+
+
+def test_marks_that_stand_nowhere_are_passed_over() -> None:
+    tokenizer = learn("word", ["the cat ."], size=100, case="mark")
+    the, up = tokenizer.id("the"), tokenizer.id("⇧")
+    assert tokenizer.decode([up, up, the, up, UNK, up]) == "The <unk>"
+    assert tokenizer.word_of(["⇧", "the", "⇧"]) == [0, 0, 0]
+    subword = learn("bpe", ["the cat"], size=300, case="mark")
+    up = subword.id("▁⇧")
+    assert subword.decode([up, *subword.encode("the"), up]) == "The"
+
+
+def test_only_words_and_subwords_have_marks() -> None:
+    with pytest.raises(SettingsError, match=r"case = mark: a tokenizer of kind 'byte' has no marks"):
+        learn("byte", ["The cat"], case="mark")
+    with pytest.raises(SettingsError, match=r"text.case = mark: a tokenizer of kind 'space' has no marks"):
+        load_settings("lstm", "text.tokenizer=space", "text.case=mark")
+
+
+def test_no_break_spaces_stay_with_their_punctuation_and_divide_no_words() -> None:
+    text = "« Où est la souris\u202f? » dit-il «\u00a0oui\u00a0!\u00a0» 10\u202f000"
+    assert space_words("la souris\u202f? ah") == ["la", "souris\u202f?", "ah"]
+    assert split_words("souris\u202f?") == ["souris", "￭\u202f?"]
+    assert split_words("«\u00a0oui\u00a0!\u00a0»") == ["«\u00a0", "￭oui", "￭\u00a0!", "￭\u00a0»"]
+    assert split_words("10\u202f000") == ["10\u202f000"]
+    for kind in ("word", "space", "bpe", "unigram"):
+        tokenizer = learn(kind, [text] * 3, size=330)
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+        assert len(set(tokenizer.word_of(tokenizer.pieces("la souris\u202f?")))) == 2
+
+
+def test_a_glued_word_without_an_id_of_its_own_has_that_of_the_word() -> None:
+    tokenizer = learn("word", ["the bear ( slept )"], size=100)
+    assert tokenizer.encode("(bear)") == [tokenizer.id("("), tokenizer.id("bear"), tokenizer.id(")")]
+    assert tokenizer.pieces("(bear)") == ["(", "￭bear", "￭)"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from regard.cli.progress import EVERY, Lines
+from regard.cli.streams import say
 from regard.errors import SettingsError
 
 
@@ -77,4 +77,4 @@ def whole_numbers(words: str) -> list[int]:
 
 
 def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    say(line)

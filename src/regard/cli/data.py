@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli.streams import say
 from regard.errors import DataError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -63,9 +66,7 @@ def make(
     if as_json:
         print(json.dumps({"folder": str(folder), "files": files}))
     else:
-        print(
-            f"{folder}: {pairs:,} training pairs and twice {held_out:,} held out: {', '.join(files)}", file=sys.stderr
-        )
+        say(f"{folder}: {pairs:,} training pairs and twice {held_out:,} held out: {', '.join(files)}")
 
 
 @app.command()
@@ -92,6 +93,8 @@ def check(
         report = examine(corpus, held_out=others, tokenizers=_tokenizers(run), ratio=ratio, progress=_progress)
     else:
         report = check_labels(corpus, label_task, held_out=others, progress=_progress)
+    if report.clean and not report.pairs:
+        raise DataError(f"{', '.join(report.files)}: no lines at all; a corpus has at least one")
     if as_json:
         print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
     else:
@@ -112,8 +115,14 @@ def _show_check(report: CheckReport) -> None:
             print(f"  line {example.line:,}: {example.note}{text}")
     if report.clean:
         print("nothing wrong")
+    elif any(finding.kind == "mismatch" for finding in report.findings):
+        say(f"\nwhere the two sides fall out of step: regard data check {shlex.join(report.files)} --find-shift")
     elif ratio:
-        print("\nregard data clean mends or drops these, and says which", file=sys.stderr)
+        say("\nwhat mends or drops these, and says which: " + _cleaning(report.files))
+
+
+def _cleaning(files: Sequence[str]) -> str:
+    return f"regard data clean {shlex.join(files)} --out clean"
 
 
 def _find_shift(files: list[Path]) -> int:
@@ -158,7 +167,7 @@ def clean(
         return
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
     print(f"{report.kept:,} of {report.read:,} pairs kept, {report.mended:,} of them mended; dropped: {reasons}")
-    print(f"written: {', '.join(report.files)}", file=sys.stderr)
+    say(f"written: {', '.join(report.files)}")
 
 
 @app.command()
@@ -202,7 +211,7 @@ def split(
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
-        print(f"{report.train:,} train, {report.valid:,} valid, {report.test:,} test in {out}", file=sys.stderr)
+        say(f"{report.train:,} train, {report.valid:,} valid, {report.test:,} test in {out}")
 
 
 def _corpus(files: list[Path], columns: str) -> Corpus:
@@ -224,9 +233,10 @@ def _label_task(name: str) -> LabelTask | None:
 
 
 def _tokenizers(run: Path | None) -> Tokenizers | None:
+    from regard.run import resolve
     from regard.text.tokenizers import Tokenizers
 
-    return None if run is None else Tokenizers.load(run / "tokenizer")
+    return None if run is None else Tokenizers.load(resolve(run) / "tokenizer")
 
 
 def _progress(done: int, total: Any) -> None:  # noqa: ARG001

@@ -1,4 +1,4 @@
-"""``regard demo``: the main job, on the built-in corpus, in about three minutes."""
+"""``regard demo``: the main job, on the built-in corpus, in about three minutes. One that is done comes along."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def demo(
     with display() as shown:
         steps = f"{settings.train.steps:,} steps, or {time}" if time else f"{settings.train.steps:,} steps"
         shown.tell(f"training {preset} on the built-in English-French corpus: {steps}; Ctrl-C stops and saves")
+        shown.tell('meanwhile, a trained one that comes along: regard translate demo "The black cat ate the mouse."')
         outcome = training.start(out, settings, shown)
         if outcome.reason == "interrupted":
             shown.tell(f"interrupted, checkpoint written; go on with: regard train --resume {out}")
@@ -44,7 +45,7 @@ def demo(
     for translation in translator.translate(PINNED):
         print(f"{translation.source}\n  → {translation.text}")
     shown.tell(
-        f'try next:\n{_look_at(out) if page else ""}  regard translate {out} "the old bank near the river was quiet"\n'
+        f'try next:\n{_look_at(out) if page else ""}  regard translate {out} "The old bank near the river was quiet."\n'
         f"  regard studio {out.parent}\n  regard train bahdanau --corpus fable:fr --time 2m"
     )
     return 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from regard.cli.called import as_called
 from regard.errors import ResourceError
 from regard.tasks.shown import Watched
 from regard.trainer.log import Listener, Moment, Validation
@@ -66,7 +67,7 @@ class Bar:
         self.tell(watch_line(step, watched))
 
     def tell(self, line: str) -> None:
-        self._bar.console.print(line, markup=False, soft_wrap=True)  # a command must not be cut in two
+        self._bar.console.print(as_called(line), markup=False, soft_wrap=True)  # a command must not be cut in two
 
 
 class Lines:
@@ -90,7 +91,7 @@ class Lines:
         self.tell(watch_line(step, watched))
 
     def tell(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+        print(as_called(line), file=sys.stderr, flush=True)
 
 
 def validation_line(validation: Validation) -> str:
@@ -112,7 +113,7 @@ class Events:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise ResourceError("--tensorboard: the package is missing; pip install 'regard[tensorboard]'") from None
+            raise ResourceError("--tensorboard: needs the package tensorboard; pip install tensorboard") from None
         self._open = cache(lambda: SummaryWriter(str(folder / "tensorboard")))  # not before the run has its folder
 
     def moment(self, moment: Moment) -> None:

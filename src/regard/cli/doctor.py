@@ -14,9 +14,24 @@ from typing import Annotated
 import typer
 
 from regard import __version__
+from regard.cli.called import as_called
 
-PACKAGES = ("torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "pydantic", "typer", "rich")
-EXTRAS = {"transformers": "huggingface", "pyarrow": "parquet", "zstandard": "zstd", "datasets": "datasets"}
+PACKAGES = (
+    *("torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "pydantic", "typer", "rich", "fastapi", "uvicorn"),
+    "prometheus_client",
+)
+# Packages that only some need, by what they are for; the name to import, where it is not the name to install.
+EXTRAS = {
+    "ctranslate2": "a faster engine on CPUs",
+    "matplotlib": "PNG",
+    "tensorboard": "event files",
+    "scikit-learn": "baselines to compare with",
+    "transformers": "models of Hugging Face",
+    "pyarrow": "Parquet files",
+    "zstandard": ".zst files",
+    "datasets": "hf:// names",
+}
+IMPORTED = {"scikit-learn": "sklearn"}
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
@@ -30,19 +45,38 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
         "disk free": f"{shutil.disk_usage('.').free / 2**30:,.0f} GiB",
         "GPU": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
         "matrix rate": f"{_matrix_rate():,.0f} GFLOP/s in float32 on the CPU, {torch.get_num_threads()} threads",
-        **{name: _version(name) for name in PACKAGES},
-        **{f"{name} (extra {extra})": _version(name) for name, extra in EXTRAS.items()},
+        "demo": _demo(),
+        **{name: _version(name) or "not installed" for name in PACKAGES},
+        **{name: _extra(name, purpose) for name, purpose in EXTRAS.items()},
     }
     if as_json:
         print(json.dumps(found, indent=2))
         return
+    width = max(map(len, found)) + 2
     for name, value in found.items():
-        print(f"{name:30}{value}")
+        print(as_called(f"{name:{width}}{value}"))
+
+
+def _demo() -> str:
+    """The run that comes along: that it is there, and whole."""
+    from regard.errors import RegardError
+    from regard.run import Run, best_checkpoint, packaged, verify
+
+    try:
+        verify(best_checkpoint(Run.open(packaged())))
+    except RegardError as problem:
+        return f"not usable: {problem}"
+    return 'whole; try: regard translate demo "The black cat ate the mouse."'
+
+
+def _extra(name: str, purpose: str) -> str:
+    return _version(name) or f"not installed; for {purpose}: pip install {name}"
 
 
 def _version(name: str) -> str:
-    if importlib.util.find_spec(name) is None:
-        return "not installed"
+    """Empty if it is not there."""
+    if importlib.util.find_spec(IMPORTED.get(name, name)) is None:
+        return ""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -95,7 +95,7 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, 
     if as_json:
         print(json.dumps({"run": str(run), "files": files} | result.to_dict(), ensure_ascii=False, indent=2))
         return
-    print(f"{run} on {' and '.join(files)}", file=sys.stderr)
+    say(f"{run} on {' and '.join(files)}")
     rows = result.rows()
     widths = [max((len(row[place]) for row in rows if len(row) > place), default=0) for place in range(9)]
     for row in rows:
@@ -145,7 +145,7 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, devi
         chosen = str(pick_device(device))
         translator = load(run, device=chosen)
         found = [evaluation.aligned(translator, texts.sources, texts.references)]
-        print(f"links: {translator.aligner.describe()}", file=sys.stderr)
+        say(f"links: {translator.aligner.describe()}")
         if wanted.reverse is not None:
             backward = load(wanted.reverse, device=chosen)
             found.append(evaluation.turned(evaluation.aligned(backward, texts.references, texts.sources)))

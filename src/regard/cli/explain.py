@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import terminal_width, write_whole, writing
+from regard.cli.streams import say, terminal_width, write_whole, writing
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -102,9 +101,9 @@ def _files(
     if png is not None:
         with writing(png):
             missing = save_multiples(grid, png, title=title) if every else save_png(picture, png)
-        print(f"wrote {png}", file=sys.stderr)
+        say(f"wrote {png}")
         if missing:
-            print(f"{png}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans", file=sys.stderr)
+            say(f"{png}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")
     if html is not None:
         write_whole(html, explanation_page(shown, view, outcome))
 
@@ -125,8 +124,8 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: Outcome | 
     else:
         for drawn in lines(picture, width=console.width if console.is_terminal else terminal_width(), colour=coloured):
             console.print(drawn, soft_wrap=True)
-        print(f"{picture.unit}s: {picture.origin}", file=sys.stderr)
-    print(f"log-probability: {_signed(shown.trace.score)} in {len(shown.trace.target)} steps", file=sys.stderr)
+        say(f"{picture.unit}s: {picture.origin}")
+    say(f"log-probability: {_signed(shown.trace.score)} in {len(shown.trace.target)} steps")
 
 
 def _one_line(words: str) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
+import textwrap
 import traceback
+from collections.abc import Sequence
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -30,26 +35,21 @@ from regard.cli import (
     translate,
     walk,
 )
+from regard.cli.called import as_called
 from regard.cli.usage import complain, complain_of_usage
 from regard.errors import RegardError
 
-WELCOME = """\
-Regard {version}: sequence-to-sequence models that you can look into.
-
-  regard demo                      train a small English-French translator here, in about three minutes
-  regard train transformer-small --source train.de --target train.en \\
-      --valid-source val.de --valid-target val.en
-                                   train one on your own parallel text
-  regard translate RUN "a text"    translate with what was trained
-  regard studio                    all of it in a browser: translate, look inside, train, compare, learn
-
-Architectures: {presets}.
-regard --help lists the verbs; regard VERB --help says what each takes."""
+TRY = {
+    'regard translate demo "The black cat ate the mouse."': "with a small English-French model that comes along",
+    'regard explain demo "The black cat ate the mouse."': "where it looked",
+    "regard studio": "all of it in a browser: translate, look inside, train, compare, learn",
+    "regard demo": "train such a model here, in about three minutes",
+    "regard train --source train.de --target train.en": "train one on your own parallel text",
+}
 
 app = typer.Typer(
     name="regard",
     help="Sequence-to-sequence models that you can look into.",
-    add_completion=False,
     no_args_is_help=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -74,6 +74,14 @@ app.add_typer(settings.app, name="settings")
 app.command("doctor")(doctor.doctor)
 
 
+@app.command("help")
+def help_of(
+    words: Annotated[list[str] | None, typer.Argument(metavar="VERB...", help="Such as: train, or data check.")] = None,
+) -> None:
+    """Say what a verb does and takes."""
+    app([*(words or []), "--help"], prog_name="regard", standalone_mode=False)
+
+
 @app.callback(invoke_without_command=True)
 def welcome(
     context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
@@ -83,18 +91,39 @@ def welcome(
     elif context.invoked_subcommand is None:
         from regard.settings import preset_names
 
-        print(WELCOME.format(version=__version__, presets=", ".join(preset_names())))
+        print(_welcome(preset_names()))
+
+
+def _welcome(presets: Sequence[str]) -> str:
+    """A dozen lines, and what to try."""
+    commands = {as_called(command): purpose for command, purpose in TRY.items()}
+    width = max(map(len, commands))
+    tries = [f"  {command:{width}}  {purpose}" for command, purpose in commands.items()]
+    known = textwrap.fill(f"Architectures: {', '.join(presets)}.", 90, break_on_hyphens=False, subsequent_indent="  ")
+    last = as_called("regard --help lists the verbs; regard help train says what one of them takes.")
+    title = f"Regard {__version__}: sequence-to-sequence models that you can look into."
+    return "\n".join([title, "", *tries, "", known, last])
 
 
 def main() -> None:
     """Run a verb; one line and the right exit code for what goes wrong."""
     os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # see docs/decisions/0005-threads-spin-briefly.md
+    signal.signal(signal.SIGINT, _interrupted)
     sys.exit(run(sys.argv[1:]))
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    """Ctrl-C, until a training or a server sees to it. While torch is being imported it cannot be stopped gently."""
+    if getattr(getattr(sys.modules.get("torch"), "__spec__", None), "_initializing", False):
+        os.write(2, b"interrupted\n")
+        os._exit(130)
+    signal.default_int_handler(number, frame)
 
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0911
     try:
-        result = app(arguments, standalone_mode=False)
+        result = app(arguments, prog_name="regard", standalone_mode=False)
+        sys.stdout.flush()  # what was printed must be out before we say that all is well
         return result if isinstance(result, int) else 0
     except RegardError as error:
         complain(error)
@@ -108,9 +137,17 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us has had enough
-        return 0
+        return _unread()
+    except SystemExit as end:  # what typer makes of a broken pipe, and of completion
+        broken = isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE
+        return _unread() if broken else end.code if isinstance(end.code, int) else 0
     except Exception:
         traceback.print_exc()
         print("this is a bug of Regard's, not yours; the lines above say where", file=sys.stderr)
         return 1
+
+
+def _unread() -> int:
+    """Whoever read us has had enough, which is no fault: ``regard … | head -1``."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

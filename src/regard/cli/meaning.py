@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from regard.cli.streams import say
 
 if TYPE_CHECKING:
     from regard.report.meaning import MeaningReport
@@ -51,8 +52,8 @@ def _print(found: MeaningReport) -> None:
     print("\nnearest at the last layer")
     for number, place in enumerate(found.places, start=1):
         print(f"{number:>3}  " + ", ".join(f"{one.word} {_number(one.cosine)}" for one in place.neighbours))
-    print(f"neighbours: among {found.searched}", file=sys.stderr)
-    print("cosines: of the word's vectors in each two of the sentences; 1 is the same direction", file=sys.stderr)
+    say(f"neighbours: among {found.searched}")
+    say("cosines: of the word's vectors in each two of the sentences; 1 is the same direction")
 
 
 def _table(found: MeaningReport) -> list[str]:

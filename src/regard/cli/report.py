@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.compare import whole_numbers
+from regard.cli.streams import say
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -112,8 +112,10 @@ def _beside(runs: list[Path]) -> list[Path]:
     """Where a page goes if nobody says."""
     if len(runs) > 1:
         raise SettingsError("--out: missing; the page of several runs belongs to none of them, so name a file")
-    return [runs[0] / "report.html"]
+    from regard.run import packaged, resolve
+
+    return [Path("demo-report.html") if (folder := resolve(runs[0])) == packaged() else folder / "report.html"]
 
 
 def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    say(line)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.streams import say
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def ls(
     elif found:
         print("\n".join(_table([_cells(summary) for summary in found], _width())))
     else:
-        print(f"{folder}: no runs in here; regard train makes one", file=sys.stderr)
+        say(f"{folder}: no runs in here; regard train makes one")
 
 
 # The columns of `ls` in order, and which of them go first where there is no room for all.
@@ -246,6 +247,7 @@ def export(
     everything: Annotated[
         bool, typer.Option("--all", help="Also optimizer and newest checkpoint, so that training can go on.")
     ] = False,
+    half: Annotated[bool, typer.Option("--half", help="Weights of 16 bits: half the size, for use alone.")] = False,
     to: Annotated[str, typer.Option(help="archive, or ctranslate2: a folder that this engine reads.")] = "archive",
     quantization: Annotated[str, typer.Option(help="Of ctranslate2: float32, int8, int16, float16, bfloat16.")] = (
         "float32"
@@ -265,14 +267,14 @@ def export(
         raise SettingsError("FILE: missing; name the archive to write, for example run.tar.gz")
     from regard.archive import pack
 
-    packed = pack(run, file, everything=everything)
+    packed = pack(run, file, everything=everything, half=half)
     if as_json:
         print(json.dumps(asdict(packed)))
         return
     what = (
         "with all that training needs to go on" if packed.resumable else "weights alone; --all takes the optimizer too"
     )
-    print(f"{file}: {', '.join(packed.checkpoints)}, {_bytes(file.stat().st_size)}, {what}", file=sys.stderr)
+    say(f"{file}: {', '.join(packed.checkpoints)}, {_bytes(file.stat().st_size)}, {what}")
 
 
 def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: bool) -> None:
@@ -285,7 +287,7 @@ def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: b
         print(json.dumps({"folder": str(folder), "quantization": quantization, "bytes": size(folder)}))
         return
     use = "" if out else f'; regard translate {run} "…" --engine ctranslate2 uses it'
-    print(f"{folder}: {quantization}, {_bytes(size(folder))}{use}", file=sys.stderr)
+    say(f"{folder}: {quantization}, {_bytes(size(folder))}{use}")
 
 
 @app.command("import")
@@ -302,4 +304,4 @@ def import_run(
         print(json.dumps({"run": str(run.folder), "task": run.settings.task}))
         return
     verb = f'; try: regard translate {run.folder} "…"' if run.settings.task == "translate" else ""
-    print(f"{run.folder}: imported{verb}", file=sys.stderr)
+    say(f"{run.folder}: imported{verb}")

@@ -68,8 +68,7 @@ def serve(
     """Serve runs over HTTP: LibreTranslate's API, /api/v1, /metrics; /docs says what there is."""
     from regard.run import Run
 
-    for path in named or ():
-        Run.open(path)
+    folders = [Run.open(path).folder for path in named or ()]
     if not named and runs is None:
         raise SettingsError("regard serve: nothing to serve; name a run, or a folder of them with --runs")
     doors, made_up = _doors(host, token, allow_host, allow_origin)
@@ -82,7 +81,7 @@ def serve(
 
     place = str(pick_device(device))
     library = Library(
-        runs, named or [], device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits, pinned=pin or []
+        runs, folders, device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits, pinned=pin or []
     )
     check_pins(library)
     service = Service(library, doors=doors, log=None if quiet else _log)

@@ -18,9 +18,11 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Print all settings, defaults too."""
+    from regard.run import resolve
     from regard.settings import load_settings
 
-    path = Path(name) / "settings.toml" if Path(name).is_dir() else name
+    folder = resolve(Path(name))
+    path = folder / "settings.toml" if folder.is_dir() else name
     settings = load_settings(path, *(overrides or []))
     print(json.dumps(settings.model_dump(), indent=2) if as_json else settings.to_toml().rstrip())
 

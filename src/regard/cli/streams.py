@@ -5,16 +5,38 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
+from regard.cli.called import as_called, command
 from regard.errors import DataError, SettingsError
 
 
 def say(line: str) -> None:
-    """A line for people."""
-    print(line, file=sys.stderr)
+    """A line for people: commands in it work as they stand, and a terminal breaks it between words."""
+    print(between_words(as_called(line), sys.stderr), file=sys.stderr, flush=True)
+
+
+def between_words(text: str, stream: TextIO) -> str:
+    """A text whose long lines are broken where words end, for a terminal. A command stays in one piece."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    lines = (line if _is_table(line) or command() in line else _broken(line, width) for line in text.split("\n"))
+    return "\n".join(lines)
+
+
+def _is_table(line: str) -> bool:
+    """Columns are told by their spaces, which must stay."""
+    return "  " in line.strip()
+
+
+def _broken(line: str, width: int) -> str:
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def texts_of(texts: list[str] | None, file: Path | None) -> Iterator[str]:
@@ -61,7 +83,7 @@ def write_whole(path: Path, words: str) -> None:
 
     with writing(path), new_file(path) as file:
         file.write(words.encode("utf-8", "replace"))
-    print(f"wrote {path}", file=sys.stderr)
+    say(f"wrote {path}")
 
 
 @contextmanager

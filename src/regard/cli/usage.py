@@ -8,15 +8,16 @@ from typing import Any
 
 from typer.exceptions import TyperException
 
+from regard.cli.called import as_called
 from regard.errors import RegardError, SettingsError, did_you_mean
 
 _NO_VERB = re.compile(r"No such command '(.*?)'")
 
 
 def complain(error: RegardError) -> None:
-    print(error, file=sys.stderr)
+    print(as_called(str(error)), file=sys.stderr)
     if error.hint:
-        print(f"  {error.hint}", file=sys.stderr)
+        print(f"  {as_called(error.hint)}", file=sys.stderr)
 
 
 def complain_of_usage(error: TyperException) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from regard.cli.streams import say
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def walk(
     if markdown is not None:
         with destination(markdown) as write:
             write(render.markdown(steps).rstrip("\n"))
-        print(f"{len(steps)} steps: {markdown}", file=sys.stderr)
+        say(f"{len(steps)} steps: {markdown}")
     if as_json:
         print(json.dumps(steps.to_dict(), ensure_ascii=False, allow_nan=False))
     elif markdown is None:

@@ -24,7 +24,7 @@ def read_hub(location: str) -> Iterator[tuple[int, Any]]:
         raise SettingsError(f"name = {location}: not understood; write hf://owner/name:config/split")
     if os.environ.get("REGARD_OFFLINE") == "1":
         raise ResourceError(f"{location}: REGARD_OFFLINE=1 forbids downloads; unset it, or use a local file")
-    datasets = optional("datasets", "datasets", location)
+    datasets = optional("datasets", location)
     split = found["split"] or "train"
     try:
         records = datasets.load_dataset(found["name"], found["config"], split=split, streaming=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import shlex
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from regard.errors import DataError
 from regard.optional import optional
 
 PACKED = (".gz", ".zst", ".zstd")
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte-order marks, which no UTF-8 text begins with
 
 ProblemKind = Literal["encoding", "format", "mismatch"]
 
@@ -58,7 +60,7 @@ def open_bytes(path: str | Path) -> IO[bytes]:
 
 
 def _open_zstd(path: Path) -> IO[bytes]:
-    zstandard = optional("zstandard", "zstd", str(path))
+    zstandard = optional("zstandard", str(path))
     return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True))
 
 
@@ -80,6 +82,9 @@ def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:
 def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> str:
     if number == 1:
         data = data.removeprefix(b"\xef\xbb\xbf")
+        if data.startswith(UTF_16):
+            hint = f"iconv -f UTF-16 -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(f'{path}.utf8')}"
+            complain(Problem("encoding", str(path), 1, f"{path}: is UTF-16; only UTF-8 is read, so convert it", hint))
     try:
         return data.decode()
     except UnicodeDecodeError as problem:
@@ -102,5 +107,5 @@ def read_chunks(path: str | Path, size: int) -> Iterator[bytes]:
 def damage(path: str | Path) -> tuple[type[Exception], ...]:
     """What reading a damaged file may raise."""
     if Path(path).suffix.lower() in (".zst", ".zstd"):
-        return EOFError, OSError, optional("zstandard", "zstd", str(path)).ZstdError
+        return EOFError, OSError, optional("zstandard", str(path)).ZstdError
     return EOFError, OSError, zlib.error

@@ -93,7 +93,7 @@ def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
 
 def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
     """The records of a Parquet file, a few thousand at a time."""
-    parquet, arrow = optional("pyarrow.parquet", "parquet", path), optional("pyarrow", "parquet", path)
+    parquet, arrow = optional("pyarrow.parquet", path), optional("pyarrow", path)
     number = 0
     try:
         with open_bytes(path) as file, parquet.ParquetFile(file) as table:

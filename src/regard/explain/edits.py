@@ -18,6 +18,7 @@ from regard.errors import DataError, ModelError, did_you_mean
 from regard.explain.side import Side
 from regard.explain.trace import Trace
 from regard.nn.observe import Observer
+from regard.text.words import space_words
 
 _OTHER = {"encoder": "decoder", "decoder": "encoder"}
 ROUNDING = 1e-3  # how far from one the sum of a row may be that a person typed
@@ -73,7 +74,7 @@ class ReplaceWord(Edit):
     kind: ClassVar[str] = "replace-word"
 
     def text(self, text: str) -> str:
-        words = text.split()
+        words = space_words(text)
         if not 0 <= self.word < len(words):
             raise DataError(
                 f"word = {self.word}: is past the end of the sentence; 0 to {len(words) - 1} would be right"

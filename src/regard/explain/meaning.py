@@ -27,6 +27,7 @@ from regard.nn import masks
 from regard.text.special import END
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
+from regard.text.words import space_words
 
 _STATES = re.compile(r"encoder\.(\d+)\.states")
 
@@ -39,14 +40,14 @@ class Occurrence:
     word: int
 
     def __str__(self) -> str:
-        return self.sentence.split()[self.word]
+        return space_words(self.sentence)[self.word]
 
 
 def find(word: str, sentences: Sequence[str]) -> list[Occurrence]:
     """The first time that a word stands in each of the sentences; capitals and punctuation around it do not matter."""
     found = []
     for sentence in sentences:
-        places = [place for place, other in enumerate(sentence.split()) if _plain(other) == _plain(word)]
+        places = [place for place, other in enumerate(space_words(sentence)) if _plain(other) == _plain(word)]
         if not places:
             raise DataError(f"word = {word}: does not stand in '{sentence[:60]}'; choose sentences that have it")
         found.append(Occurrence(sentence, places[0]))
@@ -58,7 +59,7 @@ def _plain(word: str) -> str:
 
 
 def stands_in(word: str, sentence: str) -> bool:
-    return any(_plain(other) == _plain(word) for other in sentence.split())
+    return any(_plain(other) == _plain(word) for other in space_words(sentence))
 
 
 def layers(model: EncoderDecoder | Labeller, tokenizer: Tokenizer, sentence: str, *, letters: int = 0) -> list[Tensor]:
@@ -114,7 +115,7 @@ def meaning(
     known: dict[str, list[Tensor]] = {}
     rows = []
     for one in occurrences:
-        words = one.sentence.split()
+        words = space_words(one.sentence)
         if not 0 <= one.word < len(words):
             raise DataError(
                 f"word = {one.word}: is past the end of '{one.sentence[:60]}'; 0 to {len(words) - 1} would be right"
@@ -176,7 +177,7 @@ class Neighbours:
         """All words of some sentences, at one layer, the last if not said otherwise."""
         found, vectors = [], []
         for sentence in sentences:
-            if sentence.split():
+            if space_words(sentence):
                 every = layers(model, tokenizer, sentence, letters=letters)
                 if not -len(every) <= layer < len(every):
                     raise DataError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from regard.errors import DataError
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.tokenizer import Tokenizer
+from regard.text.words import space_words
 
 SILENT = frozenset((PAD, START, END))
 OUTSIDE = -1  # the word of a special token
@@ -69,7 +70,7 @@ def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None
         pieces = known
     named = [_QUESTION_MARK if tokenizer.kind == "byte" and piece == SPECIAL_TOKENS[UNK] else piece for piece in pieces]
     owners = tokenizer.word_of(named)
-    words = (tokenizer.decode(heard) if text is None else text).split()
+    words = space_words(tokenizer.decode(heard) if text is None else text)
     if owners and len(words) != owners[-1] + 1:  # a text that does not come back as it was, as after <unk>
         words = _decoded_apart(heard, owners, tokenizer)
     return _with_special(ids, pieces, owners, words)

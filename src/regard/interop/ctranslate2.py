@@ -54,7 +54,7 @@ def to_ctranslate2(
         raise SettingsError(
             f"quantization = {quantization}: no such kind of numbers; {did_you_mean(quantization, QUANTIZATIONS)}"
         )
-    spec = _Converter(optional("ctranslate2.specs", "ctranslate2", "to = ctranslate2"), model, places).spec()
+    spec = _Converter(optional("ctranslate2.specs", "to = ctranslate2"), model, places).spec()
     spec.register_source_vocabulary(list(source_tokens))
     spec.register_target_vocabulary(list(target_tokens))
     for name, token in (("bos", START), ("eos", END), ("unk", UNK)):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from regard.errors import DataError
+from regard.text.words import space_words
 
 Link = tuple[int, int]
 Links = frozenset[Link]
@@ -106,7 +107,7 @@ def _read_naacl(lines: Sequence[str], where: str, sentences: int | None) -> list
 def check_inside(golds: Sequence[Gold], sources: Sequence[str], targets: Sequence[str], where: str) -> None:
     """Refuse links to words that a sentence does not have: the wrong files, or the wrong direction."""
     for number, (gold, source, target) in enumerate(zip(golds, sources, targets, strict=True), start=1):
-        sizes = len(source.split()), len(target.split())
+        sizes = len(space_words(source)), len(space_words(target))
         for link in sorted(gold.possible):
             if link[0] >= sizes[0] or link[1] >= sizes[1]:
                 raise DataError(

@@ -64,4 +64,4 @@ def _scikit(part: str) -> Any:
     try:
         return import_module(f"sklearn.{part}")
     except ImportError as problem:
-        raise ResourceError("baselines: need the package scikit-learn; pip install 'regard[baselines]'") from problem
+        raise ResourceError("baselines: need the package scikit-learn; pip install scikit-learn") from problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from regard import runs as shelf
 from regard.engines import check, silent
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.prediction import load_predictor
-from regard.run import SETTINGS, Run
+from regard.run import DEMO, SETTINGS, Run, packaged
 from regard.runs import NAME
 from regard.serve.limits import Limits
 from regard.serve.worker import Model, Worker
@@ -67,7 +67,13 @@ class Library:
     def runs(self) -> dict[str, Path]:
         """Every run there is now, by name. A folder is looked at anew each time: trainings come and go."""
         beside = sorted(self.folder.iterdir()) if self.folder and self.folder.is_dir() else []
-        return self._named | {path.name: path for path in beside if path.name not in self._named and _is_run(path)}
+        found = self._named | {path.name: path for path in beside if path.name not in self._named and _is_run(path)}
+        return found | self._along(found)
+
+    def _along(self, found: Mapping[str, Path]) -> dict[str, Path]:
+        """The run that comes with the package stands behind those of a folder, unless one has its name."""
+        lent = self.folder is not None and DEMO not in found and _is_run(packaged())
+        return {DEMO: packaged()} if lent else {}
 
     @property
     def named(self) -> frozenset[str]:
@@ -90,6 +96,8 @@ class Library:
             return self._named[name]
         if self.folder is not None and NAME.fullmatch(name) and _is_run(self.folder / name):
             return self.folder / name
+        if name in (along := self._along({})):
+            return along[name]
         raise ModelError(f"run = {name[:100]}: no such run here; {did_you_mean(name, self.runs())}")
 
     def conceal(self, line: str) -> str:
@@ -97,6 +105,7 @@ class Library:
         for name, path in self._named.items():
             line = line.replace(str(path.resolve()), name)
             line = line.replace(str(path), name) if path.name == name else line  # and not "."
+        line = line.replace(str(packaged()), DEMO)
         if self.folder is not None:
             line = line.replace(f"{self.folder.resolve()}/", "").replace(f"{self.folder}/", "")
         return line

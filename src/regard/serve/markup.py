@@ -20,6 +20,8 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Literal
 
+from regard.text.words import space_words
+
 Attributes = list[tuple[str, str | None]]
 Kind = Literal["open", "close", "single", "text", "other"]
 
@@ -35,7 +37,7 @@ _INLINE = _names(
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 # What these hold is no language, or not ours to change.
 _KEPT = _names("canvas code iframe kbd math object pre samp script style svg template textarea var xmp")
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(r"[\S\u00a0\u202f]+")
 _EDGES = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
 
 
@@ -141,7 +143,7 @@ class Sentence:
     @property
     def source(self) -> str:
         """What goes to the model: words with one space between them, so that word 3 is word 3 of the links."""
-        return " ".join(self._letters.split())
+        return " ".join(space_words(self._letters))
 
     def _read(self, events: Sequence[_Event]) -> None:
         """Pair the tags. One without its partner stands alone, where it is."""
@@ -178,7 +180,7 @@ class Sentence:
 
     def render(self, target: str, links: Iterable[tuple[int, int]]) -> str:
         """The translation with all tags, by links of (target word, source word)."""
-        words = target.split()
+        words = space_words(target)
         aligned = dict(links) or _by_place(len(words), len(self._words))
         looks = [aligned.get(place) for place in range(len(words))]  # the source word of each target word
         placed = self._place(self._elements, looks, 0, len(words))

@@ -18,13 +18,25 @@ class TextSettings(Frozen):
     """What a piece is: a word, what stands between two spaces, a character, a byte, or a subword learned by either
     method."""
     size: Annotated[int, Field(ge=5)] = 8000
-    """Pieces in the vocabulary, special tokens included."""
+    """Pieces in the vocabulary at the most, special tokens included; a small text has fewer."""
     minimum: Count = 1
     """How often a word or character must have been seen to get an id."""
     joint: bool = True
     """One tokenizer for both languages, or one each."""
     sampling: bool = False
     """Subword sampling: training sees each text cut another way every time (BPE dropout, unigram sampling)."""
+    case: Literal["keep", "mark"] = "keep"
+    """Whether a capital stays in its word, or is a mark of its own before the word in small letters, so that *The* and
+    *the* are one word; for words and subwords."""
+
+    @model_validator(mode="after")
+    def _capitals(self) -> Self:
+        if self.case == "mark" and self.tokenizer not in ("word", "bpe", "unigram"):
+            raise SettingsError(
+                f"text.case = mark: a tokenizer of kind '{self.tokenizer}' has no marks; use 'keep', or "
+                "text.tokenizer = 'word', 'bpe' or 'unigram'"
+            )
+        return self
 
 
 class DataSettings(Frozen):

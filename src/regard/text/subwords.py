@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice, pairwise
@@ -17,9 +17,11 @@ from typing import Final, Literal
 
 import sentencepiece
 
-from regard.errors import DataError, ModelError, SettingsError
+from regard.errors import DataError, ModelError
+from regard.text.casing import MARKS, Case, mark_words, unmark_words
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.tokenizer import Tokenizer, describe, without_surrogates
+from regard.text.words import space_words
 
 SubwordKind = Literal["bpe", "unigram"]
 SPACE: Final = "▁"  # sentencepiece's mark: this piece had a space before it
@@ -29,6 +31,7 @@ SAMPLING: Final[dict[SubwordKind, float]] = {"bpe": 0.1, "unigram": 0.2}
 _LONGEST_LINE = 1 << 16  # bytes; sentencepiece skips longer lines, and by default even a long sentence
 _THREADS = 4  # fixed: sums over threads are ordered sums, so another number could learn another model
 _QUIET = 5  # above sentencepiece's FATAL
+_MARKED = tuple(SPACE + mark for mark in MARKS)
 _CANDIDATES = 32  # ways to cut one word that unigram sampling chooses from
 
 
@@ -38,12 +41,14 @@ class SubwordTokenizer(Tokenizer):
 
     Text is taken as it is (no Unicode normalisation), but runs of whitespace are one space, and so is the
     mark "▁" itself. `sampling` is the strength of `sample`: for BPE the probability that a merge is left
-    out, for unigram the exponent α on the probabilities (small is wild).
+    out, for unigram the exponent α on the probabilities (small is wild). With `case` "mark" a capital is a word of its
+    own before its word, see `regard.text.casing`.
     """
 
     kind: SubwordKind
     model: bytes = field(repr=False)
     sampling: float
+    case: Case = "keep"
 
     @classmethod
     def learn(
@@ -55,24 +60,27 @@ class SubwordTokenizer(Tokenizer):
         coverage: float = 0.9999,
         sentences: int = 1_000_000,
         seed: int = 0,
+        case: Case = "keep",
     ) -> SubwordTokenizer:
         """Learn from a stream of lines, of which at most `sentences`, drawn evenly, are kept in memory.
 
+        There are at most `size` pieces: fewer where the text has no more, and more where its characters need them.
         `coverage` is the share of the corpus's characters that get a piece of their own; the rest are bytes.
         """
         chosen = draw(lines, sentences, Random(seed))
-        model = _train(kind, (plain(line) for line in chosen), size, coverage)
-        return cls(kind, model, SAMPLING[kind])
+        symbols = _MARKED if case == "mark" else ()
+        model = _train(kind, [_prepared(line, case) for line in chosen], size, coverage, symbols)
+        return cls(kind, model, SAMPLING[kind], case)
 
     @property
     def size(self) -> int:
         return self._processor.get_piece_size()
 
     def pieces(self, text: str) -> list[str]:
-        return self._processor.encode(plain(text), out_type=str)
+        return self._processor.encode(_prepared(text, self.case), out_type=str)
 
     def encode(self, text: str) -> list[int]:
-        return self._processor.encode(plain(text))
+        return self._processor.encode(_prepared(text, self.case))
 
     def sample(self, text: str, random: Random) -> list[int]:
         """Cut each word at random. Only `random` decides, so a training run can be repeated.
@@ -80,10 +88,13 @@ class SubwordTokenizer(Tokenizer):
         (sentencepiece can sample by itself, but from a generator that cannot be set back.)
         """
         cut = self._drop_merges if self.kind == "bpe" else self._choose
-        return [number for word in plain(text).split() for number in cut(SPACE + word, random)]
+        words = [SPACE + word for word in _prepared(text, self.case).split(" ") if word]
+        symbols = _MARKED if self.case == "mark" else ()
+        return [number for word in words for number in ([self.id(word)] if word in symbols else cut(word, random))]
 
     def decode(self, ids: Iterable[int]) -> str:
-        return self._processor.decode([number for number in ids if number >= UNK])
+        text: str = self._processor.decode([number for number in ids if number >= UNK])
+        return " ".join(unmark_words(text.split(" "))) if self.case == "mark" else text
 
     def token(self, number: int) -> str:
         return self._processor.id_to_piece(number)
@@ -92,16 +103,18 @@ class SubwordTokenizer(Tokenizer):
         return self._processor.piece_to_id(piece)
 
     def word_of(self, pieces: Sequence[str]) -> list[int]:
-        """A bare mark belongs to the word that follows, and at the end to the word before."""
+        """A bare mark, of space or case, belongs to the word that follows, and at the end to the word before."""
+        marks = _MARKED if self.case == "mark" else ()
         word, words, bare = -1, [], False
         for piece in pieces:
             word += word < 0 or (piece.startswith(SPACE) and not bare)
-            bare = not piece.strip(SPACE)
+            bare = not piece.strip(SPACE) or piece in marks
             words.append(word)
         return [max(0, min(owner, word - 1)) for owner in words] if bare else words
 
     def files(self) -> dict[str, bytes]:
-        return describe(self.kind, {"sampling": self.sampling}) | {MODEL: self.model}
+        details = {"sampling": self.sampling} | ({"case": self.case} if self.case != "keep" else {})
+        return describe(self.kind, details) | {MODEL: self.model}
 
     @cached_property
     def _processor(self) -> sentencepiece.SentencePieceProcessor:
@@ -159,12 +172,17 @@ class SubwordTokenizer(Tokenizer):
 
     def __getstate__(self) -> dict[str, object]:
         """Only the fields travel to another process; what is derived from them is derived there."""
-        return {"kind": self.kind, "model": self.model, "sampling": self.sampling}
+        return {"kind": self.kind, "model": self.model, "sampling": self.sampling, "case": self.case}
 
 
 def plain(text: str) -> str:
     """Text as sentencepiece is given it: single spaces, and characters that UTF-8 can hold."""
-    return " ".join(without_surrogates(text).replace(SPACE, " ").split())
+    return " ".join(space_words(without_surrogates(text).replace(SPACE, " ")))
+
+
+def _prepared(text: str, case: Case) -> str:
+    """The same, with marks for capitals where the tokenizer has them."""
+    return plain(text) if case == "keep" else " ".join(mark_words(space_words(plain(text))))
 
 
 def draw(lines: Iterable[str], count: int, random: Random) -> list[str]:
@@ -178,48 +196,47 @@ def draw(lines: Iterable[str], count: int, random: Random) -> list[str]:
     return kept
 
 
-def _train(kind: SubwordKind, lines: Iterator[str], size: int, coverage: float) -> bytes:
-    """Run sentencepiece's trainer, quietly, with our special ids; its complaints become one line."""
+def _train(kind: SubwordKind, lines: list[str], size: int, coverage: float, symbols: tuple[str, ...]) -> bytes:
+    """Run sentencepiece's trainer, with the size asked for or else the smallest that works."""
+    try:
+        return _train_exactly(kind, lines, size, coverage, symbols)
+    except RuntimeError as problem:
+        if not (least := re.search(r"required_chars\. \d+ vs (\d+)", str(problem))):
+            raise _explain(kind, str(problem)) from problem
+    return _train_exactly(kind, lines, int(least[1]), coverage, symbols)
+
+
+def _train_exactly(kind: SubwordKind, lines: list[str], size: int, coverage: float, symbols: tuple[str, ...]) -> bytes:
+    """Quietly, with our special ids; of a size that the text has no pieces for it takes what there is."""
     model = io.BytesIO()
     pad, start, end, unknown = SPECIAL_TOKENS
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=lines,
-            model_writer=model,
-            model_type=kind,
-            vocab_size=size,
-            character_coverage=coverage,
-            byte_fallback=True,
-            normalization_rule_name="identity",
-            max_sentence_length=_LONGEST_LINE,
-            num_threads=_THREADS,
-            minloglevel=_QUIET,
-            pad_id=PAD,
-            bos_id=START,
-            eos_id=END,
-            unk_id=UNK,
-            pad_piece=pad,
-            bos_piece=start,
-            eos_piece=end,
-            unk_piece=unknown,
-        )
-    except RuntimeError as problem:
-        raise _explain(kind, size, str(problem)) from problem
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=size,
+        hard_vocab_limit=False,
+        character_coverage=coverage,
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        max_sentence_length=_LONGEST_LINE,
+        num_threads=_THREADS,
+        minloglevel=_QUIET,
+        user_defined_symbols=list(symbols),
+        pad_id=PAD,
+        bos_id=START,
+        eos_id=END,
+        unk_id=UNK,
+        pad_piece=pad,
+        bos_piece=start,
+        eos_piece=end,
+        unk_piece=unknown,
+    )
     return model.getvalue()
 
 
-def _explain(kind: SubwordKind, size: int, complaint: str) -> SettingsError | DataError:
-    """sentencepiece's complaint in our words, with the size that would work."""
-    if most := re.search(r"value <= (\d+)", complaint):
-        return SettingsError(
-            f"size = {size:,}: too large for this corpus; {kind} can have at most {int(most[1]):,} pieces",
-            hint=f"regard train … text.size={most[1]}",
-        )
-    if least := re.search(r"required_chars\. \d+ vs (\d+)", complaint):
-        return SettingsError(
-            f"size = {size:,}: too small for the bytes and characters; {kind} needs {int(least[1]):,} or more",
-            hint=f"regard train … text.size={least[1]}",
-        )
+def _explain(kind: SubwordKind, complaint: str) -> DataError:
+    """sentencepiece's complaint in our words."""
     if "sentences_.empty()" in complaint:
         return DataError(f"lines = 0: {kind} has nothing to learn from; give it text")
     return DataError(f"{kind}: sentencepiece cannot learn from this text; it says: {complaint}")

@@ -24,7 +24,7 @@ class Tokenizer(Protocol):
     """Text to ids and back. The special ids of `regard.text.special` are the same in every tokenizer.
 
     `decode(encode(text))` is `text` again: exactly for characters and bytes, and with every run of
-    whitespace as one space for words and subwords. Nothing here adds `<start>` or `<end>`.
+    whitespace as one space for words and subwords; a no-break space is kept. Nothing here adds `<start>` or `<end>`.
     """
 
     kind: Kind
@@ -81,7 +81,7 @@ class Tokenizer(Protocol):
                 (beside / name).write_bytes(data)
 
 
-def describe(kind: Kind, details: Mapping[str, float] = MappingProxyType({})) -> dict[str, bytes]:
+def describe(kind: Kind, details: Mapping[str, float | str] = MappingProxyType({})) -> dict[str, bytes]:
     """The small JSON file that says which tokenizer a folder holds."""
     return {DESCRIPTION: (json.dumps({"kind": kind, **details}, indent=2) + "\n").encode()}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from regard.errors import ModelError, SettingsError, did_you_mean
 from regard.files import new_folder
+from regard.text.casing import Case
 from regard.text.characters import ByteTokenizer, CharacterTokenizer
 from regard.text.subwords import MODEL, SubwordTokenizer
 from regard.text.tokenizer import DESCRIPTION, Kind, Tokenizer
@@ -18,17 +19,25 @@ from regard.text.vocabulary import Vocabulary
 from regard.text.words import VOCABULARY, SpaceTokenizer, WordTokenizer
 
 KINDS = ("word", "space", "character", "byte", "bpe", "unigram")
+CASED = ("word", "bpe", "unigram")  # what can have marks for capitals
+CASED_NAMES = "text.tokenizer = 'word', 'bpe' or 'unigram'"
 PAIR = "tokenizers.json"
 
 
-def learn(kind: Kind, lines: Iterable[str], *, size: int = 8000, minimum: int = 1, seed: int = 0) -> Tokenizer:
+def learn(
+    kind: Kind, lines: Iterable[str], *, size: int = 8000, minimum: int = 1, seed: int = 0, case: Case = "keep"
+) -> Tokenizer:
     """Learn a tokenizer from a stream of lines, with at most `size` pieces seen `minimum` times.
 
-    Subwords have exactly `size` pieces, and no minimum: their pieces are frequent by construction.
+    Subwords have no minimum: their pieces are frequent by construction. They need the bytes and the characters of the
+    text, which may be more than `size`; `size_remarks` says so. Words and subwords may have a mark for each capital
+    (`regard.text.casing`).
     """
+    if case != "keep" and kind not in CASED:
+        raise SettingsError(f"case = {case}: a tokenizer of kind '{kind}' has no marks; use 'keep', or {CASED_NAMES}")
     match kind:
         case "word":
-            return WordTokenizer.learn(lines, size=size, minimum=minimum)
+            return WordTokenizer.learn(lines, size=size, minimum=minimum, case=case)
         case "space":
             return SpaceTokenizer.learn(lines, size=size, minimum=minimum)
         case "character":
@@ -36,7 +45,7 @@ def learn(kind: Kind, lines: Iterable[str], *, size: int = 8000, minimum: int = 
         case "byte":
             return ByteTokenizer()
         case "bpe" | "unigram":
-            return SubwordTokenizer.learn(kind, lines, size=size, seed=seed)
+            return SubwordTokenizer.learn(kind, lines, size=size, seed=seed, case=case)
         case _:
             raise SettingsError(f"kind = {kind!r}: no such tokenizer; {did_you_mean(str(kind), KINDS)}")
 
@@ -45,9 +54,10 @@ def load(folder: str | Path) -> Tokenizer:
     """Read a tokenizer that `save` wrote."""
     folder = Path(folder)
     description = _read_json(folder / DESCRIPTION)
+    cased: Case = "mark" if description.get("case") == "mark" else "keep"
     match description.get("kind"):
         case "word":
-            return WordTokenizer(_vocabulary(folder))
+            return WordTokenizer(_vocabulary(folder), cased)
         case "space":
             return SpaceTokenizer(_vocabulary(folder))
         case "character":
@@ -55,9 +65,26 @@ def load(folder: str | Path) -> Tokenizer:
         case "byte":
             return ByteTokenizer()
         case ("bpe" | "unigram") as kind:
-            return SubwordTokenizer(kind, _read(folder / MODEL), float(description.get("sampling", 0)))
+            return SubwordTokenizer(kind, _read(folder / MODEL), float(description.get("sampling", 0)), cased)
         case other:
             raise ModelError(f"{folder / DESCRIPTION}: kind = {other!r}: no such tokenizer; known: {', '.join(KINDS)}")
+
+
+def size_remarks(tokenizers: Tokenizers, size: int) -> list[str]:
+    """What to tell of subwords that are fewer or more than were asked for: at most a line for each tokenizer."""
+    sides = (
+        {"": tokenizers.source} if tokenizers.joint else {"source ": tokenizers.source, "target ": tokenizers.target}
+    )
+    return [_size_remark(name, tokenizer.size, size) for name, tokenizer in sides.items() if _is_other(tokenizer, size)]
+
+
+def _is_other(tokenizer: Tokenizer, size: int) -> bool:
+    return isinstance(tokenizer, SubwordTokenizer) and tokenizer.size != size
+
+
+def _size_remark(side: str, found: int, size: int) -> str:
+    why = f"has {found:,} pieces at most" if found < size else f"has bytes and characters for {found:,} pieces"
+    return f"the {side}text {why}: a vocabulary of {found:,} instead of {size:,}"
 
 
 def seen_words(tokenizer: Tokenizer) -> int:
@@ -87,12 +114,13 @@ class Tokenizers:
         size: int = 8000,
         minimum: int = 1,
         seed: int = 0,
+        case: Case = "keep",
     ) -> Tokenizers:
         """Learn one tokenizer from both sides together, or one from each side, of `size` pieces each."""
         if joint:
-            both = learn(kind, chain(source, target), size=size, minimum=minimum, seed=seed)
+            both = learn(kind, chain(source, target), size=size, minimum=minimum, seed=seed, case=case)
             return cls(both, both)
-        sides = [learn(kind, lines, size=size, minimum=minimum, seed=seed) for lines in (source, target)]
+        sides = [learn(kind, lines, size=size, minimum=minimum, seed=seed, case=case) for lines in (source, target)]
         return cls(*sides)
 
     def save(self, folder: str | Path) -> None:

@@ -40,20 +40,27 @@ class Vocabulary:
 
     @classmethod
     def count(
-        cls, tokens: Iterable[str], *, minimum: int = 1, size: int | None = None, special: bool = True
+        cls,
+        tokens: Iterable[str],
+        *,
+        minimum: int = 1,
+        size: int | None = None,
+        special: bool = True,
+        always: tuple[str, ...] = (),
     ) -> Vocabulary:
         """Count a stream of tokens; keep those seen `minimum` times, at most `size`, most frequent first.
 
-        Ties are broken by the token itself, so that the same corpus always gives the same ids.
+        Ties are broken by the token itself, so that the same corpus always gives the same ids. Tokens that are
+        `always` here come first, and count once where they were never seen.
         """
-        first = SPECIAL_TOKENS if special else ()
+        first = (*(SPECIAL_TOKENS if special else ()), *always)
         if size is not None and size <= len(first):
             raise SettingsError(f"size = {size}: leaves no room for a token; at least {len(first) + 1} would do")
         seen = Counter(tokens)
         ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
         kept = [(token, times) for token, times in ordered if times >= minimum and token not in first]
         kept = kept if size is None else kept[: size - len(first)]
-        special_counts = tuple(seen[token] for token in first)
+        special_counts = tuple(max(seen[token], int(token in always)) for token in first)
         return cls(first + tuple(token for token, _ in kept), special_counts + tuple(times for _, times in kept))
 
     def extended(self, tokens: Iterable[str]) -> Vocabulary:

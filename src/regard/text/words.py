@@ -1,5 +1,6 @@
 """Words: cut at whitespace, clitics and punctuation, with a mark that lets the text be put back together.
 
+A no-break space (U+00A0, U+202F) is no whitespace here: it stays with the punctuation that it belongs to, as in French.
 Or cut at whitespace alone, for text in which somebody has set the words apart already.
 """
 
@@ -7,12 +8,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Final, Literal
 
-from regard.text.special import END, PAD, START
+from regard.text.casing import MARKS, Case, lowered, raised
+from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.tokenizer import Tokenizer, describe
 from regard.text.vocabulary import Vocabulary
 
@@ -27,12 +29,22 @@ _RULES = r"""
   | (?<!{letter})(?:(?:jus|lors|puis|quoi)?qu|[cdjlmnst])['’](?={letter}) # l'ours: l' ours, qu'il: qu' il
   | (?<={letter})n['’]t(?!{letter})                                       # doesn't: does n't
   | (?<={letter})['’](?:s|re|ve|ll|d|m)(?!{letter})                       # bear's: bear 's, we'll: we 'll
-  | \d+(?:[.,]\d+)+                                                       # 3.14 and 10,000 stay whole
+  | \d+(?:[.,\u00a0\u202f]\d+)+                                           # 3.14 and 10,000 stay whole
   | {letter}+?(?=n['’]t(?!{letter}))                                      # the part of doesn't before n't
   | {letter}+                                                             # a word, or a plain number
   | \.{{2,}} | -{{2,}}                                                    # an ellipsis, a dash
+  | [«‹][\u00a0\u202f]                                                    # what opens a quotation, with its space
+  | [\u00a0\u202f]+[^\w\s]?                                               # a mark with the space before it
   | \S                                                                    # any other mark stands alone
 """
+
+
+_SPACED = re.compile(r"[\S\u00a0\u202f]+")
+
+
+def space_words(text: str) -> list[str]:
+    """What stands between whitespace; a no-break space does not divide words."""
+    return _SPACED.findall(text) if "\u00a0" in text or "\u202f" in text else text.split()
 
 
 @cache
@@ -48,7 +60,13 @@ def _pattern() -> re.Pattern[str]:
 
 def split_words(text: str) -> list[str]:
     """Cut text into words and punctuation; a piece glued to the one before it begins with the joiner."""
-    return [piece for word in text.split() for piece in _cut(word)]
+    return [piece for word in space_words(text) for piece in _cut(word)]
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Where each piece of `split_words` begins and ends, in characters."""
+    words = _SPACED.finditer(text)
+    return [piece.span() for word in words for piece in _pattern().finditer(text, *word.span())]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -73,46 +91,98 @@ class WordTokenizer(Tokenizer):
     """Whole words by frequency: short sequences and readable pieces, but rare words become `<unk>`."""
 
     vocabulary: Vocabulary
+    case: Case = "keep"  # whether a capital is a mark of its own; see `regard.text.casing`
     kind: Literal["word"] = field(default="word", init=False)
 
     @classmethod
-    def learn(cls, lines: Iterable[str], *, size: int | None = None, minimum: int = 1) -> WordTokenizer:
+    def learn(
+        cls, lines: Iterable[str], *, size: int | None = None, minimum: int = 1, case: Case = "keep"
+    ) -> WordTokenizer:
         """Count the words of a stream of lines."""
-        words = (piece for line in lines for piece in split_words(line))
-        return cls(Vocabulary.count(words, size=size, minimum=minimum))
+        words = (piece for line in lines for piece in _cased(split_words(line), case))
+        always = MARKS if case == "mark" else ()
+        return cls(Vocabulary.count(words, size=size, minimum=minimum, always=always), case)
 
     def extended(self, words: Iterable[str]) -> WordTokenizer:
         """The same with more words, which were never counted; see `Vocabulary.extended`."""
-        return WordTokenizer(self.vocabulary.extended(words))
+        return WordTokenizer(self.vocabulary.extended(words), self.case)
 
     @property
     def size(self) -> int:
         return len(self.vocabulary)
 
     def pieces(self, text: str) -> list[str]:
-        return split_words(text)
+        return list(_cased(split_words(text), self.case))
 
     def encode(self, text: str) -> list[int]:
-        return self.vocabulary.ids(split_words(text))
+        """The ids of the pieces. A glued piece that has none of its own gets that of the piece by itself."""
+        pieces = self.pieces(text)
+        ids = self.vocabulary.ids(pieces)
+        if UNK in ids:
+            return [self.id(piece) if number == UNK else number for piece, number in zip(pieces, ids, strict=True)]
+        return ids
 
     def decode(self, ids: Iterable[int]) -> str:
-        return join_words(self.vocabulary.token(number) for number in ids if number not in _SILENT)
+        return self.join(self.vocabulary.token(number) for number in ids if number not in _SILENT)
+
+    def join(self, pieces: Iterable[str]) -> str:
+        """The text of pieces."""
+        return join_words(_uncased(pieces) if self.case == "mark" else pieces)
+
+    def knows(self, piece: str) -> bool:
+        """Whether a piece of `split_words` has an id here, or had one with its capitals as marks."""
+        return all(self.id(part) != UNK for part in _cased([piece], self.case))
 
     def token(self, number: int) -> str:
         return self.vocabulary.token(number)
 
     def id(self, piece: str) -> int:
-        return self.vocabulary.id(piece)
+        number = self.vocabulary.id(piece)
+        return self.vocabulary.id(piece[1:]) if number == UNK and _is_glued(piece) else number
 
     def word_of(self, pieces: Sequence[str]) -> list[int]:
-        word, words = -1, []
-        for piece in pieces:
-            word += word < 0 or not _is_glued(piece)
+        """A mark belongs to the word that follows, and at the end to the word before."""
+        word, words, begun = -1, [], False
+        for place, piece in enumerate(pieces):
+            mark = self.case == "mark" and piece in MARKS
+            told_by = next((other for other in pieces[place:] if other not in MARKS), JOINER * 2) if mark else piece
+            word += word < 0 or not (begun or _is_glued(told_by))
+            begun = mark
             words.append(word)
         return words
 
     def files(self) -> dict[str, bytes]:
-        return describe(self.kind) | {VOCABULARY: self.vocabulary.to_bytes()}
+        details = {"case": self.case} if self.case != "keep" else {}
+        return describe(self.kind, details) | {VOCABULARY: self.vocabulary.to_bytes()}
+
+
+def _cased(pieces: Iterable[str], case: Case) -> Iterable[str]:
+    return _marked(pieces) if case == "mark" else pieces
+
+
+def _marked(pieces: Iterable[str]) -> Iterator[str]:
+    """Each capital as a mark before its piece, which keeps the joiner: d' ￭Anna is d' ⇧ ￭anna."""
+    for piece in pieces:
+        glue = JOINER if _is_glued(piece) else ""
+        mark, low = lowered(piece[len(glue) :])
+        if mark:
+            yield mark
+        yield glue + low
+
+
+def _uncased(pieces: Iterable[str]) -> Iterator[str]:
+    """Undo `_marked`; a mark without a piece behind it is lost."""
+    mark = ""
+    for piece in pieces:
+        if piece in MARKS:
+            mark = piece
+        elif piece == SPECIAL_TOKENS[UNK]:
+            yield piece
+            mark = ""
+        else:
+            glue = JOINER if _is_glued(piece) else ""
+            yield glue + raised(mark, piece[len(glue) :])
+            mark = ""
 
 
 @dataclass(frozen=True)
@@ -125,7 +195,7 @@ class SpaceTokenizer(Tokenizer):
     @classmethod
     def learn(cls, lines: Iterable[str], *, size: int | None = None, minimum: int = 1) -> SpaceTokenizer:
         """Count the words of a stream of lines."""
-        words = (word for line in lines for word in line.split())
+        words = (word for line in lines for word in space_words(line))
         return cls(Vocabulary.count(words, size=size, minimum=minimum))
 
     def extended(self, words: Iterable[str]) -> SpaceTokenizer:
@@ -137,10 +207,10 @@ class SpaceTokenizer(Tokenizer):
         return len(self.vocabulary)
 
     def pieces(self, text: str) -> list[str]:
-        return text.split()
+        return space_words(text)
 
     def encode(self, text: str) -> list[int]:
-        return self.vocabulary.ids(text.split())
+        return self.vocabulary.ids(space_words(text))
 
     def decode(self, ids: Iterable[int]) -> str:
         return " ".join(self.vocabulary.token(number) for number in ids if number not in _SILENT)

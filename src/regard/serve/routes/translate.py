@@ -17,6 +17,7 @@ from regard.serve.schema.translate import (
     TranslationAnswer,
 )
 from regard.serve.worker import Translated
+from regard.text.words import space_words
 
 router = APIRouter(prefix="/api/v1/translate", tags=["translate"])
 
@@ -43,7 +44,7 @@ def _translation(found: Translated) -> TranslationAnswer:
     outputs = [
         OutputAnswer(
             text=output.text,
-            words=output.text.split(),
+            words=space_words(output.text),
             log_probability=output.log_probability,
             score=output.score,
             links=[LinkAnswer(target=link[3], source=link[4], weight=link.weight) for link in links],
@@ -52,7 +53,7 @@ def _translation(found: Translated) -> TranslationAnswer:
     ]
     return TranslationAnswer(
         source=translation.source,
-        source_words=translation.source.split(),
+        source_words=space_words(translation.source),
         outputs=outputs,
         aligner=found.aligner,
         warning=translation.warning,
