@@ -6,13 +6,16 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from regard.cli.called import as_called, command
 from regard.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def say(line: str) -> None:
@@ -93,6 +96,15 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise DataError(f"{path}: cannot be written ({problem.strerror}); another place would be right") from None
+
+
+def show(lines: Iterable[Text | str]) -> None:
+    """Lines on stdout: with weight and colour in a terminal, plain in a file or a pipe."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
 def terminal_width() -> int:
