@@ -68,10 +68,12 @@ def client_of(library: Library) -> TestClient:
 
 
 @contextmanager
-def on_a_port(runs: Path, limits: Limits | None = None, doors: Doors | None = None) -> Iterator[str]:
+def on_a_port(
+    runs: Path, limits: Limits | None = None, doors: Doors | None = None, *, studio: bool = True
+) -> Iterator[str]:
     """The address of the whole service, as `regard serve` starts it, in a thread of this process."""
     limits = limits or Limits()
-    app = create_app(Service(Library(runs, limits=limits), studio=True, doors=doors or Doors()))
+    app = create_app(Service(Library(runs, limits=limits), studio=studio, doors=doors or Doors()))
     listening, ready = Place("127.0.0.1", 0).open(), threading.Event()
     server = make(app, reading=limits.reading, started=ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

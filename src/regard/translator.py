@@ -7,14 +7,16 @@ result.text, result.alignment(), result.attention.cross
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import torch
 
+from regard.decode.copying import copied, unknown_words
 from regard.decode.engine import Engine
 from regard.decode.ensemble import Ensemble
 from regard.decode.fused import Fused
@@ -22,12 +24,14 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.shortlist import Shortlist
 from regard.decode.texts import Output, Part, TextSearch
-from regard.errors import DataError, SettingsError
+from regard.errors import DataError
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.nn.attention import Attention
 from regard.run import Run
+from regard.settings.languages import languages_of, name_of
+from regard.text.reading import Passage, Unknown
 from regard.text.special import END, UNK
 from regard.text.tokenizers import Tokenizers
-from regard.text.words import JOINER, WordTokenizer, join_words
 
 if TYPE_CHECKING:  # looking is imported when somebody looks: to translate one sentence must not wait for it
     from regard.draw.explanation import Explanation
@@ -69,12 +73,37 @@ class Translation:
     def score(self) -> float:
         return self.outputs[0].score
 
+    @cached_property
+    def passage(self) -> Passage:
+        """The source in sentences, as they were read."""
+        return self.translator.search.read(self.source)
+
     @property
+    def unknown(self) -> tuple[Unknown, ...]:
+        """The words that the run has never seen, and where they are in the source."""
+        return self.passage.unknown
+
+    @property
+    def read_as(self) -> str:
+        """How the source was read, where that differs from how it was written; else empty."""
+        return self.passage.read_as
+
+    @property
+    def sentences(self) -> tuple[tuple[int, int], ...]:
+        """Where each sentence begins and ends in the source."""
+        return self.passage.cut.spans
+
+    @cached_property
     def warning(self) -> str:
         """What the reader should know; empty if all is as usual."""
-        if (count := len(self.outputs[0].parts)) < 2:
-            return ""
-        return f"longer than the {self.translator.longest:,} pieces this model learned with; done in {count} parts"
+        remarks = self.passage.remarks(self.text, self.translator.language)
+        counts = Counter(part.sentence for part in self.outputs[0].parts)
+        for sentence, count in counts.items():
+            if count > 1:
+                which = "" if len(self.sentences) == 1 else f"sentence {sentence + 1} is "
+                longest = f"{self.translator.longest:,} pieces this model learned with"
+                remarks.append(f"{which}longer than the {longest}; done in {count} parts")
+        return "; ".join(remarks)
 
     def alignment(self, rank: int = 0) -> list[Link]:
         """For each word of an output the source word it looked at most, read by the run's best aligner."""
@@ -85,23 +114,38 @@ class Translation:
         """Everything the model had in mind while it wrote the best output: ``attention.cross`` is (L, H, T, S)."""
         return self.trace()
 
-    def trace(self, rank: int = 0) -> Trace:
-        """The same for any of the outputs."""
-        parts = self.outputs[rank].parts
-        if len(parts) != 1:
-            problem = "is empty" if not parts else f"went through the model in {len(parts)} parts"
-            raise DataError(f"text = {self.source[:40]!r}: {problem}; a trace is of one pass over one sentence")
-        return self.translator.trace(parts[0])
+    def trace(self, rank: int = 0, sentence: int | None = None) -> Trace:
+        """The same for any of the outputs and, of a text with several, any sentence, counted from 1."""
+        return self.translator.trace(self._part(rank, sentence))
 
-    def explanation(self, rank: int = 0) -> Explanation:
+    def explanation(self, rank: int = 0, sentence: int | None = None) -> Explanation:
         """The trace with all that is shown of it: pictures, links, importance."""
-        return self.translator.explained(self.trace(rank), self.outputs[rank].text)
+        part = self._part(rank, sentence)
+        return self.translator.explained(self.translator.trace(part), part.text)
+
+    def _part(self, rank: int, sentence: int | None) -> Part:
+        """What wrote one sentence in one pass; complains where there is no such thing."""
+        count = len(self.sentences)
+        where = f"text = {self.source[:40]!r}"
+        if sentence is None and count > 1:
+            listed = ", ".join(f"{place} {text[:30]!r}" for place, text in enumerate(self.passage.cut.sentences[:5], 1))
+            raise DataError(
+                f"{where}: has {count} sentences, and a trace is of one; choose it with sentence=1: {listed}"
+            )
+        if sentence is not None and not 1 <= sentence <= count:
+            raise DataError(f"sentence = {sentence}: there are {count}; they count from 1")
+        parts = [part for part in self.outputs[rank].parts if part.sentence == (sentence or 1) - 1]
+        if len(parts) == 1:
+            return parts[0]
+        problem = "was left as it is, for no word of it was seen in training" if count else "is empty"
+        problem = f"went through the model in {len(parts)} parts" if parts else problem
+        raise DataError(f"{where}: {problem}; a trace is of one pass over one sentence")
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text with its heat map; the text alone, where no single pass wrote it."""
         from regard.draw.notebook import fragment
 
-        whole = len(self.outputs[0].parts) == 1
+        whole = len(self.outputs[0].parts) == len(self.sentences) == 1
         found = self.translator.explained(self.attention, self.text) if whole else None
         return fragment(self.source, self.text, found, self.warning)
 
@@ -114,7 +158,7 @@ class Translator:
     tokenizers: Tokenizers
     device: torch.device
     run: Run | None = None
-    longest: int = 1000  # source pieces at once; longer texts are cut at sentence ends and put together again
+    longest: int = 1000  # source pieces at once; longer sentences are cut and put together again
     most: int | None = None  # target tokens that the model has positions for
     engine: Engine | None = None  # who searches in place of our own loop; looking is always done with the model
     shortlist: Shortlist | None = None  # which target pieces our own loop considers
@@ -129,7 +173,14 @@ class Translator:
         model = self.model if len(self.models) == 1 else Ensemble(self.models).eval()
         fused = Fused(model) if Fused.fits(model) else None
         limits = self.longest, self.most
-        return TextSearch(model, self.tokenizers, self.device, *limits, fused, self.engine, self.shortlist)
+        copy = self._copied if attends(self.model) else None
+        return TextSearch(model, self.tokenizers, self.device, *limits, fused, self.engine, self.shortlist, copy)
+
+    @cached_property
+    def language(self) -> str:
+        """The name of the language that is translated from, where the run's settings say; else empty."""
+        found = None if self.run is None else languages_of(self.run.settings)
+        return "" if found is None else name_of(found.source)
 
     @overload
     def translate(
@@ -163,16 +214,17 @@ class Translator:
         return found[0] if isinstance(texts, str) else found
 
     def stream(
-        self, texts: Iterable[str], options: Options | None = None, *, budget: int | None = None
+        self, texts: Iterable[str], options: Options | None = None, *, budget: int | None = None, first: int = 0
     ) -> Iterator[Translation]:
-        """Translate as many texts as there are, in order; no more than a chunk of them is held in memory."""
-        options = self._allowing_unknown(options or Options())
-        waiting, number = iter(texts), 0
+        """Translate as many texts as there are, in order; no more than a chunk of them is held in memory.
+
+        ``first`` is the number of the first text, which decides its chance where the options draw.
+        """
+        options, waiting, number = options or Options(), iter(texts), first
         together = CHUNK if self.device.type == "cpu" else GPU_CHUNK
         while chunk := list(islice(waiting, together)):
             for text, outputs in zip(chunk, self.search(chunk, options, first=number, budget=budget), strict=True):
-                copied = [self._copy_unknown(each) for each in outputs] if options.copy_unknown else outputs
-                yield Translation(text, tuple(copied), self)
+                yield Translation(text, tuple(outputs), self)
             number += len(chunk)
 
     # Looking
@@ -194,18 +246,14 @@ class Translator:
     def links(self, outputs: Sequence[Output]) -> list[list[Link]]:
         """For each word of each output the source word it looked at most. All outputs are replayed together."""
         pairs = iter(self.attended([part for output in outputs for part in output.parts]))
-        return [self._links([next(pairs) for _ in output.parts]) for output in outputs]
+        return [[link for part in output.parts for link in self._links(part, next(pairs))] for output in outputs]
 
-    def _links(self, pairs: Sequence[Attended]) -> list[Link]:
-        """Of one output; words are counted through its parts."""
+    def _links(self, part: Part, pair: Attended) -> list[Link]:
+        """Of one part; words are counted through the whole text."""
         links: list[Link] = []
-        source_words = target_words = 0
-        for pair in pairs:
-            for place, (looked, weight) in enumerate(self.aligner.strongest(pair)):
-                words = pair.target.words[place], pair.source.words[looked]
-                links.append(Link(*words, weight, target_words + place, source_words + looked))
-            source_words += len(pair.source.words)
-            target_words += len(pair.target.words)
+        for place, (looked, weight) in enumerate(self.aligner.strongest(pair)):
+            words = pair.target.words[place], pair.source.words[looked]
+            links.append(Link(*words, weight, part.target_word + place, part.source_word + looked))
         return links
 
     def trace(self, part: Part) -> Trace:
@@ -216,10 +264,13 @@ class Translator:
         spelling = Spelling(self.tokenizers.source, self.tokenizers.target, part.source)
         return replay(self.model, source.ids, target.ids, spelling=spelling)
 
-    def explain(self, text: str, target: str | None = None) -> Explanation:
-        """Look into one sentence: into its translation or, if given, into a translation by somebody else."""
+    def explain(self, text: str, target: str | None = None, *, sentence: int | None = None) -> Explanation:
+        """Look into one sentence: into its translation or, if given, into a translation by somebody else.
+
+        Of a text with several sentences ``sentence``, counted from 1, says which.
+        """
         if target is None:
-            return self.translate(text).explanation()
+            return self.translate(text).explanation(sentence=sentence)
         from regard.explain.replay import Spelling, replay
 
         spelling = Spelling(self.tokenizers.source, self.tokenizers.target, text, target)
@@ -237,31 +288,32 @@ class Translator:
         from regard.explain.side import spell
 
         source = [*self.tokenizers.source.encode(part.source), END]
-        return spell(source, self.tokenizers.source, part.source), spell([*part.tokens, END], self.tokenizers.target)
+        written = part.text if UNK in part.tokens else None
+        target = spell([*part.tokens, END], self.tokenizers.target, written)
+        return spell(source, self.tokenizers.source, part.source), target
 
     # Unknown words
 
-    def _allowing_unknown(self, options: Options) -> Options:
-        if not options.copy_unknown:
-            return options
-        if not isinstance(self.tokenizers.target, WordTokenizer):
-            raise SettingsError(
-                f"copy_unknown: a vocabulary of kind '{self.tokenizers.target.kind}' spells every word; "
-                "only a vocabulary of words leaves some unknown"
-            )
-        return replace(options, rule=replace(options.rule, unknown=True))
+    def _copied(self, parts: Sequence[Part]) -> list[str]:
+        """Each ``<unk>`` becomes the unknown source word that was looked at most as it was written (Luong et al. 2015).
 
-    def _copy_unknown(self, output: Output) -> Output:
-        """Each ``<unk>`` becomes the source word that was looked at most when it was written (Luong et al., 2015)."""
-        if not any(UNK in part.tokens for part in output.parts):
-            return output
+        A word is copied again only when none is left.
+        """
         texts = []
-        for part, pair in zip(output.parts, self.attended(output.parts), strict=True):
+        for part, pair in zip(parts, self.attended(parts), strict=True):
             seen = pair.late if self.aligner.late else pair
-            looked = self.aligner.weights(seen.cross)[:, :-1].argmax(1).tolist()  # not at <end>
-            pieces = [
-                pair.source.pieces[looked[place]].removeprefix(JOINER) if token == UNK else pair.target.pieces[place]
-                for place, token in enumerate(part.tokens)
-            ]
-            texts.append(join_words(pieces))
-        return replace(output, text=" ".join(texts))
+            weights = self.aligner.weights(seen.cross)  # (T, S)
+            words = unknown_words(self.tokenizers, part.source)
+            left, chosen = set(words), []
+            for place, token in enumerate(part.tokens):
+                if token == UNK:
+                    best = max(sorted(left or words), key=lambda source: float(weights[place, source]))
+                    chosen.append(words[best])
+                    left.discard(best)
+            texts.append(copied(self.tokenizers, part.tokens, chosen))
+        return texts
+
+
+def attends(model: EncoderDecoder) -> bool:
+    """Whether the decoder looks at the source."""
+    return any(isinstance(module, Attention) for module in model.get_submodule("decoder").modules())

@@ -48,7 +48,7 @@ DOORS: dict[str, set[str]] = {
     "archive": {"data", "errors", "files", "optional", "reader", "run", "text"},
     "training": {"build", "data", "device", "errors", "files", "run", "settings", "tasks", "text", "trainer"},
     "aligning": {"corpora", "errors", "explain", "measure", "models", "run", "settings", "tasks", "text"},
-    "translator": {"aligning", "decode", "draw", "errors", "explain", "models", "run", "text"},
+    "translator": {"aligning", "decode", "draw", "errors", "explain", "models", "nn", "run", "settings", "text"},
     "engines": {"decode", "errors", "files", "interop", "models", "nn", "optional", "run", "text"},
     "shortlisting": {"data", "decode", "errors", "files", "run", "tasks", "text"},
     "loading": {

@@ -15,7 +15,7 @@ def test_the_examples_of_the_data_page_run(tmp_path, monkeypatch: pytest.MonkeyP
         Path(f"train.{name}").write_text("\n".join([*lines, sentence]), encoding="utf-8")
         Path(f"test.{name}").write_text(f"{sentence} 7 {7**5}\n", encoding="utf-8")
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 6
+    assert len(examples) == 7
     names: dict[str, object] = {}
     for example in examples:
         exec(example, names)

@@ -15,9 +15,11 @@ from starlette.requests import ClientDisconnect, Request
 import studios
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
 from regard.run import occupied
+from regard.runs import find
 from regard.serve.commands import Commands, Outcome
 from regard.serve.corpora import Corpora
 from regard.serve.limits import BusyError, LateError, Limits
+from regard.serve.trainings import settings_for
 
 SOURCE = "the cat sleeps\nthe dog eats\na bird sings\nthe old man sees a house\nshe reads\n"
 TARGET = "le chat dort\nle chien mange\nun oiseau chante\nle vieil homme voit une maison\nelle lit\n"
@@ -48,10 +50,13 @@ def test_the_built_in_corpora_come_first(service: TestClient) -> None:
     ]
 
 
-def test_files_are_kept_beside_the_runs_as_they_are(service: TestClient, tmp_path: Path) -> None:
+def test_files_are_kept_among_the_runs_as_they_are(service: TestClient, tmp_path: Path) -> None:
     send(service, train_source=SOURCE, train_target=TARGET)
-    assert (tmp_path / "corpora" / "mine" / "train.source").read_text() == SOURCE
-    assert sorted(path.name for path in (tmp_path / "corpora" / "mine").iterdir()) == ["train.source", "train.target"]
+    assert (tmp_path / "runs" / "corpora" / "mine" / "train.source").read_text() == SOURCE
+    assert sorted(path.name for path in (tmp_path / "runs/corpora/mine").iterdir()) == [
+        "train.source",
+        "train.target",
+    ]
     assert listed(service)["parts"] == {"train": ["train.source", "train.target"]}
     assert listed(service)["state"] == "incomplete"
     send(service, valid_source_gz=gzip.compress(b"the cat\n"), valid_target_gz=gzip.compress(b"le chat\n"))
@@ -65,7 +70,7 @@ def test_a_corpus_is_one_thing_at_a_time(service: TestClient, tmp_path: Path) ->
     assert listed(service)["parts"]["train"] == ["train.source.gz", "train.target"]
     send(service, train_tsv="a\tb\n")
     assert listed(service)["parts"] == {"train": ["train.tsv"], "valid": ["valid.tsv"]}
-    found = Corpora(tmp_path / "corpora").settings("mine")
+    found = Corpora(tmp_path / "runs" / "corpora").settings("mine")
     assert {name: Path(path).name for name, path in found.items()} == {
         "corpus": "train.tsv",
         "valid_corpus": "valid.tsv",
@@ -123,19 +128,19 @@ def test_a_sender_that_leaves_leaves_nothing(
     monkeypatch.setattr(Request, "stream", stream)
     answer = service.put("/api/v1/corpora/mine/train.source", content=b"half a line\n")
     assert (answer.status_code, "left before the end" in answer.json()["error"]) == (400, True)
-    assert not (tmp_path / "corpora" / "mine").exists()
+    assert not (tmp_path / "runs" / "corpora" / "mine").exists()
 
 
 def test_an_empty_file_is_refused_and_leaves_nothing(service: TestClient, tmp_path: Path) -> None:
     answer = service.put("/api/v1/corpora/mine/train.source", content=b"")
     assert (answer.status_code, "is empty" in answer.json()["error"]) == (400, True)
-    assert not (tmp_path / "corpora" / "mine").exists()
+    assert not (tmp_path / "runs" / "corpora" / "mine").exists()
 
 
 def test_a_link_among_the_corpora_is_not_followed(service: TestClient, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "corpora").mkdir()
-    (tmp_path / "corpora" / "mine").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "runs" / "corpora").mkdir(parents=True)
+    (tmp_path / "runs" / "corpora" / "mine").symlink_to(tmp_path / "elsewhere")
     assert service.put("/api/v1/corpora/mine/train.source", content=b"x\n").status_code == 400
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert service.delete("/api/v1/corpora/mine").status_code == 404
@@ -177,7 +182,7 @@ def test_what_cannot_be_read_is_told_as_the_command_tells_it(service: TestClient
 
 
 def test_a_corpus_without_files_has_nothing_to_check(service: TestClient, tmp_path: Path) -> None:
-    (tmp_path / "corpora" / "bare").mkdir(parents=True)
+    (tmp_path / "runs" / "corpora" / "bare").mkdir(parents=True)
     answer = service.post("/api/v1/corpora/bare/check")
     assert (answer.status_code, "has no files yet" in answer.json()["error"]) == (400, True)
 
@@ -186,11 +191,13 @@ def test_pairs_are_held_out_so_that_no_source_is_in_two_parts(service: TestClien
     send(service, train_source=SOURCE, train_target=TARGET)
     found = service.post("/api/v1/corpora/mine/split", json={"valid": 2}).json()
     assert found["parts"] == {"train": ["train.source", "train.target"], "valid": ["valid.source", "valid.target"]}
-    lines = [(tmp_path / "corpora/mine" / f"{part}.source").read_text().splitlines() for part in ("train", "valid")]
+    lines = [
+        (tmp_path / "runs/corpora/mine" / f"{part}.source").read_text().splitlines() for part in ("train", "valid")
+    ]
     assert (len(lines[0]), len(lines[1])) == (3, 2)
     assert sorted(lines[0] + lines[1]) == sorted(SOURCE.splitlines())
     assert service.post("/api/v1/corpora/mine/split", json={"valid": 1}).status_code == 400
-    assert not [path for path in (tmp_path / "corpora").iterdir() if path.name.startswith(".")]
+    assert not [path for path in (tmp_path / "runs" / "corpora").iterdir() if path.name.startswith(".")]
 
 
 def test_more_than_there_is_cannot_be_held_out(service: TestClient) -> None:
@@ -201,14 +208,82 @@ def test_more_than_there_is_cannot_be_held_out(service: TestClient) -> None:
 
 def test_a_corpus_is_deleted_unless_a_training_reads_it(service: TestClient, tmp_path: Path) -> None:
     send(service, train_source=SOURCE, train_target=TARGET)
-    place = (tmp_path / "corpora" / "mine" / "train.source").resolve()
+    place = (tmp_path / "runs" / "corpora" / "mine" / "train.source").resolve()
     run = studios.run_folder(tmp_path / "runs", "one", f"{studios.SETTINGS}[data]\nsource = '{place}'\n")
     with occupied(run):
         answer = service.delete("/api/v1/corpora/mine")
         assert (answer.status_code, "one is being trained on it" in answer.json()["error"]) == (400, True)
-    assert service.delete("/api/v1/corpora/mine").status_code == 204
+    deleted = service.delete("/api/v1/corpora/mine")
+    assert deleted.json() == {"corpus": "mine", "restore": "/api/v1/corpora/mine/restore"}
     assert not place.parent.exists()
+    assert [each["name"] for each in service.get("/api/v1/corpora").json()["corpora"]] == ["fable:fr", "fable:hi"]
+    assert service.post(deleted.json()["restore"]).json()["parts"] == {"train": ["train.source", "train.target"]}
+    assert place.read_text() == SOURCE
+    assert service.post("/api/v1/corpora/mine/restore").status_code == 404
+    assert service.post("/api/v1/corpora/.trash/restore").status_code == 404
     assert service.delete("/api/v1/corpora/fable:fr").status_code == 400
+
+
+def test_a_corpus_beside_the_runs_where_they_used_to_be_is_still_read(service: TestClient, tmp_path: Path) -> None:
+    older = tmp_path / "corpora"
+    (older / "mine").mkdir(parents=True)
+    (older / "photographs").mkdir()  # not ours
+    (older / "mine" / "train.source").write_text(SOURCE)
+    send(service, train_target=TARGET)
+    assert sorted(path.name for path in (older / "mine").iterdir()) == ["train.source", "train.target"]
+    assert [each["name"] for each in service.get("/api/v1/corpora").json()["corpora"]][2:] == ["mine"]
+    service.delete("/api/v1/corpora/mine")
+    assert service.post("/api/v1/corpora/mine/restore").status_code == 200
+    assert (older / "mine" / "train.source").read_text() == SOURCE
+    assert service.put("/api/v1/corpora/other/train.source", content=SOURCE).status_code == 200
+    assert (tmp_path / "runs" / "corpora" / "other").is_dir()
+
+
+def test_corpora_are_not_taken_for_runs_and_no_run_takes_their_name(service: TestClient, tmp_path: Path) -> None:
+    send(service, train_source=SOURCE, train_target=TARGET)
+    assert service.get("/api/v1/runs").json()["runs"] == []
+    assert list(find(tmp_path / "runs")) == []
+    answer = service.post("/api/v1/trainings", json={"name": "corpora", "preset": "lstm", "corpus": "fable:fr"})
+    assert (answer.status_code, "is the folder of the corpora" in answer.json()["error"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("train.en", "train.de"), "en-de"),
+        (("/home/me/my.news.en.gz", "my.news.de.gz"), "en-de"),
+        (("de.txt", "en.txt"), "de-en"),
+        (("English.txt", "French.txt"), "en-fr"),
+        (("my_corpus-en.txt", "my_corpus-de.txt"), "en-de"),
+        (("one.txt", "two.txt"), ""),
+        (("train.en", "train.en"), ""),
+        (("train.en", "dev.de"), ""),
+        (("train.en", ""), ""),
+    ],
+)
+def test_a_corpus_keeps_the_names_of_its_files_and_its_languages(
+    service: TestClient, tmp_path: Path, names: tuple[str, str], expected: str
+) -> None:
+    for side, text, called in (("source", SOURCE, names[0]), ("target", TARGET, names[1])):
+        service.put(f"/api/v1/corpora/mine/train.{side}", params={"called": called}, content=text)
+    service.post("/api/v1/corpora/mine/split", json={"valid": 1})
+    found = listed(service)
+    assert found["names"].get("valid.source", "") == Path(names[0]).name
+    source, _, target = expected.partition("-")
+    assert found["languages"] == ({"source": source, "target": target} if expected else None)
+    settings = settings_for(Corpora(tmp_path / "runs" / "corpora"), "lstm", "mine", [])
+    assert settings.data.languages == expected
+    said = settings_for(Corpora(tmp_path / "runs" / "corpora"), "lstm", "mine", [], languages="fr-hi")
+    assert said.data.languages == "fr-hi"
+
+
+def test_a_table_may_name_both_languages_and_damaged_names_are_none(service: TestClient, tmp_path: Path) -> None:
+    service.put("/api/v1/corpora/mine/train.tsv", params={"called": "europarl.de-en.tsv"}, content="a\tb\n")
+    assert listed(service)["languages"] == {"source": "de", "target": "en"}
+    service.put("/api/v1/corpora/mine/train.tsv", params={"called": "up-to-date.tsv"}, content="a\tb\n")
+    assert listed(service)["languages"] is None
+    (tmp_path / "runs" / "corpora" / "mine" / "names.json").write_text("[")
+    assert listed(service)["names"] == {}
 
 
 # Without routes

@@ -22,7 +22,7 @@ from regard.serve.jobs import Jobs
 from regard.serve.library import Library
 from regard.serve.limits import BusyError
 from regard.serve.processes import Process, spawn, started
-from regard.serve.trainings import Trainings
+from regard.serve.trainings import Complaint, Trainings, complaint
 from regard.settings import load_settings
 
 SETTINGS = load_settings("lstm", "data.corpus='fable:fr'")
@@ -114,6 +114,46 @@ def test_a_training_is_started_from_settings_in_a_file_and_found_by_the_next_ser
     assert (found.state, found.stage, found.ours, found.is_run) == ("running", "starting", True, False)
     assert (found.of_steps, found.task) == (SETTINGS.train.steps, "translate")
     assert again(jobs).is_training("one")
+
+
+@pytest.mark.usefixtures("children")
+def test_a_training_that_failed_keeps_what_was_asked_for_and_says_which_setting_is_to_blame(jobs: Jobs) -> None:
+    jobs.train("one", load_settings("bahdanau", "about='regard demo'", "data.corpus='fable:fr'"), {"preset": "x"})
+    line = "size = 1,000: too large for this corpus; bpe can have at most 625 pieces"
+    ended(jobs, "one", line, "  regard train … text.size=625")
+    found = Trainings(again(jobs)).one("one")
+    assert (found.state, found.request, found.note) == ("failed", {"preset": "x"}, line)
+    assert found.error == Complaint(line, "text.size", "text.size=625")
+    assert (found.preset, found.languages) == ("bahdanau", "en-fr")
+    assert found.architecture == "GRU, both ways, Bahdanau attention (additive), 1 layer, width 256"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "train.batch = 7: is too small; 8 or more",
+            Complaint("train.batch = 7: is too small; 8 or more", "train.batch"),
+        ),
+        ("corpora/x: time = 1s: is over; give more", Complaint("corpora/x: time = 1s: is over; give more", "time")),
+        ("--source: missing; use regard data check", Complaint("the source file: missing")),
+        ("x: is cut short; see x --find-shift", Complaint("x: is cut short")),
+        ("see regard train --help", Complaint("see regard train --help")),
+    ],
+)
+def test_a_complaint_is_told_without_flags_and_commands(line: str, expected: Complaint) -> None:
+    assert complaint(line) == expected
+
+
+@pytest.mark.usefixtures("children")
+def test_what_was_asked_for_survives_going_on(jobs: Jobs) -> None:
+    jobs.train("one", SETTINGS, {"preset": "lstm"})
+    ended(jobs, "one", "interrupted")
+    studios.run_folder(jobs.library.folder or Path(), "one")
+    jobs.resume("one")
+    assert Trainings(again(jobs)).one("one").request == {"preset": "lstm"}
+    (jobs.folder / "train-one" / "request.json").write_text("[")
+    assert Trainings(again(jobs)).one("one").request is None
 
 
 def test_stopping_sends_one_signal_to_the_right_process_and_a_second_only_when_asked(
@@ -381,18 +421,47 @@ def test_runs_are_compared_by_name_on_a_part_of_a_corpus(
         ({"runs": ["../one"]}, 404, "no such run"),
         ({"runs": []}, 400, "runs"),
         ({"runs": ["one"], "limit": 1}, 400, "limit"),
-        ({"runs": ["tags"], "corpus": "fable:fr"}, 400, "on the validation text that they share"),
-        ({"runs": ["one"], "corpus": "nothing"}, 404, "no such corpus"),
+        ({"runs": ["tags", "more"], "corpus": "fable:fr"}, 400, "on the validation text that they share"),
+        ({"runs": ["one", "two"], "corpus": "nothing"}, 404, "no such corpus"),
+        ({"runs": ["one"]}, 400, "runs = one: a comparison takes two or more; choose another beside it"),
+        (
+            {"runs": ["one", "tags"]},
+            400,
+            "runs = one for translate, tags for tag: are for different tasks; choose",
+        ),
+        ({"runs": ["one", "two"]}, 400, "runs = one on fable:fr, two on fable:hi: were trained on different corpora"),
+        ({"runs": ["tags", "more"]}, 400, "share no test; choose runs of one corpus, or the corpus whose test part"),
     ],
 )
 def test_a_comparison_that_cannot_be_is_refused(
     service: TestClient, tmp_path: Path, body: dict[str, object], status: int, complaint: str
 ) -> None:
-    studios.run_folder(tmp_path / "runs", "one")
-    studios.run_folder(tmp_path / "runs", "tags", f"task = 'tag'\n{studios.SETTINGS}")
+    for name, corpus in (("one", "fable:fr"), ("two", "fable:hi")):
+        studios.run_folder(tmp_path / "runs", name, f"{studios.SETTINGS}[data]\ncorpus = '{corpus}'\n")
+    for name in ("tags", "more"):
+        studios.run_folder(tmp_path / "runs", name, f"task = 'tag'\n{studios.SETTINGS}")
     answer = service.post("/api/v1/compare", json=body)
     assert answer.status_code == status
     assert complaint in answer.json()["error"]
+    assert "--" not in answer.json()["error"]  # in a browser there are no flags
+
+
+def test_runs_that_share_a_test_say_so(service: TestClient, children: studios.Children, tmp_path: Path) -> None:
+    places = {"a": "corpus = 'fable:fr'", "b": "corpus = 'fable:fr'", "c": "corpus = 'fable:hi'"}
+    files = "source = '/x/corpora/news/train.source'\ntarget = '/x/corpora/news/train.target'\n"
+    held = "valid_source = '/x/{0}/v.en'\nvalid_target = '/x/{0}/v.de'\n"
+    places |= {"d": files + held.format("y"), "e": files + held.format("y"), "f": files + held.format("z"), "g": files}
+    for name, data in places.items():
+        studios.run_folder(tmp_path / "runs", name, f"{studios.SETTINGS}[data]\n{data}")
+    studios.run_folder(tmp_path / "runs", "t", f"task = 'tag'\n{studios.SETTINGS}[data]\ncorpus = 'fable:fr'\n")
+    found = {each["name"]: each for each in service.get("/api/v1/runs").json()["runs"]}
+    tests = {name: each["test"] for name, each in found.items()}
+    assert tests["a"] == tests["b"] != tests["c"]
+    assert tests["d"] == tests["e"] != tests["f"]
+    assert (tests["g"], tests["a"] != tests["t"]) == ("", True)
+    assert (found["a"]["corpus"], found["d"]["corpus"]) == ("fable:fr", "news")
+    assert service.post("/api/v1/compare", json={"runs": ["d", "e"]}).status_code == 202
+    children.end()
 
 
 def test_labellers_are_compared_on_the_files_of_a_corpus(
@@ -400,7 +469,7 @@ def test_labellers_are_compared_on_the_files_of_a_corpus(
 ) -> None:
     for name in ("one", "two"):
         studios.run_folder(tmp_path / "runs", name, f"task = 'tag'\n{studios.SETTINGS}")
-    place = tmp_path / "corpora" / "mine"
+    place = tmp_path / "runs" / "corpora" / "mine"
     place.mkdir(parents=True)
     body = {"runs": ["one", "two"], "corpus": "mine"}
     answer = service.post("/api/v1/compare", json=body)

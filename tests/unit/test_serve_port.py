@@ -27,7 +27,7 @@ from regard.cli.main import run
 from regard.errors import ResourceError
 from regard.serve.guard import Doors
 from regard.serve.limits import Limits
-from regard.serve.server import Place, address, listens_on
+from regard.serve.server import Place, address, listens_on, own_names
 from serving import CAT
 
 PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
@@ -289,11 +289,22 @@ def test_sizes_are_read_as_people_write_them() -> None:
     assert [verb._bytes(text) for text in ("7", "512M", "1.5 GiB", "2kb")] == [7, 512 << 20, 3 << 29, 2048]
 
 
-def test_off_this_machine_a_token_is_made_up_and_names_are_allowed() -> None:
+def test_a_machine_knows_its_name_and_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert socket.gethostname().lower() in own_names()
+
+    def nowhere(*_: object) -> None:
+        raise OSError("no way out")
+
+    monkeypatch.setattr(socket.socket, "connect", nowhere)
+    assert own_names() == [socket.gethostname().lower()]
+
+
+def test_off_this_machine_a_token_is_made_up_and_names_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.serve.server.own_names", lambda: ["here", "10.0.0.9"])
     doors, made_up = verb._doors("0.0.0.0", "", ["Box.lan:5000"], ["https://a.example"])
     assert made_up
     assert len(doors.token) >= 32
-    assert doors.hosts == {"127.0.0.1", "localhost", "::1", "box.lan"}
+    assert doors.hosts == {"127.0.0.1", "localhost", "::1", "box.lan", "here", "10.0.0.9"}
     assert doors.origins == {"https://a.example"}
     given, made_up = verb._doors("10.0.0.7", OURS, None, None)
     assert (given.token, made_up, "10.0.0.7" in given.hosts) == (OURS, False, True)
@@ -315,6 +326,9 @@ def test_a_token_is_shown_only_when_it_was_made_up(
     assert ("made up for this time" in said.err) is shown
     assert OURS not in said.err + said.out
     assert "the studio is at http://0.0.0.0:" in said.err
+    (names,) = [line for line in said.err.splitlines() if line.startswith("it goes by the names ")]
+    assert "localhost" in names
+    assert names.endswith("; add others with --allow-host NAME")
     assert json.loads(said.out)["address"].startswith("http://127.0.0.1:")
     assert "?token=" in opened[0]
 

@@ -238,9 +238,7 @@ def wait_for(true: Callable[[], bool]) -> None:
 # Showing and trying
 
 
-def test_settings_are_told_as_text_and_as_values_and_of_files_only_their_names(
-    client: TestClient, tmp_path: Path
-) -> None:
+def test_settings_are_told_as_text_and_values_and_of_files_only_their_names(client: TestClient, tmp_path: Path) -> None:
     found = client.get("/api/v1/runs/german/settings").json()
     assert found["settings"]["data"]["source"] == "train.en"
     assert found["settings"]["train"]["steps"] == 2

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 import corpora_for_tests as small
 from regard.cli.main import run
+from regard.cli.streams import printable
+from regard.decode.copying import copied_in_order
 from regard.decode.glossary import Glossary
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
@@ -21,7 +28,9 @@ from regard.decode.texts import Output, Part, _by_risk
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
 from regard.loading import load
+from regard.models.encoder_decoder import EncoderDecoder
 from regard.text.special import UNK
+from regard.text.words import space_words
 from regard.training import start
 from regard.translator import Translator
 
@@ -59,11 +68,6 @@ def test_a_text_that_fits_is_not_cut() -> None:
     assert split("One two. Three four.", words, 4) == ["One two. Three four."]
 
 
-def test_a_long_text_is_cut_at_sentence_ends_into_as_few_parts_as_fit() -> None:
-    text = 'One two. Three four! "Five six?" Seven… eight nine ten. एक दो। तीन'
-    assert split(text, words, 4) == ["One two. Three four!", '"Five six?" Seven…', "eight nine ten.", "एक दो। तीन"]
-
-
 def test_a_long_sentence_is_cut_at_commas_then_at_spaces_then_anywhere() -> None:
     assert split("one two, three four five, six", words, 3) == ["one two,", "three four five,", "six"]
     assert split("one two three four five", words, 2) == ["one two", "three four", "five"]
@@ -77,17 +81,59 @@ def test_what_was_cut_is_all_there() -> None:
     assert max(map(len, parts)) <= 11
 
 
-def test_a_long_text_is_translated_in_parts_with_a_warning(translator: Translator) -> None:
-    short = replace(translator, longest=7)
-    found = short.translate(f"{CAT}. {CAT}. the bear sleeps.", beam=2)
-    assert [part.source for part in found.outputs[0].parts] == [f"{CAT}.", f"{CAT}.", "the bear sleeps."]
-    assert "longer than the 7 pieces" in found.warning
-    assert "3 parts" in found.warning
-    first, last = short.translate([f"{CAT}.", "the bear sleeps."], beam=2)
-    assert found.text == f"{first.text} {first.text} {last.text}"
-    assert found.log_probability == pytest.approx(2 * first.log_probability + last.log_probability, rel=1e-5)
-    with pytest.raises(DataError, match="went through the model in 3 parts"):
+def test_a_long_sentence_is_translated_in_parts_with_a_warning(translator: Translator) -> None:
+    short = replace(translator, longest=4)
+    found = short.translate("the bear ate, the cat sleeps. the bear sleeps", beam=2)
+    assert [part.source for part in found.outputs[0].parts] == ["the bear ate,", "the cat sleeps.", "the bear sleeps"]
+    assert [part.sentence for part in found.outputs[0].parts] == [0, 0, 1]
+    assert [part.source_word for part in found.outputs[0].parts] == [0, 3, 6]
+    assert "sentence 1 is longer than the 4 pieces this model learned with; done in 2 parts" in found.warning
+    parts = short.translate(["the bear ate,", "the cat sleeps.", "the bear sleeps"], beam=2)
+    assert found.text == " ".join(each.text for each in parts)
+    assert found.log_probability == pytest.approx(sum(each.log_probability for each in parts), rel=1e-5)
+    with pytest.raises(DataError, match="went through the model in 2 parts"):
+        found.trace(sentence=1)
+    assert found.trace(sentence=2).source.words == ("the", "bear", "sleeps")
+
+
+def test_a_text_is_translated_sentence_by_sentence_and_keeps_its_paragraphs(translator: Translator) -> None:
+    first, second, third = (found.text for found in translator.translate([f"{CAT}.", "the bear sleeps!", "a bird"]))
+    text = f"{CAT}. the bear sleeps!\n\n- a bird 🙂\n"
+    found = translator.translate(text)
+    assert found.text == f"{first} {second}\n\n- {third} 🙂\n"
+    assert [text[start:end] for start, end in found.sentences] == [f"{CAT}.", "the bear sleeps!", "a bird"]
+    places = {link.target_place: link.source_place for link in found.alignment()}
+    words = space_words(found.text)
+    assert {words[link.target_place] for link in found.alignment()} <= set(words)
+    assert all(words[link.target_place] == link.target for link in found.alignment())
+    assert all(space_words(text)[link.source_place] == link.source for link in found.alignment())
+    assert words.index("-") not in places
+
+
+def test_every_output_of_a_text_has_all_its_sentences(translator: Translator) -> None:
+    options = Options(Beam(3, best=3))
+    found = translator.translate("the bear sleeps.\nthe cat sleeps.", options)
+    parts = translator.translate(["the bear sleeps.", "the cat sleeps."], options)
+    pairs = zip(*(each.outputs for each in parts), strict=True)
+    assert [output.text for output in found.outputs] == [f"{one.text}\n{other.text}" for one, other in pairs]
+
+
+def test_a_prefix_begins_the_first_sentence_alone(translator: Translator) -> None:
+    found = translator.translate("the bear sleeps. the cat sleeps.", Options(Beam(2), prefix="la"))
+    alone = translator.translate("the cat sleeps.", beam=2)
+    assert found.text.split()[0] == "la"
+    assert found.outputs[0].parts[1].text == alone.text
+
+
+def test_of_several_sentences_the_one_to_look_into_is_named(translator: Translator) -> None:
+    found = translator.translate("the bear sleeps. the cat sleeps.", beam=1)
+    with pytest.raises(DataError, match=r"has 2 sentences, and a trace is of one; choose it with sentence=1: 1 'the b"):
         found.trace()
+    with pytest.raises(DataError, match="sentence = 3: there are 2; they count from 1"):
+        found.trace(sentence=3)
+    assert found.trace(sentence=2).source.words[1] == "cat"
+    assert found.explanation(sentence=2).trace.source.words[1] == "cat"
+    assert translator.explain(found.source, sentence=1).trace.source.words[1] == "bear"
 
 
 def test_the_limit_of_a_run_is_what_it_was_trained_with(trained: Path, translator: Translator) -> None:
@@ -104,7 +150,7 @@ def test_the_limit_of_a_run_is_what_it_was_trained_with(trained: Path, translato
 
 def test_empty_texts_stay_empty_and_in_their_place(translator: Translator) -> None:
     found = translator.translate(["", CAT, "   "], beam=1)
-    assert [each.text == "" for each in found] == [True, False, True]
+    assert [each.text.strip() == "" for each in found] == [True, False, True]
     assert found[0].log_probability == 0.0
     assert found[0].alignment() == []
     with pytest.raises(DataError, match="is empty; a trace is of one pass"):
@@ -184,7 +230,7 @@ def test_a_forbidden_word_inside_the_prefix_does_not_go_on_for_ever(translator: 
 
 
 def test_forbidding_gives_up_when_it_must(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.decode.texts._Wishes.slips", lambda self, found: {(5,)})  # noqa: ARG005
+    monkeypatch.setattr("regard.decode.texts._Wishes.slips", lambda self, found, row: {(5,)})  # noqa: ARG005
     with pytest.raises(DataError, match="finds ever new ways to write this"):
         translator.translate(CAT, Options(Beam(1), forbidden=("chat",)))
 
@@ -299,19 +345,67 @@ def test_without_gold_the_aligner_is_what_agrees_with_masking(trained: Path, tmp
 
 
 def test_an_unknown_word_is_copied_from_where_it_was_looked_at(translator: Translator) -> None:
-    part = Part("the zyx sleeps", (UNK, 5))
-    output = Output("", -1.0, -1.0, (part,))
-    pair = translator.attended([part])[0]
-    looked = int(translator.aligner.weights((pair.late if translator.aligner.late else pair).cross)[0, :-1].argmax())
-    copied = translator._copy_unknown(output).text.split()[0]
-    assert copied == ["the", "zyx", "sleeps"][looked]
-    assert translator._copy_unknown(replace(output, parts=(Part("the cat", (5,)),))).text == ""
+    token = translator.tokenizers.target.token(5)
+    part = Part("the zyx sleeps", (UNK, 5, UNK))
+    assert translator._copied([part]) == [f"zyx {token} zyx"]
+    part = Part("the zyx ate qwx%", (UNK, 5, UNK, UNK))
+    (text,) = translator._copied([part])
+    assert sorted(text.replace("%", " %").split()) == sorted(["zyx", "qwx", "%", token])
 
 
-def test_unknown_words_can_be_written_only_on_request(translator: Translator) -> None:
-    options = Options(Beam(3, best=3), copy_unknown=True)
-    assert "<unk>" not in " ".join(texts(translator, options))
+def test_without_attention_unknown_words_are_copied_in_their_order(translator: Translator) -> None:
+    token = translator.tokenizers.target.token(5)
+    copied = copied_in_order(translator.tokenizers, "the zyx ate qwx", (UNK, 5, UNK, UNK))
+    assert copied == f"zyx {token} qwx"
+
+
+def test_unknown_words_are_copied_by_default_and_not_on_request(translator: Translator) -> None:
+    """A model that writes <unk> for the second word, whatever it reads."""
+    forced = replace(translator, models=(_writing_unknown(translator.model),))
+    found = forced.translate("the zyx sleeps", beam=1)
+    assert "zyx" in found.text.split()
+    assert found.warning == "1 word this run has never seen: zyx (copied)"
+    assert [(each.start, each.end, each.word) for each in found.unknown] == [(4, 7, "zyx")]
+    kept = forced.translate("the zyx sleeps", Options(Beam(1), copy_unknown=False))
+    assert "zyx" not in kept.text
+    assert kept.warning == "1 word this run has never seen; left out: zyx"
+    known = forced.translate("the bear sleeps", beam=1)
+    assert "<unk>" not in known.text + found.text + kept.text
     assert "<unk>" not in " ".join(texts(translator, Options(Sample(5))))
+
+
+def _writing_unknown(model: EncoderDecoder) -> EncoderDecoder:
+    """The model, with a bias that makes <unk> the likeliest piece."""
+    changed = copy.deepcopy(model)
+    output = changed.get_submodule("decoder").output
+    with torch.no_grad():
+        output.bias[UNK] = 4 + output.bias.max()
+    return changed
+
+
+def test_a_sentence_of_which_nothing_was_seen_is_left_as_it_is(translator: Translator) -> None:
+    found = translator.translate("ذهب القط. the bear sleeps. qwertyuiop zxcvb!", beam=1)
+    alone = translator.translate("the bear sleeps.", beam=1)
+    assert found.text == f"ذهب القط. {alone.text} qwertyuiop zxcvb!"
+    assert found.warning == "no word of 2 sentences was in the training text: left as they are"
+    assert [each.word for each in found.unknown] == ["ذهب", "القط", "qwertyuiop", "zxcvb"]
+    with pytest.raises(DataError, match="was left as it is, for no word of it was seen in training"):
+        found.trace(sentence=1)
+    arabic = translator.translate("ذهب القط", beam=1)
+    assert arabic.text == "ذهب القط"
+    assert "no word of this sentence was in the training text (Arabic script; this run reads Latin)" in arabic.warning
+    assert arabic.alignment() == []
+
+
+def test_a_word_in_other_capitals_is_read_as_the_one_that_was_seen(translator: Translator) -> None:
+    found, plain = translator.translate(["The BEAR sleeps", "the bear sleeps"], beam=2)
+    assert (found.text, found.read_as, found.warning) == (plain.text, "the bear sleeps", "")
+    assert plain.read_as == ""
+
+
+def test_a_text_in_another_language_is_asked_about(translator: Translator) -> None:
+    found = translator.translate("der kleine Hund the schläft", beam=1)
+    assert "4 of 5 words were never seen in training: is this English?" in found.warning
 
 
 def test_a_vocabulary_that_spells_every_word_has_nothing_to_copy(tmp_path: Path) -> None:
@@ -330,7 +424,7 @@ def test_translate_shows_scores_links_and_several_outputs(trained: Path, capsys:
     assert run(["translate", str(trained), CAT, "--show", "align"]) == 0
     shown = capsys.readouterr()
     assert "← " in shown.out
-    assert shown.err.startswith("weights: cross-attention, ")
+    assert shown.err.startswith("1 word this run has never seen; left out: mouse\nweights: cross-attention, ")
     assert run(["translate", str(trained), CAT, "--json", "--nbest", "3"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["target"] == content["outputs"][0]["target"]
@@ -340,10 +434,10 @@ def test_translate_shows_scores_links_and_several_outputs(trained: Path, capsys:
 def test_translate_reads_a_file_and_writes_one_whole_or_not_at_all(
     trained: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    (tmp_path / "in").write_text(f"{CAT}\n\nthe bear sleeps. {'the bear sleeps. ' * 90}\n", encoding="utf-8")
+    (tmp_path / "in").write_text(f"{CAT}\n\nthe bear sleeps, {'the bear sleeps, ' * 90}\n", encoding="utf-8")
     files = ["--file", str(tmp_path / "in"), "--out", str(tmp_path / "out")]
     assert run(["translate", str(trained), *files, "--beam", "1"]) == 0
-    assert "text 3: longer than" in capsys.readouterr().err
+    assert "line 3: longer than" in capsys.readouterr().err
     lines = (tmp_path / "out").read_text(encoding="utf-8").split("\n")
     assert (len(lines), lines[1], lines[3]) == (4, "", "")
     (tmp_path / "in").write_bytes(b"the cat\n\xff\n")
@@ -385,3 +479,75 @@ def test_half_a_run_is_refused_by_name(trained: Path, tmp_path: Path, capsys: Ca
     (half / missing).rename(tmp_path / "away")
     assert run(["translate", str(half), CAT]) == 4
     assert str(half) in capsys.readouterr().err
+
+
+def test_a_dash_is_stdin(trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = [load(trained).translate(text, beam=1).text for text in ("the bear sleeps", "the cat sleeps")]
+    for arguments in (["-"], ["--file", "-"], []):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"the bear sleeps\n\nthe cat sleeps")))
+        assert run(["translate", str(trained), *arguments, "--beam", "1"]) == 0
+        assert capsys.readouterr().out.split("\n") == [alone[0], "", alone[1], ""]
+    assert run(["translate", str(trained), "the cat", "--file", "-"]) == 2
+    assert "there are texts on the command line too" in capsys.readouterr().err
+
+
+def test_lines_before_a_bad_one_are_answered(trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"the bear sleeps\n\xff\n")))
+    assert run(["translate", str(trained), "-"]) == 3
+    shown = capsys.readouterr()
+    assert "stdin line 2: byte 1 is not UTF-8" in shown.err
+    assert shown.out.count("\n") == 1
+
+
+def test_a_line_is_answered_before_the_next_one_is_sent(trained: Path) -> None:
+    command = [sys.executable, "-m", "regard", "translate", str(trained), "-", "--beam", "1", "--quiet"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in (b"the bear sleeps\n", b"The wizard sleeps\n"):
+            process.stdin.write(line)
+            process.stdin.flush()
+            assert process.stdout.readline().strip()
+        process.stdin.close()
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+def test_remarks_are_one_line_a_text_and_not_without_end(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert run(["translate", str(trained), "The zyx sleeps", "--beam", "1"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "1 word this run has never seen; left out: zyx; read as: the zyx sleeps"
+    (tmp_path / "in").write_text("the zyx\n" * 13, encoding="utf-8")
+    assert run(["translate", str(trained), "--file", str(tmp_path / "in"), "--beam", "1"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 11
+    assert lines[9].startswith("line 10: 1 word")
+    assert lines[10] == "… and remarks on 3 more lines; --json has them all"
+    assert run(["translate", str(trained), "The zyx sleeps", "--show", "align", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_json_has_the_remarks_where_there_are_some(trained: Path, capsys: Capture) -> None:
+    assert run(["translate", str(trained), "The zyx sleeps", "the bear sleeps", "--json", "--quiet"]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["unknown"] == [{"start": 4, "end": 7, "word": "zyx"}]
+    assert first["read_as"] == "the zyx sleeps"
+    assert "zyx" in first["warning"]
+    assert not {"unknown", "read_as", "warning"} & set(second)
+
+
+def test_a_text_with_paragraphs_keeps_them_and_a_line_is_a_line(trained: Path, capsys: Capture) -> None:
+    assert run(["translate", str(trained), "the bear sleeps.\n\nthe cat sleeps.", "--beam", "1"]) == 0
+    first, gap, second, end = capsys.readouterr().out.split("\n")
+    assert "" not in (first, second)
+    assert (gap, end) == ("", "")
+    assert run(["translate", str(trained), "the bear sleeps. the cat sleeps.", "--beam", "1"]) == 0
+    assert capsys.readouterr().out == f"{first} {second}\n"
+
+
+def test_nothing_in_a_text_commands_the_terminal(trained: Path, capsys: Capture) -> None:
+    assert printable("\x1b[31mred\x1b[0m \x1b]0;title\x07a\tb\x07\x9b1m\x1bc") == "red a\tb1m"
+    assert run(["translate", str(trained), "the \x1b[31mbear sleeps", "--show", "align"]) == 0
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,13 +15,11 @@ if TYPE_CHECKING:
     from regard.decode.rules import Rule
     from regard.prediction import Predictor
 
-CHUNK = 512  # lines read before any is answered
-
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder of the task tag, classify or language.")],
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of stdin.")] = None,
-    file: Annotated[Path | None, typer.Option(help="Read lines from this file (also .gz, .zst).")] = None,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; - or none: lines of stdin.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Read lines from this file (also .gz, .zst); - is stdin.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
     length: Annotated[int, typer.Option(help="Language models: pieces to add at the most.")] = 40,
     beam: Annotated[int, typer.Option(help="Language models: hypotheses kept at each step; 1 is greedy.")] = 1,
@@ -32,11 +29,12 @@ def predict(
     seed: Annotated[int, typer.Option(help="Of sampling.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No remarks on stderr.")] = False,
 ) -> None:
     """Tag words, classify texts or continue prompts, one line each; a line in is a line out."""
     if length < 1:
         raise SettingsError(f"--length = {length}: a continuation has at least one piece; 40 is usual")
-    lines = texts_of(texts, file)
+    waiting = texts_of(texts, file, quiet=quiet)
     from regard.decode.rules import Beam, Sample
     from regard.device import pick_device
     from regard.prediction import labels_of
@@ -46,7 +44,7 @@ def predict(
     predictor = labels_of(run, str(pick_device(device)))
     first = 0
     with destination(out) as write:
-        while chunk := list(islice(lines, CHUNK)):
+        for chunk in waiting:
             for answer in _answers(predictor, chunk, length, rule, first):
                 write(json.dumps(_fields(answer), ensure_ascii=False) if as_json else str(answer))
             first += len(chunk)

@@ -152,6 +152,7 @@ def _is_loopback(host: str) -> bool:
 def _doors(host: str, token: str, allow_host: list[str] | None, allow_origin: list[str] | None) -> tuple[Doors, bool]:
     """Whom to let in, and whether the token was made up just now."""
     from regard.serve.guard import LOOPBACK, Doors
+    from regard.serve.server import own_names
 
     if token and len(token) < SHORTEST_TOKEN:
         raise SettingsError(
@@ -162,7 +163,7 @@ def _doors(host: str, token: str, allow_host: list[str] | None, allow_origin: li
     key = secrets.token_urlsafe(24) if made_up else token
     wildcard = host in ("0.0.0.0", "::")
     allowed = (urlsplit(f"//{name}").hostname or name for name in allow_host or ())
-    names = frozenset((*allowed, *(() if wildcard else (host.lower(),))))
+    names = frozenset((*allowed, *(own_names() if wildcard else (host.lower(),))))
     for origin in allow_origin or ():
         if not re.fullmatch(r"https?://[^/\s]+", origin):
             raise SettingsError(f"--allow-origin = {origin}: not an origin; write https://example.org, without a path")
@@ -188,6 +189,9 @@ def _run(
     def ready() -> None:
         what = "the studio" if service.studio else "the service"
         print(f"{what} is at {listens_on(listening)}; Ctrl-C stops it", file=sys.stderr)
+        if listening.getsockname()[0] in ("0.0.0.0", "::"):
+            names = ", ".join(sorted(service.doors.hosts))
+            print(f"it goes by the names {names}; add others with --allow-host NAME", file=sys.stderr)
         if made_up:
             print(f"token, made up for this time: {key}", file=sys.stderr)
         if key and service.studio:

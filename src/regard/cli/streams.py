@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from queue import Empty, Queue
+from threading import Thread
+from typing import TYPE_CHECKING, Final, TextIO
 
 from regard.cli.called import as_called, command
 from regard.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+STDIN: Final = "-"
+TOGETHER: Final = 8192  # lines that are answered together at the most
+_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[0-~])|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def say(line: str) -> None:
@@ -42,36 +50,91 @@ def _broken(line: str, width: int) -> str:
     return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def texts_of(texts: list[str] | None, file: Path | None) -> Iterator[str]:
-    """Those of the command line, the lines of a file, or the lines of stdin."""
+def hush(line: str) -> None:
+    """Nobody wants to know."""
+
+
+def texts_of(texts: list[str] | None, file: Path | None, *, quiet: bool = False) -> Iterator[list[str]]:
+    """Those of the command line, the lines of a file, or the lines of stdin (``-``, or nothing), some at a time."""
     if texts and file is not None:
         raise SettingsError(f"--file = {file}: there are texts on the command line too; give one or the other")
-    if texts:
-        return iter(texts)
-    if file is None:
-        return stdin()
+    if texts and texts != [STDIN]:
+        return iter([texts])
+    if file is None or str(file) == STDIN:
+        return stdin(quiet=quiet)
     from regard.data.lines import read_lines
 
-    return read_lines(file)
+    return _chunks(read_lines(file))
 
 
-def stdin() -> Iterator[str]:
-    if sys.stdin.isatty():
+def has_lines(texts: list[str] | None) -> bool:
+    """Whether texts come as lines, from a file or stdin, and not from the command line."""
+    return not texts or texts == [STDIN]
+
+
+def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
+    while chunk := list(islice(lines, TOGETHER)):
+        yield chunk
+
+
+def stdin(*, quiet: bool = False) -> Iterator[list[str]]:
+    """The lines that have come so far, as soon as there is one: a typed line is answered at once, a file in batches."""
+    if sys.stdin.isatty() and not quiet:
         print("reading lines from the keyboard; Ctrl-D ends", file=sys.stderr)
-    for number, line in enumerate(sys.stdin.buffer, start=1):
+    arrived: Queue[bytes] = Queue(2 * TOGETHER)
+    Thread(target=_listen, args=(arrived,), name="stdin", daemon=True).start()
+    number = 0
+    while lines := _waiting(arrived):
+        decoded: list[str] = []
+        for line in filter(None, lines):
+            number += 1
+            try:
+                decoded.append(line.decode("utf-8").rstrip("\r\n"))
+            except UnicodeDecodeError as error:
+                if decoded:
+                    yield decoded
+                raise DataError(
+                    f"stdin line {number}: byte {error.start + 1} is not UTF-8; convert the text first"
+                ) from None
+        if decoded:
+            yield decoded
+        if not lines[-1]:
+            return
+
+
+def _listen(arrived: Queue[bytes]) -> None:
+    """Put every line into the queue, and nothing, b"", at the end. On a descriptor of its own: it may never end."""
+    try:
+        source: Iterable[bytes] = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
+    except (OSError, ValueError):  # not a real file, as in tests
+        source = sys.stdin.buffer
+    for line in source:
+        arrived.put(line)
+    arrived.put(b"")
+
+
+def _waiting(arrived: Queue[bytes]) -> list[bytes]:
+    """At least one line, and those that are there as well."""
+    lines = [arrived.get()]
+    while lines[-1] and len(lines) < TOGETHER:
         try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"stdin line {number}: byte {error.start + 1} is not UTF-8; convert the text first"
-            ) from None
+            lines.append(arrived.get_nowait())
+        except Empty:
+            break
+    return lines
+
+
+def printable(text: str) -> str:
+    """Text that cannot command a terminal: without escape sequences and control characters."""
+    return _CONTROL.sub("", text)
 
 
 @contextmanager
 def destination(path: Path | None) -> Iterator[Callable[[str], object]]:
     """Something to write lines to: stdout at once, or a file that is there only when it is whole."""
     if path is None:
-        yield lambda line: print(line, flush=True)
+        safe = printable if sys.stdout.isatty() else str
+        yield lambda line: print(safe(line), flush=True)
         return
     from regard.files import new_file
 

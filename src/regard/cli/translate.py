@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli.imports import unswept
-from regard.cli.streams import destination, say, texts_of
+from regard.cli.streams import destination, has_lines, hush, printable, say, texts_of
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from regard.decode.glossary import Glossary
-    from regard.translator import Translation
+    from regard.decode.options import Options
+    from regard.decode.texts import Output
+    from regard.translator import Translation, Translator
 
 SHOWN = ("text", "align", "scores")
+REMARKS = 10  # texts that are remarked on, one by one
 
 
 def translate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts to translate; without any, lines of stdin.")] = None,
-    file: Annotated[Path | None, typer.Option(help="Translate the lines of this file (also .gz, .zst).")] = None,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts to translate; - or none: lines of stdin.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Translate the lines of this file (also .gz, .zst); - is stdin.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write here instead of to stdout; appears when it is whole.")] = None,
     beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 5,
     nbest: Annotated[int, typer.Option(help="Translations to show of each text, best first.")] = 1,
@@ -44,7 +49,10 @@ def translate(
     forbid: Annotated[list[str] | None, typer.Option(help="A word not to write; may be given again.")] = None,
     prefix: Annotated[str, typer.Option(help="What each translation begins with.")] = "",
     constrain: Annotated[Path | None, typer.Option(help="A glossary: lines of source term, tab, target term.")] = None,
-    copy_unknown: Annotated[bool, typer.Option("--copy-unknown", help="Copy words the model cannot write.")] = False,
+    copy_unknown: Annotated[
+        bool | None,
+        typer.Option("--copy-unknown/--no-copy-unknown", help="Copy words the model cannot write; as a rule it does."),
+    ] = None,
     ensemble: Annotated[list[Path] | None, typer.Option("--with", help="A further run that votes; again.")] = None,
     show: Annotated[str, typer.Option(help="text, align (who looked at whom) or scores.")] = "text",
     engine: Annotated[
@@ -53,11 +61,12 @@ def translate(
     shortlist: Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No remarks on stderr.")] = False,
 ) -> None:
     """Translate texts, a file, or stdin line by line; translations go to stdout."""
     if show not in SHOWN:
         raise SettingsError(f"--show = {show}: no such view; {did_you_mean(show, SHOWN)}")
-    waiting = texts_of(texts, file)
+    waiting = texts_of(texts, file, quiet=quiet)
     with unswept():
         from regard.decode.options import Options
         from regard.decode.rules import Beam, Sample
@@ -71,19 +80,48 @@ def translate(
     words, glossary = tuple(forbid or ()), _glossary(constrain)
     options = Options(rule, bool(risk), min_ratio, max_ratio, no_repeat, words, prefix, glossary, copy_unknown)
     place = str(pick_device(device))
-    translator = load(run, *(ensemble or ()), device=place, engine=engine, shortlist=shortlist, tell=say)
-    _write(translator.stream(waiting, options), out, nbest, "json" if as_json else show)
+    tell = hush if quiet else say
+    translator = load(run, *(ensemble or ()), device=place, engine=engine, shortlist=shortlist, tell=tell)
+    remarks = Remarks(tell, "line" if has_lines(texts) else "text" if texts and texts[1:] else "")
+    _write(_translations(translator, waiting, options), remarks, out, nbest, "json" if as_json else show)
     if show == "align" and not as_json:
-        print(f"weights: {translator.aligner.describe()}", file=sys.stderr)
+        tell(f"weights: {translator.aligner.describe()}")
 
 
-def _write(found: Iterable[Translation], out: Path | None, count: int, show: str) -> None:
+def _translations(translator: Translator, waiting: Iterable[list[str]], options: Options) -> Iterator[Translation]:
+    """As soon as texts are there."""
+    number = 0
+    for chunk in waiting:
+        yield from translator.stream(chunk, options, first=number)
+        number += len(chunk)
+
+
+class Remarks:
+    """What people should know about single texts: the first in full, of the rest how many."""
+
+    def __init__(self, tell: Callable[[str], object], name: str) -> None:
+        self._tell, self._name, self._count = tell, name, 0
+
+    def note(self, number: int, found: Translation) -> None:
+        line = "; ".join(filter(None, (found.warning, found.read_as and f"read as: {_one_line(found.read_as)}")))
+        if not line:
+            return
+        self._count += 1
+        if self._count <= REMARKS:
+            self._tell(printable(f"{self._name} {number}: {line}" if self._name else line))
+
+    def end(self) -> None:
+        if self._count > REMARKS:
+            self._tell(f"… and remarks on {self._count - REMARKS:,} more {self._name}s; --json has them all")
+
+
+def _write(found: Iterable[Translation], remarks: Remarks, out: Path | None, count: int, show: str) -> None:
     with destination(out) as write:
         for number, each in enumerate(found, start=1):
-            if each.warning:
-                print(f"text {number}: {each.warning}", file=sys.stderr)
+            remarks.note(number, each)
             for line in _json(each, count) if show == "json" else _lines(each, count, show):
                 write(line)
+    remarks.end()
 
 
 def _glossary(path: Path | None) -> Glossary | None:
@@ -100,29 +138,35 @@ def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
+def _text(found: Translation, output: Output) -> str:
+    """In one line, unless the source has several."""
+    return output.text if "\n" in found.source else _one_line(output.text)
+
+
 def _lines(found: Translation, count: int, show: str) -> Iterator[str]:
     for rank, output in enumerate(found.outputs[:count]):
-        text = _one_line(output.text)
+        text = _one_line(output.text) if show == "scores" else _text(found, output)
         yield f"{output.score:.4f}\t{output.log_probability:.4f}\t{text}" if show == "scores" else text
         if show == "align":
             links = found.alignment(rank)
             target = max((len(link.target) for link in links), default=0)
             source = max((len(link.source) for link in links), default=0)
             yield ""
-            yield from (f"  {link.target:{target}}  ← {link.source:{source}}  {link.weight:.2f}" for link in links)
+            rows = (f"  {link.target:{target}}  ← {link.source:{source}}  {link.weight:.2f}" for link in links)
+            yield from map(printable, rows)
             yield ""
 
 
 def _json(found: Translation, count: int) -> Iterator[str]:
     best = found.outputs[0]
-    content: dict[str, Any] = {"source": found.source, "target": _one_line(best.text)}
+    content: dict[str, Any] = {"source": found.source, "target": _text(found, best)}
     content |= {"score": best.score, "log_probability": best.log_probability}
     if count > 1:
         outputs = found.outputs[:count]
         content["outputs"] = [
-            {"target": _one_line(each.text), "score": each.score, "log_probability": each.log_probability}
+            {"target": _text(found, each), "score": each.score, "log_probability": each.log_probability}
             for each in outputs
         ]
-    if found.warning:
-        content["warning"] = found.warning
+    remarks = {"warning": found.warning, "read_as": found.read_as, "unknown": [asdict(each) for each in found.unknown]}
+    content |= {name: value for name, value in remarks.items() if value}
     yield json.dumps(content, ensure_ascii=False)

@@ -23,7 +23,9 @@ class Options:
     forbidden: tuple[str, ...] = ()  # words
     prefix: str = ""  # what the output begins with
     glossary: Glossary | None = None  # what it must contain
-    copy_unknown: bool = False  # let <unk> be written, and put the best-aligned source word in its place
+    copy_unknown: bool | None = (
+        None  # put unknown source words in the place of <unk>; None: where words have no spelling
+    )
 
     def __post_init__(self) -> None:
         if not 0 <= self.shortest <= self.longest:

@@ -1,6 +1,6 @@
-"""Texts that are longer than a model can take: cut where it hurts least, never cut off.
+"""Sentences that are longer than a model can take: cut where it hurts least, never cut off.
 
-Sentences first, then clauses, then words; only a single word that is too long by itself is cut inside.
+Clauses first, then words; only a single word that is too long by itself is cut inside.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from collections.abc import Callable
 Length = Callable[[str], int]  # of a text, in pieces
 
 _CUTS = (
-    re.compile(r"(?<=[.!?…।。！？])(?=\s)|(?<=[.!?…।。！？][\"'”’»)\]])(?=\s)|(?<=[。！？])"),
     re.compile(r"(?<=[,;:—、，；])(?=\s)|(?<=[、，；])"),
     re.compile(r"(?=\s)"),
 )
 
 
 def split(text: str, length: Length, longest: int) -> list[str]:
-    """The text in parts of at most ``longest`` pieces each, as few as their boundaries allow; one if it fits."""
+    """The sentence in parts of at most ``longest`` pieces each, as few as their boundaries allow; one if it fits."""
     return [part.strip() for part in _split(text, length, longest, 0) if part.strip()]
 
 

@@ -1,14 +1,14 @@
-"""Texts in, texts out: pieces, batches of like length, the search, and everything back in its place.
+"""Texts in, texts out: sentences, pieces, batches of like length, the search, and everything back in its place.
 
-    text → parts that fit → ids → sorted batches → search → ids → text
+    text → sentences, as they are read → parts that fit → ids → sorted batches → search → ids → text
 
-Order is kept, an empty text stays empty, and no text depends on which others it came with.
+Order is kept, what is between sentences stays as it is, and no text depends on which others it came with.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms
+from regard.decode.copying import copied_in_order
 from regard.decode.engine import Engine
 from regard.decode.ensemble import Ensemble
 from regard.decode.fused import Fused
@@ -26,10 +27,13 @@ from regard.decode.rules import Beam
 from regard.decode.search import Hypothesis, Listener, Meanwhile, nothing, search
 from regard.decode.shortlist import Candidates, Shortlist
 from regard.decode.split import split
-from regard.errors import DataError
+from regard.errors import DataError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.text.reading import Passage, read
+from regard.text.sentences import Cut
 from regard.text.special import END, PAD, UNK
 from regard.text.tokenizers import Tokenizers
+from regard.text.words import NO_BREAK, WordTokenizer, space_words
 
 BUDGET = 8192  # source tokens times hypotheses in one batch
 CPU_BUDGET = 4096  # on a CPU, where what does not fit into its caches costs more than another step
@@ -38,10 +42,14 @@ MORE_WAYS = 50  # ways to spell a forbidden word that are found out at the most
 
 @dataclass(frozen=True)
 class Part:
-    """A source, or the part of a long one that went through the model at once, and what was written for it."""
+    """A sentence, or the part of a long one that went through the model at once, and what was written for it."""
 
-    source: str
+    source: str  # as it was read
     tokens: tuple[int, ...]  # without <end>
+    text: str = ""  # what they say
+    sentence: int = 0  # of the text, from 0
+    source_word: int = 0  # which word of the text is its first
+    target_word: int = 0  # and of the output
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,21 @@ class Output:
     text: str
     log_probability: float
     score: float  # what the rule, or the risk, compares outputs by
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Part, ...] = ()  # of sentences that were left as they are there is none
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """What goes through the model at once."""
+
+    text: str
+    number: int  # of the text, which decides its chance
+    sentence: int
+    word: int  # of the text: its first one
+    first: bool  # whether the output begins here
+
+
+Copy = Callable[[Sequence[Part]], list[str]]  # the texts of parts, with source words in the place of <unk>
 
 
 @dataclass(frozen=True)
@@ -66,6 +88,7 @@ class TextSearch:
     fused: Fused | None = None  # the same model, laid out for speed
     engine: Engine | None = None  # who searches instead, where it can
     shortlist: Shortlist | None = None  # which target pieces may be written, where nobody names or hears of others
+    copy: Copy | None = None  # finds the source word of an <unk>; without, the first is the first unknown word's
 
     def __call__(
         self,
@@ -82,66 +105,129 @@ class TextSearch:
         Whoever has a ``listener`` hears of every step and of every target piece. ``meanwhile`` is called at every step
         of our own search and before each batch; what it raises ends the search.
         """
-        parts = [self.parts(text) for text in texts]
-        flat = [part for several in parts for part in several]
-        numbers = [first + number for number, several in enumerate(parts) for _ in several]
+        passages = [self.read(text) for text in texts]
+        stretches = [self._stretches(passage, first + number) for number, passage in enumerate(passages)]
+        flat = [stretch for several in stretches for stretch in several]
         training = self.model.training
         self.model.eval()
         budget = budget or (CPU_BUDGET if self.device.type == "cpu" else BUDGET)
         try:
-            found = iter(self._search_all(flat, options, numbers, budget, listener=listener, meanwhile=meanwhile))
+            found = self._search_all(flat, options, budget, listener=listener, meanwhile=meanwhile)
         finally:
             self.model.train(training)
-        return [self._join([next(found) for _ in several], options) for several in parts]
+        rest = iter(zip(flat, found, strict=True))
+        return [
+            _joined_ranks(passage, [next(rest) for _ in several], options)
+            for passage, several in zip(passages, stretches, strict=True)
+        ]
+
+    def read(self, text: str) -> Passage:
+        """The text in sentences, with what the run has never seen."""
+        return read(text, self.tokenizers.known)
 
     def parts(self, text: str) -> list[str]:
-        """The text, or its parts where it is longer than the model can take; none of an empty one."""
-        encode = self.tokenizers.source.encode
-        return split(text, lambda part: len(encode(part)), self.longest) if text.strip() else []
+        """What goes through the model of a text: its sentences, long ones in parts; none of an empty one."""
+        return [stretch.text for stretch in self._stretches(self.read(text), 0)]
+
+    def _stretches(self, passage: Passage, number: int) -> list[_Stretch]:
+        encode, found = self.tokenizers.source.encode, list[_Stretch]()
+        for sentence, ((start, _), reading) in enumerate(zip(passage.cut.spans, passage.readings, strict=True)):
+            if reading.left:
+                continue
+            word = word_at(passage.text, start)
+            for part in split(reading.text, lambda part: len(encode(part)), self.longest):
+                found.append(_Stretch(part, number, sentence, word, first=not found))
+                word += len(space_words(part))
+        return found
 
     # From parts to outputs
 
     def _search_all(
         self,
-        texts: list[str],
+        stretches: list[_Stretch],
         options: Options,
-        numbers: list[int],
         budget: int,
         *,
         listener: Listener | None,
         meanwhile: Meanwhile,
     ) -> list[list[Output]]:
-        """One list for each part, whatever batch it was in."""
-        sources = [[*self.tokenizers.source.encode(text), END] for text in texts]
-        results: list[list[Output]] = [[] for _ in texts]
-        left = list(range(len(texts)))
-        if listener is None:
+        """One list for each stretch. Where a source has words to copy, and only there, <unk> may be written."""
+        results: list[list[Output]] = [[] for _ in stretches]
+        sources = [[*self.tokenizers.source.encode(stretch.text), END] for stretch in stretches]
+        copies = self.copies(options)
+        gaps = [copies and UNK in source for source in sources]
+        unknown = replace(options, rule=replace(options.rule, unknown=True)) if any(gaps) else options
+        for gap, wanted in ((False, options), (True, unknown)):
+            rows = [row for row in range(len(stretches)) if gaps[row] == gap]
+            own = [stretches[row] for row in rows], [sources[row] for row in rows]
+            found = self._search_alike(*own, wanted, budget, listener=listener, meanwhile=meanwhile)
+            for row, outputs in zip(rows, found, strict=True):
+                results[row] = outputs
+        return self._copied(results) if any(gaps) else results
+
+    def copies(self, options: Options) -> bool:
+        """Whether unknown words are copied: where both vocabularies are of words, unless somebody says no."""
+        sides = self.tokenizers.source, self.tokenizers.target
+        able = all(isinstance(side, WordTokenizer) for side in sides)
+        if options.copy_unknown and not able:
+            kind = next(side.kind for side in sides if not isinstance(side, WordTokenizer))
+            raise SettingsError(
+                f"copy_unknown: a vocabulary of kind '{kind}' spells every word; "
+                "only a vocabulary of words leaves some unknown"
+            )
+        return able and options.copy_unknown is not False
+
+    def _copied(self, results: list[list[Output]]) -> list[list[Output]]:
+        """Source words in the place of each <unk>."""
+        parts = [each.parts[0] for outputs in results for each in outputs if UNK in each.parts[0].tokens]
+        copy = self.copy or (
+            lambda parts: [copied_in_order(self.tokenizers, part.source, part.tokens) for part in parts]
+        )
+        texts = iter(copy(parts) if parts else [])
+        return [
+            [_renamed(each, next(texts)) if UNK in each.parts[0].tokens else each for each in outputs]
+            for outputs in results
+        ]
+
+    def _search_alike(
+        self,
+        stretches: list[_Stretch],
+        sources: list[list[int]],
+        options: Options,
+        budget: int,
+        *,
+        listener: Listener | None,
+        meanwhile: Meanwhile,
+    ) -> list[list[Output]]:
+        results: list[list[Output]] = [[] for _ in stretches]
+        left = list(range(len(stretches)))
+        if listener is None and left:
             meanwhile()
-            left = self._let_engine_search(texts, sources, options, budget, results)
+            left = self._let_engine_search(stretches, sources, options, budget, results)
         for places in of_like_length([len(sources[row]) for row in left], budget // options.rule.rows):
             group = [left[place] for place in places]
-            wishes = _Wishes(self.tokenizers, options, [texts[row] for row in group])
-            chosen, named = [sources[row] for row in group], [numbers[row] for row in group]
+            wishes = _Wishes(self.tokenizers, options, [stretches[row] for row in group])
+            chosen, named = [sources[row] for row in group], [stretches[row].number for row in group]
             found = self._search(chosen, wishes, named, listener=listener, meanwhile=meanwhile)
             for row, hypotheses in zip(group, found, strict=True):
-                results[row] = [self._output(texts[row], each) for each in hypotheses]
+                results[row] = [self._output(stretches[row].text, each) for each in hypotheses]
         return results
 
     def _let_engine_search(
         self,
-        texts: list[str],
+        stretches: list[_Stretch],
         sources: list[list[int]],
         options: Options,
         budget: int,
         results: list[list[Output]],
     ) -> list[int]:
         """Fill in what the engine finds; returns the numbers of the texts that are left to our own search."""
-        every = list(range(len(texts)))
+        every = list(range(len(stretches)))
         if self.engine is None or self.engine.refuses(options) or not isinstance(options.rule, Beam):
             return every
-        limits = _Wishes(self.tokenizers, options, texts).limits(sources, self.most)
+        limits = _Wishes(self.tokenizers, options, stretches).limits(sources, self.most)
         for row, found in enumerate(self.engine.search(sources, limits, options.rule, budget)):
-            results[row] = [self._output(texts[row], each) for each in found or []]
+            results[row] = [self._output(stretches[row].text, each) for each in found or []]
         return [row for row in every if not results[row]]
 
     def _search(
@@ -178,7 +264,7 @@ class TextSearch:
             )
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses if candidates is None else [candidates.spell(each) for each in hypotheses]
-            more = {row: ways for row in rows if (ways := wishes.slips(results[row]))}
+            more = {row: ways for row in rows if (ways := wishes.slips(results[row], row))}
             if not more:
                 return results
             forbidden |= {way for ways in more.values() for way in ways}
@@ -202,26 +288,48 @@ class TextSearch:
 
     def _output(self, source: str, found: Hypothesis) -> Output:
         text = self.tokenizers.target.decode(found.tokens)
-        return Output(text, found.log_probability, found.score, (Part(source, tuple(found.tokens)),))
-
-    def _join(self, parts: list[list[Output]], options: Options) -> list[Output]:
-        """The outputs of a text from those of its parts: the best with the best, the second with the second."""
-        if not parts:
-            return [Output("", 0.0, 0.0)]
-        ranked = [_by_risk(outputs) if options.risk else outputs for outputs in parts]
-        count = max(map(len, ranked))
-        return [_joined([outputs[min(rank, len(outputs) - 1)] for outputs in ranked]) for rank in range(count)]
+        return Output(text, found.log_probability, found.score, (Part(source, tuple(found.tokens), text),))
 
 
-def _joined(parts: list[Output]) -> Output:
-    if len(parts) == 1:
-        return parts[0]
-    return Output(
-        " ".join(part.text for part in parts if part.text),
-        sum(part.log_probability for part in parts),
-        sum(part.score for part in parts) / len(parts),
-        tuple(piece for part in parts for piece in part.parts),
-    )
+def _renamed(output: Output, text: str) -> Output:
+    return replace(output, text=text, parts=(replace(output.parts[0], text=text),))
+
+
+def _joined_ranks(passage: Passage, found: list[tuple[_Stretch, list[Output]]], options: Options) -> list[Output]:
+    """The outputs of a text from those of its parts: the best with the best, the second with the second."""
+    ranked = [(stretch, _by_risk(outputs) if options.risk else outputs) for stretch, outputs in found]
+    count = max((len(outputs) for _, outputs in ranked), default=1)
+    return [
+        _joined(passage, [(stretch, outputs[min(rank, len(outputs) - 1)]) for stretch, outputs in ranked])
+        for rank in range(count)
+    ]
+
+
+def _joined(passage: Passage, found: list[tuple[_Stretch, Output]]) -> Output:
+    """One output of a text: its sentences where they were, with what is between them."""
+    written: list[list[str]] = [[] for _ in passage.readings]
+    for stretch, output in found:
+        written[stretch.sentence].append(output.text)
+    pairs = zip(written, passage.cut.sentences, passage.readings, strict=True)
+    sentences = [sentence if reading.left else " ".join(filter(None, texts)) for texts, sentence, reading in pairs]
+    text = passage.cut.join(sentences)
+    starts = Cut(tuple(sentences), passage.cut.between).spans
+    parts: list[Part] = []
+    words: dict[int, int] = {}  # of each sentence, its next word
+    for stretch, output in found:
+        word = words.get(stretch.sentence, word_at(text, starts[stretch.sentence][0]))
+        part = replace(output.parts[0], sentence=stretch.sentence, source_word=stretch.word, target_word=word)
+        parts.append(part)
+        words[stretch.sentence] = word + len(space_words(output.text))
+    score = sum(output.score for _, output in found) / max(1, len(found))
+    return Output(text, sum(output.log_probability for _, output in found), score, tuple(parts))
+
+
+def word_at(text: str, place: int) -> int:
+    """The number of the word that a place in a text is in, or before."""
+    before = text[:place]
+    inside = bool(before) and (not before[-1].isspace() or before[-1] in NO_BREAK)
+    return len(space_words(before)) - inside
 
 
 def _by_risk(samples: list[Output]) -> list[Output]:
@@ -234,12 +342,13 @@ def _by_risk(samples: list[Output]) -> list[Output]:
 class _Wishes:
     """What is asked of the outputs of one batch, in tokens."""
 
-    def __init__(self, tokenizers: Tokenizers, options: Options, texts: list[str]) -> None:
+    def __init__(self, tokenizers: Tokenizers, options: Options, stretches: list[_Stretch]) -> None:
         self.options = options
         self._target = tokenizers.target
         self.prefix = self._encode("prefix", options.prefix) if options.prefix else []
         self.forbidden = [tuple(self._encode("forbidden", word)) for word in options.forbidden]
-        terms = [options.glossary.find(text) if options.glossary else [] for text in texts]
+        self.prefixes = [self.prefix if stretch.first else [] for stretch in stretches]
+        terms = [options.glossary.find(stretch.text) if options.glossary else [] for stretch in stretches]
         self.terms = [[self._encode("glossary", term) for term in each] for each in terms]
 
     @property
@@ -274,21 +383,20 @@ class _Wishes:
         if any(self.terms[row] for row in rows):
             found.append(Terms([self.terms[row] for row in rows]))
         if self.prefix:
-            found.append(Prefix([self.prefix] * len(rows)))
+            found.append(Prefix([self.prefixes[row] for row in rows]))
         return found
 
-    def slips(self, hypotheses: list[Hypothesis]) -> set[tuple[int, ...]]:
+    def slips(self, hypotheses: list[Hypothesis], row: int) -> set[tuple[int, ...]]:
         """Token sequences that spell a forbidden word otherwise than its tokenizer does: *for* + *bid*."""
         found = set()
         for word in self.options.forbidden:
             for hypothesis in hypotheses:
                 if _has_word(self._target.decode(hypothesis.tokens), word):
-                    found.add(self._shortest_with(word, hypothesis.tokens))
+                    found.add(self._shortest_with(word, hypothesis.tokens[len(self.prefixes[row]) :]))
         return found - {()}
 
-    def _shortest_with(self, word: str, tokens: list[int]) -> tuple[int, ...]:
-        """The fewest neighbouring tokens that have the word in them, outside the prefix that was asked for."""
-        written = tokens[len(self.prefix) :]
+    def _shortest_with(self, word: str, written: list[int]) -> tuple[int, ...]:
+        """The fewest neighbouring tokens that have the word in them, of those behind the prefix that was asked for."""
         for size in range(1, len(written) + 1):
             for start in range(len(written) - size + 1):
                 if _has_word(self._target.decode(written[start : start + size]), word):

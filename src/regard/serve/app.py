@@ -69,9 +69,12 @@ def create_app(service: Service) -> FastAPI:
     for each in (runs, translate, predict, libre, look):
         app.include_router(each.router)
     _add_trainings(app, service.library)
+    _add_look(app)
     _add_pages(app, "serve/pages", "/docs")
     if service.studio:
         _add_pages(app, "studio", "/", "/studio")
+    else:
+        _add_page(app, "/", _folder("serve/pages") / "home.html")
     app.add_middleware(Leaving)  # the last one added is the first to be met
     app.add_middleware(Bodies, limits=service.library.limits)
     app.add_middleware(Guard, doors=service.doors)
@@ -91,14 +94,26 @@ def _add_trainings(app: FastAPI, library: Library) -> None:
         app.include_router(part.router)
 
 
+def _folder(name: str) -> Path:
+    return Path(str(resources.files("regard") / name))
+
+
+def _add_page(app: FastAPI, address: str, file: Path) -> None:
+    @app.get(address, include_in_schema=False)
+    def page() -> Response:
+        return FileResponse(file, headers={"Cache-Control": "no-cache"})
+
+
+def _add_look(app: FastAPI) -> None:
+    """The service's own pages look like the studio, also where there is none."""
+    for name in ("style.css", "controls.css", "first.js", "icon.svg"):
+        _add_page(app, f"/docs/{name}", _folder("studio") / name)
+
+
 def _add_pages(app: FastAPI, name: str, home: str, files: str = "") -> None:
     """A folder of files with an index."""
-    folder = Path(str(resources.files("regard") / name))
-
-    @app.get(home, include_in_schema=False)
-    def index() -> Response:
-        return FileResponse(folder / "index.html", headers={"Cache-Control": "no-cache"})
-
+    folder = _folder(name)
+    _add_page(app, home, folder / "index.html")
     app.mount(files or home, _Files(directory=folder))
 
 

@@ -5,7 +5,7 @@
     corpora/NAME/train.text                       or text alone, for language models
 
 The same with ``valid`` and ``test``; ``.gz`` or ``.zst`` may follow. No other name is ever written or read. What the
-files were called before, ``names.json`` remembers: from that the languages are known. What is deleted goes to ``.trash``.
+files were called before, ``names.json`` remembers: so the languages are known. What is deleted goes to ``.trash``.
 """
 
 from __future__ import annotations

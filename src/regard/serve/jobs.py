@@ -101,8 +101,9 @@ class Jobs:
                 file.write(settings.to_toml().encode())
             return self._start("train", run, ["train", str(folder / "settings.toml"), "--out", str(place)])
 
-    def resume(self, run: str) -> Job:
-        """Go on with a run that is not being trained."""
+    def resume(self, run: str, *, time: str = "", steps: str = "") -> Job:
+        """Go on with a run that is not being trained, as far as its settings say or so much further."""
+        further = [word for flag, value in (("--time", time), ("--steps", steps)) if value for word in (flag, value)]
         path = self.library.path(run).resolve()
         with self._starting:
             self._has_room(run)
@@ -110,7 +111,7 @@ class Jobs:
             folder = self._fresh(f"train-{run}")
             with new_file(folder / REQUEST) as file:
                 file.write(json.dumps(request).encode())
-            return self._start("train", run, ["train", "--resume", str(path)])
+            return self._start("train", run, ["train", "--resume", str(path), *further])
 
     def request(self, run: str) -> dict[str, Any] | None:
         """What was asked for when a training was started here."""

@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import uvicorn
@@ -49,6 +50,16 @@ def address(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{name}:{port}/"
+
+
+def own_names() -> list[str]:
+    """What others may call this machine: its name, and the address by which it reaches them. Nobody is asked."""
+    found = [socket.gethostname().lower()]
+    for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))  # chooses a way; nothing is sent
+            found.append(probe.getsockname()[0])
+    return [name for name in dict.fromkeys(found) if name]
 
 
 def listens_on(listening: socket.socket) -> str:

@@ -94,9 +94,7 @@ class Training:
     error: Complaint | None = None  # where it failed
 
 
-_SETTING = re.compile(
-    r"(?:^|: )((?:model|text|data|train)(?:\.\w+)+|size|preset|corpus|time|name|task|watch)\b(?: = |:)"
-)
+_SETTING = re.compile(r"(?:^|: )((?:model|text|data|train)(?:\.\w+)+|size|preset|corpus|time|name|task)\b(?: = |:)")
 _FLAGS = {"--source": "the source file", "--target": "the target file", "--out": "the name", "--time": "the time"}
 
 

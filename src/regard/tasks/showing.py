@@ -79,8 +79,9 @@ def translations(
         output = TextSearch(model, tokenizers, device)([text], GREEDY)[0][0]
         if len(output.parts) != 1:
             return Watched(text, output.text)
-        source = spell([*tokenizers.source.encode(text), END], tokenizers.source, text)
-        target = spell([*output.parts[0].tokens, END], tokenizers.target)
+        part = output.parts[0]
+        source = spell([*tokenizers.source.encode(part.source), END], tokenizers.source, part.source)
+        target = spell([*part.tokens, END], tokenizers.target)
         cross = attend(model, [(source, target)])[0].cross.mean(1)  # (L, T, S)
         layers: list[list[list[float]]] = cross.tolist()
         return Watched(text, output.text, source.pieces, target.pieces, tuple(_rounded(layer) for layer in layers))

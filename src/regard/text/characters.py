@@ -10,7 +10,7 @@ from typing import Final, Literal
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.tokenizer import Tokenizer, describe, without_surrogates
 from regard.text.vocabulary import Vocabulary
-from regard.text.words import VOCABULARY
+from regard.text.words import NO_BREAK, VOCABULARY
 
 _SILENT = frozenset((PAD, START, END))
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
@@ -100,7 +100,8 @@ def _words_of_characters(characters: Iterable[str]) -> list[int]:
     """A space belongs to the word before it, and leading spaces to the first word."""
     word, inside, words = -1, False, []
     for character in characters:
-        word += not inside and not character.isspace()
-        inside = not character.isspace()
+        solid = not character.isspace() or character in NO_BREAK
+        word += not inside and solid
+        inside = solid
         words.append(max(word, 0))
     return words

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from regard.errors import ModelError, SettingsError, did_you_mean
 from regard.files import new_folder
 from regard.text.casing import Case
 from regard.text.characters import ByteTokenizer, CharacterTokenizer
+from regard.text.known import COUNTED, KnownWords, WordCounter
 from regard.text.subwords import MODEL, SubwordTokenizer
 from regard.text.tokenizer import DESCRIPTION, Kind, Tokenizer
 from regard.text.vocabulary import Vocabulary
@@ -98,6 +100,18 @@ class Tokenizers:
 
     source: Tokenizer
     target: Tokenizer
+    counted: Vocabulary | None = field(default=None, repr=False, compare=False)  # words of the source's training text
+    folder: Path | None = field(default=None, repr=False, compare=False)  # where those words are, if they are
+
+    @cached_property
+    def known(self) -> KnownWords | None:
+        """The words of the source that were seen in training; None where nobody has counted them."""
+        if isinstance(self.source, WordTokenizer | SpaceTokenizer):
+            return KnownWords(self.source, self.source.vocabulary)
+        counted = self.counted
+        if counted is None and self.folder is not None and (self.folder / COUNTED).is_file():
+            counted = Vocabulary.from_bytes(_read(self.folder / COUNTED), str(self.folder / COUNTED))
+        return None if counted is None else KnownWords(self.source, counted)
 
     @property
     def joint(self) -> bool:
@@ -117,11 +131,19 @@ class Tokenizers:
         case: Case = "keep",
     ) -> Tokenizers:
         """Learn one tokenizer from both sides together, or one from each side, of `size` pieces each."""
+        words = None if kind in ("word", "space") else WordCounter(case)
+        source = source if words is None else words.watch(source)
         if joint:
             both = learn(kind, chain(source, target), size=size, minimum=minimum, seed=seed, case=case)
-            return cls(both, both)
-        sides = [learn(kind, lines, size=size, minimum=minimum, seed=seed, case=case) for lines in (source, target)]
-        return cls(*sides)
+            sides = (both, both)
+        else:
+            one, other = (
+                learn(kind, each, size=size, minimum=minimum, seed=seed, case=case) for each in (source, target)
+            )
+            sides = (one, other)
+        for _ in source if words is not None else ():  # bytes are learned without a look at the text
+            pass
+        return cls(*sides, words.commonest() if words is not None and words.counts else None)
 
     def save(self, folder: str | Path) -> None:
         """Write one folder for each tokenizer and a line that says how many there are."""
@@ -130,6 +152,8 @@ class Tokenizers:
             (beside / PAIR).write_text(json.dumps({"joint": self.joint}) + "\n", encoding="utf-8")
             for name, tokenizer in sides.items():
                 tokenizer.save(beside / name)
+            if self.known is not None and not self.known.whole:
+                (beside / COUNTED).write_bytes(self.known.counted.to_bytes())
 
     @classmethod
     def load(cls, folder: str | Path) -> Tokenizers:
@@ -137,8 +161,8 @@ class Tokenizers:
         folder = Path(folder)
         if _read_json(folder / PAIR).get("joint"):
             both = load(folder / "joint")
-            return cls(both, both)
-        return cls(load(folder / "source"), load(folder / "target"))
+            return cls(both, both, folder=folder)
+        return cls(load(folder / "source"), load(folder / "target"), folder=folder)
 
 
 def _vocabulary(folder: Path) -> Vocabulary:

@@ -20,6 +20,7 @@ from regard.text.vocabulary import Vocabulary
 
 JOINER: Final = "￭"  # stands before a piece that had no space before it
 TIE: Final = "‿"  # the same as people are shown it, because few fonts have the other
+NO_BREAK: Final = "\u00a0\u202f"  # spaces that divide no words
 VOCABULARY: Final = "vocabulary.tsv"
 
 _SILENT = frozenset((PAD, START, END))
@@ -39,12 +40,12 @@ _RULES = r"""
 """
 
 
-_SPACED = re.compile(r"[\S\u00a0\u202f]+")
+_SPACED = re.compile(rf"[\S{NO_BREAK}]+")
 
 
 def space_words(text: str) -> list[str]:
     """What stands between whitespace; a no-break space does not divide words."""
-    return _SPACED.findall(text) if "\u00a0" in text or "\u202f" in text else text.split()
+    return _SPACED.findall(text) if any(space in text for space in NO_BREAK) else text.split()
 
 
 @cache
@@ -63,10 +64,15 @@ def split_words(text: str) -> list[str]:
     return [piece for word in space_words(text) for piece in _cut(word)]
 
 
+def space_spans(text: str) -> list[tuple[int, int]]:
+    """Where each of `space_words` begins and ends, in characters."""
+    return [word.span() for word in _SPACED.finditer(text)]
+
+
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Where each piece of `split_words` begins and ends, in characters."""
-    words = _SPACED.finditer(text)
-    return [piece.span() for word in words for piece in _pattern().finditer(text, *word.span())]
+    cut = _pattern().finditer
+    return [(at + piece.start(), at + piece.end()) for at, end in space_spans(text) for piece in cut(text[at:end])]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -115,7 +121,7 @@ class WordTokenizer(Tokenizer):
         return list(_cased(split_words(text), self.case))
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the pieces. A glued piece that has none of its own gets that of the piece by itself."""
+        """The ids of the pieces. One that has none of its own gets that of the same piece with or without a space."""
         pieces = self.pieces(text)
         ids = self.vocabulary.ids(pieces)
         if UNK in ids:
@@ -130,7 +136,7 @@ class WordTokenizer(Tokenizer):
         return join_words(_uncased(pieces) if self.case == "mark" else pieces)
 
     def knows(self, piece: str) -> bool:
-        """Whether a piece of `split_words` has an id here, or had one with its capitals as marks."""
+        """Whether a piece of `split_words` can be read here, its capitals as marks where there are such."""
         return all(self.id(part) != UNK for part in _cased([piece], self.case))
 
     def token(self, number: int) -> str:
@@ -138,7 +144,7 @@ class WordTokenizer(Tokenizer):
 
     def id(self, piece: str) -> int:
         number = self.vocabulary.id(piece)
-        return self.vocabulary.id(piece[1:]) if number == UNK and _is_glued(piece) else number
+        return self.vocabulary.id(piece[1:] if _is_glued(piece) else JOINER + piece) if number == UNK else number
 
     def word_of(self, pieces: Sequence[str]) -> list[int]:
         """A mark belongs to the word that follows, and at the end to the word before."""

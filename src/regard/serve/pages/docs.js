@@ -1,15 +1,10 @@
 // The service's own description of itself, /openapi.json, as a page. Nothing is loaded from anywhere else.
 
-const METHODS = ["get", "post", "put", "delete"];
-const FORM = "application/x-www-form-urlencoded";
+import {element} from "./element.js";
 
-/** An element with attributes and children; text is only ever text. */
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
-}
+const METHODS = ["get", "post", "put", "delete"];
+const [BODY, ANSWER] = ["Body", "Answer"];
+const FORM = "application/x-www-form-urlencoded";
 
 /** A schema, with what it refers to in its place. */
 function resolve(schema, root) {
@@ -77,7 +72,7 @@ const plain = text => (text ?? "").replaceAll(/`|\*/g, "");
 function inside(schema, root) {
   const found = resolve(schema, root);
   if (found.properties) return found;
-  const next = found.items ? [found.items] : found.anyOf ?? [];
+  const next = found.items ? [found.items] : found.anyOf ?? found.oneOf ?? [];
   return next.map(each => inside(each, root)).find(each => each);
 }
 
@@ -85,14 +80,14 @@ function inside(schema, root) {
 function fields(title, schema, root, depth = 0) {
   const found = inside(schema, root);
   if (!found) return "";
-  const needed = new Set(title === "Send" ? found.required ?? [] : []);
+  const needed = new Set(title === BODY ? found.required ?? [] : []);
   const rows = Object.entries(found.properties).map(([name, field]) => {
     const inner = inside(field, root);
     const standing = needed.has(name) ? ", needed" : field.default === undefined ? "" : `, else ${JSON.stringify(field.default)}`;
     return element("tr", {},
       element("th", {scope: "row"}, name),
       element("td", {}, kind(field, root) + standing),
-      element("td", {class: "soft"},
+      element("td", {class: "note"},
         plain(field.description ?? resolve(field, root).description),
         inner && depth < 3
           ? element("details", {}, element("summary", {}, `fields of ${inner.title}`), fields("", field, root, depth + 1))
@@ -138,13 +133,16 @@ function article(method, path, operation, root) {
   const content = operation.responses?.["200"]?.content ?? {};
   const answer = content["application/json"]?.schema;
   const alsoForm = FORM in (operation.requestBody?.content ?? {}) ? "The body may be JSON or a form." : "";
-  const heading = element("h3", {}, element("span", {class: "method"}, method.toUpperCase()), path);
-  return element("article", {"data-operation": `${method} ${path}`},
+  const about = plain(operation.description ?? operation.summary);
+  const heading = element("summary", {},
+    element("h3", {}, element("span", {class: "method"}, method.toUpperCase()), path),
+    element("span", {class: "note"}, about.split(/(?<=\.)\s/)[0]));
+  return element("details", {class: "operation", "data-operation": `${method} ${path}`},
     heading,
-    element("p", {}, plain(operation.description ?? operation.summary)),
-    alsoForm ? element("p", {class: "soft"}, alsoForm) : "",
-    bodySchema(operation) ? fields("Send", bodySchema(operation), root) : "",
-    answer ? fields("Get", answer, root) : "",
+    element("p", {}, about),
+    alsoForm ? element("p", {class: "note"}, alsoForm) : "",
+    bodySchema(operation) ? fields(BODY, bodySchema(operation), root) : "",
+    answer ? fields(ANSWER, answer, root) : "",
     element("pre", {tabindex: "0", "aria-label": "On the command line"},
       element("code", {class: "command"}, command(method, path, operation, root))),
     method === "get" || bodySchema(operation) ? trial(method, path, operation, root) : "",

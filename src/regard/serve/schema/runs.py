@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.run import Progress
+from regard.settings import Settings
+
 
 class LanguagesAnswer(BaseModel):
     """Codes of the two languages."""
@@ -73,8 +76,8 @@ class RunAnswer(BaseModel):
     """Everything about one run."""
 
     summary: RunSummary
-    settings: dict[str, Any]
-    progress: dict[str, Any]
+    settings: Annotated[Settings, Field(description="As resolved; of files only their names.")]
+    progress: Annotated[Progress, Field(description="Where the training stands.")]
     losses: Annotated[list[tuple[int, float | None]], Field(description="Of training: step, loss.")]
     validations: Annotated[list[tuple[int, float | None, float | None]], Field(description="Step, loss, score.")]
     checkpoints: list[Checkpoint]

@@ -104,6 +104,8 @@ class EstimateAnswer(BaseModel):
     memory: int = Field(description="Bytes.")
     seconds: float
     steps: int
+    within: int | None = Field(None, description="Steps that the time is enough for.")
+    words: str = Field("", description="The same for people.", examples=["About 2 minutes for 1,000 steps."])
 
 
 class TrainingRequest(EstimateRequest):
@@ -134,6 +136,14 @@ class ComplaintAnswer(BaseModel):
     line: str = Field(description="What is wrong.")
     setting: str = Field(description="Which setting or field is to blame, where one is.", examples=["text.size"])
     right: str = Field(description="An override that would be right, where one is known.", examples=["text.size=625"])
+
+
+class ResumeRequest(BaseModel):
+    """How much further to go."""
+
+    model_config = FORBID
+    time: str = Field("", pattern=r"^(\d+(\.\d+)?[smh])?$", description="So much longer.", examples=["10m"])
+    steps: str = Field("", pattern=r"^(\+?\d{1,9})?$", description="So many in all, or `+` more.", examples=["+1000"])
 
 
 class TrainingAnswer(BaseModel):

@@ -147,10 +147,9 @@ class CorpusPicker {
     form.querySelectorAll("p[role=status], .trouble").forEach((old) => old.remove());
     form.append(told);
     try {
-      for (const [number, [role, file]] of files.entries()) {
-        told.textContent = `Taking ${file.name}, ${number + 1} of ${files.length}…`;
-        const place = `/api/v1/corpora/${encodeURIComponent(name)}/${encodeURIComponent(role + packing(file.name))}`;
-        await put(`${place}?called=${encodeURIComponent(file.name)}`, file); // from its name the language is known
+      for (const [place, [role, file]] of files.entries()) {
+        told.textContent = `Taking ${file.name}, ${place + 1} of ${files.length}…`;
+        await put(`/api/v1/corpora/${encodeURIComponent(name)}/${encodeURIComponent(role + packing(file.name))}`, file);
       }
     } catch (problem) {
       told.remove();

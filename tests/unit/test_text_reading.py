@@ -1,0 +1,130 @@
+"""What a run has seen, and how it reads the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regard.text import Tokenizers
+from regard.text.known import COUNTED, KnownWords, script_of
+from regard.text.reading import Unknown, read
+from regard.text.tokenizer import Kind
+
+LINES = ["the cat can't sleep .", 'The Bear saw 12 cafés , "why" ?', "Paris is a city"] * 3
+KINDS: tuple[Kind, ...] = ("word", "space", "character", "byte", "bpe", "unigram")
+
+
+def known(kind: Kind = "word", case: str = "keep", lines: list[str] = LINES) -> KnownWords:
+    found = Tokenizers.learn(kind, lines, ["le chat"], joint=False, size=400, case=case).known  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_run_knows_the_words_of_its_training_text_whatever_its_pieces(
+    kind: Kind, joint: bool, tmp_path: Path
+) -> None:
+    made = Tokenizers.learn(kind, LINES, ["der Hund"], joint=joint, size=400)
+    made.save(tmp_path / "tokenizer")
+    loaded = Tokenizers.load(tmp_path / "tokenizer")
+    assert (tmp_path / "tokenizer" / COUNTED).is_file() == (kind not in ("word", "space"))
+    for words in (made.known, loaded.known):
+        assert words is not None
+        assert all(word in words for word in ("the", "The", "cat", "Bear", "12"))
+        assert not any(word in words for word in ("wizard", "THE"))
+    found = read("the cat saw a wizard", loaded.known)
+    assert found.unknown == (Unknown(14, 20, "wizard"),)
+
+
+def test_a_run_that_has_not_counted_its_words_marks_nothing(tmp_path: Path) -> None:
+    Tokenizers.learn("bpe", LINES, LINES, joint=True).save(tmp_path / "tokenizer")
+    (tmp_path / "tokenizer" / COUNTED).unlink()
+    old = Tokenizers.load(tmp_path / "tokenizer")
+    assert old.known is None
+    found = read("qwertyuiop. Zyx", old.known)
+    assert (found.unknown, found.read_as, found.remarks("")) == ((), "", [])
+    old.save(tmp_path / "again")
+    assert not (tmp_path / "again" / COUNTED).exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "as_read"),
+    [
+        ("THE CAT sleep", "The cat sleep"),
+        ("paris is A CITY", "Paris is a city"),
+        ("The cat can’t sleep", "The cat can't sleep"),
+        ("“why”", '"why"'),
+        ("cafe\u0301s", "cafés"),
+        ("Ｔｈｅ cat", "The cat"),
+        ("The cat.\n\nTHE bear!", "The cat.\n\nThe Bear!"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_what_was_seen_in_another_way_is_read_in_that_way(kind: Kind, written: str, as_read: str) -> None:
+    found = read(written, known(kind))
+    assert found.read_as.casefold() == as_read.casefold()
+    assert found.unknown == ()
+
+
+def test_what_was_seen_as_it_is_written_is_read_as_it_is() -> None:
+    for text in ("The cat", "the cat can't sleep .", "Paris is a city", ""):
+        assert read(text, known()).read_as == ""
+
+
+def test_marks_for_capitals_make_every_capital_known() -> None:
+    for kind in ("word", "bpe"):
+        found = read("THE Cat, WIZARD, bEaR", known(kind, "mark"))
+        assert [each.word for each in found.unknown] == ["WIZARD"]
+        assert found.read_as == "THE Cat, WIZARD, bear"
+
+
+def test_curly_quotes_are_kept_where_only_they_are_known() -> None:
+    assert read("the cat can't", known(lines=["the cat can’t"])).read_as == "the cat can’t"
+
+
+def test_punctuation_with_and_without_a_space_is_one_to_a_vocabulary_of_words() -> None:
+    found = read("Paris? (the cat)", known())
+    assert (found.unknown, found.read_as) == ((), "")
+
+
+def test_numbers_are_unknown_to_words_and_spelled_by_subwords() -> None:
+    assert [each.word for each in read("the cat saw 77", known("word")).unknown] == ["77"]
+    assert read("the cat saw 77", known("bpe")).unknown == ()
+    assert [each.left for each in read("77.\n12", known("bpe")).readings] == [True, False]
+    assert read("77", known("bpe")).remarks("77") == []
+
+
+def test_scripts_without_spaces_are_known_letter_by_letter() -> None:
+    words = known("bpe", lines=["我喜欢猫", "猫很好"])
+    assert read("猫喜欢我", words).unknown == ()
+    assert [each.word for each in read("我喜欢狗", words).unknown] == ["狗"]
+    assert words.script == "Chinese"
+
+
+def test_remarks_name_what_was_copied_spelled_and_left_out() -> None:
+    found = read("the wizard saw Frodo", known())
+    assert found.remarks("le Frodo") == ["2 words this run has never seen: Frodo (copied); left out: wizard"]
+    spelled = read("the wizard saw Frodo", known("bpe"))
+    assert spelled.remarks("le Frodo") == ["2 words this run has never seen: wizard, Frodo (copied)"]
+    many = read("the " + " ".join(f"x{'y' * n}" for n in range(1, 13)), known("bpe"))
+    unseen, doubt = many.remarks("", "English")
+    assert unseen.endswith("and 2 more")
+    assert doubt == "12 of 13 words were never seen in training: is this English?"
+    assert many.remarks("")[1].endswith("is this the language it was trained on?")
+
+
+def test_a_sentence_of_which_nothing_was_seen_is_named() -> None:
+    found = read("The cat. Qwertyuiop zyx!", known())
+    assert [reading.left for reading in found.readings] == [False, True]
+    assert found.remarks("") == ["no word of sentence 2 was in the training text: left as it is"]
+    arabic = read("ذهب القط", known())
+    line = "no word of this sentence was in the training text (Arabic script; this run reads Latin): left as it is"
+    assert arabic.remarks("") == [line]
+
+
+def test_a_script_has_a_name_for_people() -> None:
+    assert [script_of(text) for text in ("the", "вы", "नमस्ते", "你好", "12")] == [
+        *("Latin", "Cyrillic", "Devanagari", "Chinese", "")
+    ]
