@@ -3,10 +3,9 @@
 import {get, post, remove} from "../api.js";
 import {read, write} from "../address.js";
 import {element, sheet} from "../element.js";
-import {announce} from "../pieces/announce.js";
+import {announce, offerUndo, toast} from "../pieces/announce.js";
 import {pageHead} from "../pieces/forms.js";
 import {noRun, renamed} from "../pieces/runs.js";
-import {trouble} from "../pieces/trouble.js";
 import {runMore} from "./runs/more.js";
 import {byQuality, runRow} from "./runs/row.js";
 
@@ -23,10 +22,9 @@ export async function mount(root, {values, runs}) {
 
 class RunsPage {
   constructor(root, runs) {
-    this.bar = element("div", {class: "undo", role: "status"});
     this.place = element("div");
     this.runs = runs;
-    root.append(pageHead("Runs", LEAD), this.bar, this.place);
+    root.append(pageHead("Runs", LEAD), this.place);
   }
 
   /** What the address says: which row is unfolded, and what was tried there. */
@@ -103,20 +101,17 @@ class RunsPage {
   async remove(run) {
     await remove(path(run.name));
     renamed(run.name);
-    const undo = element("button", {type: "button", class: "small", onclick: () => this.restore(run.name)}, "Undo");
-    this.bar.replaceChildren(element("p", {}, "Removed ", element("bdi", {}, run.name), ". ", undo));
     await this.refresh();
-    undo.focus();
+    offerUndo(`Removed ${run.name}.`, () => this.restore(run.name));
   }
 
   async restore(name) {
     try {
       await post(`${path(name)}/restore`, {}, {lasting: true});
-      this.bar.replaceChildren();
-      announce(`${name} is back`);
-      await this.refresh(name);
+      toast(`${name} is back`);
+      if (this.place.isConnected) await this.refresh(name);
     } catch (problem) {
-      this.bar.append(trouble(problem));
+      toast(problem.message, {bad: true});
     }
   }
 

@@ -182,10 +182,10 @@ export function unfit({missing, name, sentence}, {runs, tasks, values, page}) {
     element(
       "div",
       {class: "row"},
-      missing === "unfit" ? button(["Try ", bdi(name)], "primary", link("runs", {run: name, text})) : null,
-      missing === "unfit" && run.task !== "translate" ? button(["Look inside ", bdi(name)], "", link("look", {run: name, text})) : null,
-      missing === "untrained" ? button(["See ", bdi(name)], "primary", link("train", {run: name})) : null,
-      other ? button(["Use ", bdi(other.name)], missing === "absent" ? "primary" : "", link(page, {...values, run: other.name})) : button("Train one", "", link("train", {})),
+      missing === "unfit" ? button(["Try", bdi(name)], "primary", link("runs", {run: name, text})) : null,
+      missing === "unfit" && run.task !== "translate" ? button(["Look inside", bdi(name)], "", link("look", {run: name, text})) : null,
+      missing === "untrained" ? button(["See", bdi(name)], "primary", link("train", {run: name})) : null,
+      other ? button(["Use", bdi(other.name)], missing === "absent" ? "primary" : "", link(page, {...values, run: other.name})) : button("Train one", "", link("train", {})),
       button("Choose another run", "quiet", link("runs", {})),
     ),
   );
