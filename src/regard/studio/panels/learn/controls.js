@@ -9,7 +9,7 @@ const SIDES = [
   ["all", "Everything"],
   ["encoder", "Encoder"],
   ["decoder", "Decoder"],
-  ["cross", "Attention to the source"],
+  ["cross", "Cross-attention"],
 ];
 
 /** A select with places counted as people count; hidden where there is nothing to choose. */
