@@ -503,6 +503,7 @@ def test_of_a_paragraph_the_person_chooses_the_sentence(page: Page) -> None:
     assert asked[-1]["sentence"] == 1
     page.go_back()
     until(page, "document.querySelector('.lines').shown.columns[1] === 'bird'")
+    settled(page)
 
 
 def test_words_never_seen_have_a_wavy_line_and_the_warning_is_read(page: Page) -> None:

@@ -132,10 +132,10 @@ class Page {
     if (!this.shown) this.body.replaceChildren(skeleton("page"));
     this.body.setAttribute("aria-busy", "true");
     try {
-      const found = await this.ask((signal) => Promise.all([post("/api/v1/meaning", question, {signal}), this.alone(question, signal), this.translations(question, signal)]));
+      const found = await this.ask((signal) => Promise.all([post("/api/v1/meaning", question, {signal}), this.translations(question, signal)]));
       if (!found) return undefined;
       this.question = JSON.stringify([question, rows]);
-      if (strange([found[0], ...found[2]], question.word)) return this.unknown(question.word);
+      if (strange([found[0], ...found[1]], question.word)) return this.unknown(question.word);
       this.begin(rows, ...found);
     } catch (problem) {
       this.forget();
@@ -145,22 +145,16 @@ class Page {
     }
   }
 
-  /** The word without its control: axes that tell two words apart would have nothing left for two meanings. */
-  async alone(question, signal) {
-    return question.control ? post("/api/v1/meaning", {...question, control: null, neighbours: 0}, {signal}) : null;
-  }
-
   /** Greedy, as the translations that the meanings are read from. */
   async translations({run, sentences}, signal) {
     if (this.runs.find((one) => one.name === run).task !== "translate") return [];
     return (await post("/api/v1/translate", {run, texts: sentences, beam: 1, alignment: true}, {signal})).translations;
   }
 
-  begin(rows, answer, alone, translations) {
+  begin(rows, answer, translations) {
     this.forget(false);
-    const {points, explained} = alone ?? answer;
     const about = {unknown: answer.unknown ?? translations.flatMap((one) => one.unknown ?? []), warning: answer.warning};
-    const found = {...answer, cosines: unpack(answer.cosines), points: unpack(points), explained, translations, rows};
+    const found = {...answer, cosines: unpack(answer.cosines), points: unpack(answer.points), translations, rows};
     this.shown = results(found, {change: (changes, options) => this.change(changes, options)});
     this.body.replaceChildren(...remarks(about), this.shown.node);
     this.aged();

@@ -11,6 +11,7 @@
 import {element} from "../element.js";
 import {onTheme} from "../theme.js";
 import {announce} from "./announce.js";
+import {explained} from "./letters.js";
 import {cellAt, layout, paintCells, paintPointer, paintRows, sized} from "./heatmap_paint.js";
 import {legend, number, range} from "./scales.js";
 import {folded, table} from "./table.js";
@@ -131,7 +132,7 @@ class Heatmap {
   words({row, column}) {
     const {rows, columns, values} = this.picture;
     const value = number(values[row * columns.length + column], this.options.digits) + this.options.unit;
-    return this.options.describe(rows[row], columns[column], value);
+    return this.options.describe(explained(rows[row]), explained(columns[column]), value);
   }
 
   showTip() {

@@ -6,6 +6,7 @@
 
 import {element} from "../element.js";
 import {announce} from "./announce.js";
+import {meaningOf} from "./letters.js";
 
 /**
  * A line of words. It is one stop for the Tab key; the arrow keys go from word to word.
@@ -18,7 +19,7 @@ import {announce} from "./announce.js";
 export function tokenLine(words, {label, onpoint, onpick, say, text, tag = "p"}) {
   const about = onpick ? {role: "button"} : {};
   const spans = words.map(
-    (word, place) => element("span", {class: "word", tabindex: place ? -1 : 0, "data-place": place, ...about}, word),
+    (word, place) => element("span", {class: "word", tabindex: place ? -1 : 0, "data-place": place, title: meaningOf(word) || null, ...about}, word),
   );
   const node = element(
     tag,
