@@ -67,7 +67,7 @@ def compare_meanings(
     controls = _controls(control, sentences)
     occurrences = (*own, *controls)
     found = meaning(reading.model, reading.tokenizer, occurrences, letters=reading.letters)
-    plane = found.plane()
+    plane = found.plane(len(own))  # axes that told two words apart would have nothing left for two meanings
     corpus = tuple(dict.fromkeys((*sentences, *validation_texts(folder))))
     return Compared(
         occurrences=occurrences,
@@ -101,7 +101,9 @@ def meaning_report(
         layers=found.layers,
         cosines=_rounded(found.cosines[:, :count, :count]),
         control_cosines=_rounded(found.cosines[:, count:, count:]) if control else (),
-        points=tuple(tuple((round(x, DIGITS), round(y, DIGITS)) for x, y in layer) for layer in found.points.tolist()),
+        points=tuple(
+            tuple((round(x, DIGITS), round(y, DIGITS)) for x, y in layer[:count]) for layer in found.points.tolist()
+        ),
         explained=tuple(round(share, DIGITS) for share in found.explained),
         searched=_searched(found.searched - len({*sentences})),
         name=folder.name,

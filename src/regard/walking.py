@@ -10,6 +10,7 @@ from regard.explain.side import Rows, Side, spell
 from regard.explain.walkthrough.step import Walkthrough
 from regard.explain.walkthrough.walk import NoSuchPlaceError, SideName, walkthrough
 from regard.prediction import Predictor
+from regard.text.casing import MARKS
 from regard.text.special import END
 from regard.translator import Translator
 
@@ -55,12 +56,13 @@ def walk_text(
 
 
 def _place(side: Side, word: int, owner: str) -> int:
-    """Where the first piece of a word is. An output without a word is its end alone."""
+    """Where a word begins: its first piece that is no mark of case. An output without a word is its end alone."""
     if not side.words and word == 0:
         return 0
     if not 0 <= word < len(side.words):
         raise NoSuchPlaceError("word", word, len(side.words), owner)
-    return side.pieces_of(word)[0]
+    places = side.pieces_of(word)
+    return next((place for place in places if side.pieces[place] not in MARKS), places[0])
 
 
 def _labelled(predictor: Tagger | Classifier, text: str, word: int) -> tuple[Rows, int]:

@@ -24,6 +24,7 @@ import corpora_for_tests as small
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
 from regard.training import start
+from serving import eight_runs
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -44,6 +45,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def studio(runs: Path) -> Iterator[str]:
     """The address of a studio with those runs."""
     yield from served(runs)
+
+
+@pytest.fixture(scope="session")
+def eight_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a studio with eight runs of all tasks and qualities."""
+    yield from served(eight_runs(tmp_path_factory.mktemp("eight") / "runs"))
 
 
 @pytest.fixture(scope="session")
@@ -105,6 +112,12 @@ def page(browser: Any, studio: str, heard: list[str]) -> Iterator[Any]:
 def empty_page(browser: Any, empty_studio: str, heard: list[str]) -> Iterator[Any]:
     """The same where there is no run."""
     yield from opened(browser, empty_studio, heard)
+
+
+@pytest.fixture
+def eight_page(browser: Any, eight_studio: str, heard: list[str]) -> Iterator[Any]:
+    """The same where there are eight."""
+    yield from opened(browser, eight_studio, heard)
 
 
 @pytest.fixture

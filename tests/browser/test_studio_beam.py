@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -32,8 +33,9 @@ def test_the_tree_shows_what_the_service_found(page: Any, ask: Ask) -> None:
     first = found["nodes"][1]
     group = page.locator(".tree g[data-number='1']")
     assert group.locator(".piece").text_content() == first["piece"]
-    scores = f"{first['log_probability']:.2f} · {first['score']:.2f}".replace("-", "−")
-    assert group.locator(".soft").first.text_content() == scores
+    share = math.exp(first["log_probability"])
+    shown = page.evaluate("async (share) => (await import('/studio/pieces/scales.js')).percent(share)", share)
+    assert group.locator(".soft").first.text_content() == f"{shown} · {shown}"  # the first piece is all there is
 
 
 def test_every_candidate_is_in_the_table_with_why_it_left(page: Any, ask: Ask) -> None:
@@ -50,6 +52,7 @@ def test_every_candidate_is_in_the_table_with_why_it_left(page: Any, ask: Ask) -
 def test_more_or_less_of_what_was_pruned_is_drawn(page: Any) -> None:
     page.goto(ADDRESS)
     page.locator(".tree g.pruned").first.wait_for()
+    page.get_by_role("button", name="Edit").click()
     page.get_by_label("Pruned", exact=True).select_option("0")
     assert page.locator(".tree g.pruned").count() == 0
     assert "pruned=0" in page.url
@@ -92,16 +95,92 @@ def test_another_beam_is_one_click_away(page: Any) -> None:
     page.goto(ADDRESS)
     page.get_by_role("button", name="Search with a beam of 1", exact=True).click()
     page.wait_for_function("() => location.hash.includes('beam=1')")
+    assert "beam 1" in page.locator(".question-line").inner_text()
+    page.get_by_role("button", name="Edit").click()
     assert page.get_by_label("Beam", exact=True).input_value() == "1"
 
 
 def test_a_problem_stands_where_it_happened(page: Any, heard: list[str]) -> None:
     page.goto(ADDRESS.replace("the+black", "%09"))
     page.locator(".tree svg").wait_for()
-    page.get_by_label("Sentence").fill("cat " * 2000)
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Sentence", exact=True).fill("cat " * 2000)
     page.get_by_role("alert").wait_for()
     assert "text" in page.get_by_role("alert").inner_text()
     heard.clear()
+
+
+def test_only_one_is_the_output_and_the_others_have_finished(page: Any, ask: Ask) -> None:
+    found = searched(ask)
+    assert sum(node["reason"] == "output" for node in found["nodes"]) > 1
+    page.goto(ADDRESS)
+    wait_for_output(page, found["text"])
+    marked = page.locator(".tree g", has_text="✓ output")
+    assert marked.count() == 1
+    assert marked.get_attribute("data-number") == str(found["outputs"][0])
+    page.get_by_text("candidates as a table").click()
+    reasons = page.locator("details[open] tbody td:last-child").all_inner_texts()
+    assert reasons.count("finished: this is the output") == 1
+
+
+def test_why_a_candidate_left_is_in_sight_wherever_it_stands(page: Any) -> None:
+    page.goto(ADDRESS)
+    last = page.locator(".tree g.pruned").last
+    last.wait_for()
+    last.scroll_into_view_if_needed()
+    last.focus()
+    box = page.locator(".portrait").bounding_box()
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= 900
+    told = page.locator(".portrait").inner_text()
+    assert "pruned" in told
+    assert "%" in told.split("log-probability")[0]  # percent first
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+def test_the_tree_begins_above_the_fold(page: Any, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto(ADDRESS)
+    page.locator(".tree svg").wait_for()
+    assert page.locator(".tree").bounding_box()["y"] < 600
+
+
+def test_an_example_where_a_wider_beam_differs_is_offered_only_if_it_does(page: Any) -> None:
+    """The page asks for beams of 1 and 5 and believes what it is told."""
+    texts = ["one thing", "the cat slept", "a bird"]
+    page.route("**/examples", lambda route: route.fulfill(json={"examples": [{"text": text} for text in texts]}))
+
+    def translated(route: Any) -> None:
+        body = route.request.post_data_json
+        other = body["beam"] == 5 and body["texts"] == ["the cat slept"]
+        route.fulfill(json={"translations": [{"outputs": [{"text": "another" if other else "the same"}]}]})
+
+    page.route("**/api/v1/translate", translated)
+    page.goto(ADDRESS)
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="one thing").wait_for()
+    page.get_by_role("button", name="Find one where a wider beam").click()
+    page.get_by_role("button", name="the cat slept beams of 1 and 5 differ").click()
+    page.wait_for_function("() => location.hash.includes('the+cat+slept') && location.hash.includes('beam=5')")
+
+
+def test_of_a_paragraph_the_person_chooses_the_sentence(page: Any) -> None:
+    sentences = [{"start": 0, "end": 8, "text": "the cat."}, {"start": 9, "end": 22, "text": "the dog slept"}]
+
+    def answer(route: Any) -> None:
+        body = route.request.post_data_json
+        place = body.pop("sentence", 0)
+        given = route.fetch(post_data={**body, "text": sentences[place]["text"]})
+        more = {"sentences": sentences, "unknown": [{"start": 13, "end": 16, "word": "dog"}], "warning": "Beware."}
+        route.fulfill(response=given, json={**given.json(), **more})
+
+    page.route("**/api/v1/beam", answer)
+    page.goto("/#beam?run=transformer-tiny&text=the+cat.+the+dog+slept&beam=2")
+    page.locator(".tree svg").wait_for()
+    page.get_by_role("group", name="Which sentence").get_by_role("button").nth(1).press("Enter")
+    page.wait_for_function("() => document.querySelector('.unknown')?.textContent === 'dog'")
+    assert "sentence=1" in page.url
+    assert page.locator(".warning").inner_text() == "Beware."
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

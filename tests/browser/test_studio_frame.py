@@ -10,6 +10,24 @@ import pytest
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
 Check = Callable[[Any], None]
 DARK = "rgb(22, 24, 29)"
+PAGES = {
+    "runs": "Runs",
+    "translate": "Translate",
+    "look": "Look inside",
+    "beam": "Beam",
+    "meaning": "Meaning",
+    "train": "Train",
+    "compare": "Compare",
+    "learn": "Learn",
+}
+SLOW = """
+const asked = window.fetch;
+window.fetch = async (path, options) => {
+  const answer = await asked(path, options);
+  if (String(path).includes("/api/")) await new Promise((done) => setTimeout(done, 1000));
+  return answer;
+};
+"""
 PAPER = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -37,7 +55,7 @@ def test_keys_go_to_pages_and_are_letters_while_one_writes(page: Any) -> None:
     page.keyboard.type("3?")
     assert page.locator("textarea").input_value() == "3?"
     page.keyboard.press("Escape")
-    page.keyboard.press("3")
+    page.keyboard.press("4")
     page.locator("h1", has_text="Beam").wait_for()
 
 
@@ -108,3 +126,158 @@ def test_a_service_that_went_away_is_a_line_and_a_second_try(page: Any, heard: l
     page.get_by_role("button", name="Try again").click()
     page.locator("textarea").wait_for()
     heard.clear()  # the browser tells of the request that failed
+
+
+def standing(page: Any) -> tuple[str, list[str]]:
+    """The title and all first headings of the page that is shown."""
+    return page.title(), page.locator("main h1").all_inner_texts()
+
+
+def moved(tabs: dict[str, Any], to: dict[str, str], wait: int) -> None:
+    """Every tab goes to a page, and then some time passes for all."""
+    for name, tab in tabs.items():
+        tab.evaluate("(hash) => { location.hash = hash; }", to[name])
+    next(iter(tabs.values())).wait_for_timeout(wait)
+
+
+@pytest.fixture
+def slow_tabs(page: Any) -> dict[str, Any]:
+    """A tab for each page, where every answer of the service takes a second longer."""
+    tabs = {name: page.context.new_page() for name in PAGES}
+    for tab in tabs.values():
+        tab.add_init_script(SLOW)
+        tab.goto("/#help")
+    return tabs
+
+
+def test_a_page_that_was_left_never_takes_the_place_of_the_present_one(slow_tabs: dict[str, Any]) -> None:
+    """Every pair of pages; the first is left while what it asked for by itself is on its way."""
+    moved(slow_tabs, {name: name for name in PAGES}, 0)
+    for name, tab in slow_tabs.items():
+        tab.locator("main h1").wait_for()
+        assert tab.title() == f"{PAGES[name]} · Regard"
+    headings = {name: tab.locator("main h1").inner_text() for name, tab in slow_tabs.items()}
+    names = list(PAGES)
+    for distance in range(1, len(names)):
+        after = {name: names[(place + distance) % len(names)] for place, name in enumerate(names)}
+        moved(slow_tabs, {name: name for name in names}, 1300)
+        moved(slow_tabs, after, 2600)
+        for name, tab in slow_tabs.items():
+            tab.locator("main h1").wait_for()
+            assert standing(tab) == (f"{PAGES[after[name]]} · Regard", [headings[after[name]]]), f"{name}, {after[name]}"
+
+
+def test_a_page_that_is_left_at_once_is_not_shown_and_its_questions_are_stopped(slow_tabs: dict[str, Any]) -> None:
+    names = list(PAGES)
+    after = dict(zip(names, [*names[1:], names[0]], strict=True))
+    stopped: list[str] = []
+    for tab in slow_tabs.values():
+        tab.on("requestfailed", lambda request: stopped.append(request.failure))
+    moved(slow_tabs, {name: name for name in names}, 1020)  # the list of runs is there, and pages begin to ask
+    moved(slow_tabs, after, 2600)
+    for name, tab in slow_tabs.items():
+        tab.locator("main h1").wait_for()
+        assert tab.title() == f"{PAGES[after[name]]} · Regard"
+        assert tab.locator("main h1").count() == 1
+    assert all("ABORTED" in failure for failure in stopped)
+
+
+@pytest.mark.parametrize("name", ["translate", "look", "beam", "meaning", "learn"])
+def test_of_eight_runs_a_page_shows_the_best_and_the_address_says_so(eight_page: Any, name: str) -> None:
+    eight_page.goto(f"/#{name}")
+    eight_page.wait_for_function("() => location.hash.includes('run=')")
+    assert "run=zebra" in eight_page.url
+    eight_page.locator("main h1").wait_for()
+    for link in eight_page.locator("#pages a:not([href='#train'])").all():
+        assert "run=zebra" in link.get_attribute("href")
+
+
+def test_of_eight_runs_the_persons_choice_comes_before_the_best(eight_page: Any) -> None:
+    eight_page.goto("/#translate")
+    chooser = eight_page.get_by_label("Run", exact=True)
+    chooser.select_option("middling")
+    assert "your last choice" in eight_page.locator(".output").first.inner_text()
+    for name in ("look", "beam", "translate"):
+        eight_page.goto("about:blank")
+        eight_page.goto(f"/#{name}")
+        eight_page.wait_for_function("() => location.hash.includes('run=')")
+        assert "run=middling" in eight_page.url
+
+
+def test_a_link_shows_its_run_and_does_not_count_as_a_choice(eight_page: Any) -> None:
+    eight_page.goto("/#translate?run=bahdanau")
+    eight_page.get_by_label("Run", exact=True).wait_for()
+    assert eight_page.get_by_label("Run", exact=True).input_value() == "bahdanau"
+    eight_page.goto("about:blank")
+    eight_page.goto("/#translate")
+    eight_page.wait_for_function("() => location.hash.includes('run=')")
+    assert "run=zebra" in eight_page.url
+
+
+@pytest.mark.parametrize("name", ["translate", "look", "beam", "meaning", "learn"])
+def test_a_run_that_is_missing_gets_a_sentence_and_never_another_in_its_place(
+    eight_page: Any, name: str, accessible: Check
+) -> None:
+    eight_page.goto(f"/#{name}?run=nobody&text=the+cat")
+    eight_page.get_by_role("heading", name="There is no run named nobody here.").wait_for()
+    assert "run=nobody" in eight_page.url
+    assert standing(eight_page) == (f"{PAGES[name]} · Regard", [PAGES[name]])
+    accessible(eight_page)
+    eight_page.get_by_role("link", name="Use zebra").click()
+    eight_page.wait_for_function("() => location.hash.includes('run=zebra')")
+    assert "text=the+cat" in eight_page.url
+
+
+def test_a_run_for_another_task_is_sent_where_it_can_be_used(eight_page: Any) -> None:
+    eight_page.goto("/#translate?run=tagger&text=the+cat+sleeps")
+    eight_page.get_by_role("heading", name="tagger tags words; this page is for a run that translates.").wait_for()
+    eight_page.get_by_role("link", name="Try tagger").click()
+    eight_page.locator(".tagged-word").nth(2).wait_for()
+    assert eight_page.locator(".tagged-word b").all_inner_texts() == ["the", "cat", "sleeps"]
+
+
+def test_no_tab_moves_when_another_is_chosen(page: Any) -> None:
+    places = "[...document.querySelectorAll('#pages a')].map((tab) => tab.getBoundingClientRect().left)"
+    page.goto("/#runs")
+    page.locator("h1", has_text="Runs").wait_for()
+    before = page.evaluate(places)
+    page.locator("#pages a", has_text="Compare").click()
+    page.locator("h1", has_text="Compare").wait_for()
+    assert page.evaluate(places) == before
+
+
+def test_train_opens_the_form_whatever_run_was_looked_at(page: Any) -> None:
+    page.goto("/#translate?run=lstm")
+    page.get_by_label("Run", exact=True).wait_for()
+    page.locator("#pages a", has_text="Train").click()
+    page.get_by_role("button", name="Start training").wait_for()
+    assert page.url.endswith("#train")
+    assert "run=lstm" in page.locator("#pages a", has_text="Translate").get_attribute("href")  # which is not forgotten
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+@pytest.mark.parametrize(
+    ("address", "main"),
+    [
+        ("translate?text=the+cat", ".pane.output .word"),
+        ("train", ".new-training .card"),
+        ("compare", ".compare-form"),
+        ("runs", ".all-runs tbody tr"),
+    ],
+)
+def test_what_a_page_is_about_is_seen_without_scrolling(
+    eight_page: Any, fits: Check, address: str, main: str, size: tuple[int, int]
+) -> None:
+    eight_page.set_viewport_size({"width": size[0], "height": size[1]})
+    eight_page.goto(f"/#{address}")
+    eight_page.locator(main).first.wait_for()
+    assert eight_page.locator(main).first.bounding_box()["y"] < 600
+    fits(eight_page)
+
+
+def test_help_explains_the_words_and_leads_to_the_api(page: Any) -> None:
+    page.goto("/#runs")
+    page.get_by_role("button", name="Help").click()
+    assert "How many short word sequences" in page.locator("dialog").inner_text()
+    assert page.locator("dialog").get_by_role("link", name="The API").get_attribute("href") == "/docs"
+    assert page.locator("header").get_by_role("link", name="API").get_attribute("href") == "/docs"

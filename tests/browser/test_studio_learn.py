@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,13 @@ from typing import Any
 
 import pytest
 
+import corpora_for_tests as small
 import tiny
-from regard.explain.walkthrough.prose import PROSE
+from regard.explain.alignment import Aligner
+from regard.explain.walkthrough.prose import OTHERWISE, PROSE
 from regard.explain.walkthrough.walk import walkthrough
 from regard.text.special import END
+from regard.training import start
 
 TEXT = "the black cat ate the mouse"
 SHOWN = """() => {
@@ -59,7 +63,7 @@ def written(cell: str) -> float | None:
 @pytest.mark.parametrize("run", ["transformer-tiny", "bahdanau", "luong-general", "lstm"])
 def test_every_step_shows_the_walkthroughs_numbers(page: Any, run: str) -> None:
     steps = asked(page, run)["steps"]
-    opened(page, f"/#learn?run={run}&text={TEXT}")
+    opened(page, f"/#learn?run={run}&text={TEXT}&word=0")
     for number, step in enumerate(steps, start=1):
         shown = page.evaluate(SHOWN)
         assert shown["name"] == step["name"]
@@ -82,7 +86,7 @@ def test_every_step_shows_the_walkthroughs_numbers(page: Any, run: str) -> None:
 @pytest.mark.parametrize("run", ["transformer-tiny", "bahdanau", "luong-general", "lstm"])
 def test_the_arithmetic_that_is_told_gives_the_number_it_explains(page: Any, run: str) -> None:
     walk = asked(page, run)
-    opened(page, f"/#learn?run={run}&text={TEXT}")
+    opened(page, f"/#learn?run={run}&text={TEXT}&word=0")
     told = page.evaluate(
         """async ({steps}) => {
           const {reason} = await import('/studio/panels/learn/reasons.js');
@@ -109,7 +113,7 @@ def test_the_arithmetic_that_is_told_gives_the_number_it_explains(page: Any, run
 def test_every_formula_of_every_preset_is_typeset(page: Any) -> None:
     source, target = [5, 9, 7, END], [8, 21, END]
     formulas = {step.tex for preset in tiny.PRESETS for step in walkthrough(tiny.translator(preset), source, target)}
-    formulas |= {prose.tex for prose in PROSE.values()}
+    formulas |= {prose.tex for told in (PROSE, *OTHERWISE.values()) for prose in told.values()}
     page.goto("/#learn")
     found = page.evaluate(
         r"""async (formulas) => {
@@ -185,7 +189,7 @@ def test_word_head_layer_and_part_are_chosen_and_undone(page: Any) -> None:
     page.locator(".headline", has_text="head 1").wait_for()
     assert page.evaluate(SHOWN)["values"] == first
     page.get_by_label("Encoder", exact=True).check()
-    page.locator(".guide h3", has_text="Decoder").first.wait_for(state="detached")
+    page.locator(".guide h2", has_text="Decoder").first.wait_for(state="detached")
     assert "side=encoder" in page.url
     page.locator(".words button", has_text="cat").click()
     page.locator(".headline", has_text="We follow cat").wait_for()
@@ -231,14 +235,107 @@ def test_pointing_at_a_number_says_where_it_comes_from_and_keys_do_too(page: Any
 
 
 def test_another_sentence_and_another_run_are_walked_through(page: Any) -> None:
-    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}")
-    page.get_by_label("Your sentence").fill("the dog saw <b>it</b>")
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&word=0")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Sentence", exact=True).fill("the dog saw <b>it</b>")
     page.keyboard.press("Enter")
     page.locator(".words .token", has_text="<b>it</b>").first.wait_for()
+    page.get_by_role("button", name="Edit").click()
     page.get_by_label("Run").select_option("lstm")
     page.locator(".guide", has_text="Forget gate").wait_for()
     assert "run=lstm" in page.url
     assert page.locator(".words").inner_text().count("dog") == 1
+
+
+def test_it_begins_with_a_content_word_and_the_head_that_aligns_best(page: Any, runs: Path) -> None:
+    if Aligner.load(runs / "transformer-tiny") is None:  # to choose one takes seconds
+        Aligner(((0, 1),), error_rate=0.25, chosen_on="valid").save(runs / "transformer-tiny")
+
+    def trace(route: Any) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        found["aligner"] = {"heads": [{"layer": 0, "head": 1}], "late": False, "description": "layer 1, head 2"}
+        route.fulfill(response=answer, json=found)
+
+    page.route("**/api/v1/trace", trace)
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}")
+    chosen = page.locator(".words button[aria-pressed=true]")
+    lengths = [len(word.split("'")[-1]) for word in page.locator(".words button").all_inner_texts()]
+    assert len(chosen.inner_text().split("'")[-1]) == max(lengths)
+    assert "head 2" in page.locator(".headline").inner_text()
+    assert "head=1" in page.url
+    assert "word=" in page.url
+
+
+def test_after_the_last_step_comes_a_summary_and_the_next_word(page: Any) -> None:
+    walk = asked(page, "transformer-tiny", word=1)
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&word=1&step={walk['steps'][-2]['name']}")
+    assert page.locator(".ending").count() == 0
+    page.keyboard.press("ArrowRight")
+    ending = page.locator(".ending")
+    assert f"{len(walk['steps'])} steps" in ending.inner_text()
+    assert "got a probability of" in ending.inner_text()
+    ending.get_by_role("button", name=f"Now the next word: {walk['target']['words'][2]}").click()
+    page.wait_for_function("() => location.hash.includes('word=2')")
+    page.wait_for_selector(f"[data-step='{walk['steps'][0]['name']}']")
+    assert page.locator(".words button[aria-pressed=true]").inner_text() == walk["target"]["words"][2]
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+@pytest.mark.parametrize("run", ["transformer-tiny", "lstm"])
+def test_the_step_begins_above_the_fold(page: Any, run: str, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.route("**/api/v1/walkthrough", short_output)
+    opened(page, f"/#learn?run={run}&text={TEXT}&word=0")
+    assert page.locator("article.step :is(.opening, .idea)").first.bounding_box()["y"] < 600
+
+
+def short_output(route: Any) -> None:
+    """A model that has learned for a moment writes for ever; one that translates does not."""
+    answer = route.fetch()
+    walk = answer.json()
+    walk["target"]["words"] = walk["target"]["words"][:7]
+    route.fulfill(response=answer, json=walk)
+
+
+def test_heading_levels_are_in_order(page: Any) -> None:
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&word=0")
+    levels = page.evaluate("[...document.querySelectorAll('main :is(h1, h2, h3, h4)')].map(h => Number(h.tagName[1]))")
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [("tag", "What a tagger computes"), ("classify", "What a classifier"), ("language", "What a language model")],
+)
+def test_titles_are_those_of_the_task(page_of: Callable[[Path], Any], tmp_path: Path, task: str, words: str) -> None:
+    preset = "transformer-tiny" if task == "language" else "lstm"
+    brief = ("data.pairs=97", "train.steps=2", "train.validate_every=2")
+    start(tmp_path / task, small.settings(preset, f"task={task}", *brief), small.Notes(), device="cpu")
+    page = page_of(tmp_path)
+    opened(page, f"/#learn?run={task}&text={TEXT}")
+    assert words in page.locator(".lead").inner_text()
+    said = page.locator("main").inner_text().lower()
+    assert "translat" not in said
+    page.locator(".guide a").last.click()
+    title = page.locator("#step-title")
+    title.filter(has_text="Probability of").wait_for()
+    assert title.inner_text() == (
+        "Probability of the next word" if task == "language" else "Probability of the label given"
+    )
+
+
+def test_rows_of_a_decoder_are_named_after_the_word_predicted_as_in_look_inside(page: Any) -> None:
+    walk = asked(page, "transformer-tiny")
+    opened(page, f"/#learn?run=transformer-tiny&text={TEXT}&word=0&step=decoder.0.cross.weights")
+    heads = page.locator(".numbers tbody th").all_inner_texts()
+    assert heads == [piece.replace("￭", "‿") for piece in walk["target"]["pieces"]]
+    assert "named after the word that is predicted" in page.locator(".figures").inner_text()
+    page.get_by_role("link", name="This head in Look inside").click()
+    page.wait_for_selector(".picture .heatmap")
+    rows = page.evaluate("document.querySelector('.picture .heatmap').shown.rows")
+    assert rows == walk["target"]["words"]
 
 
 def test_a_place_that_is_not_there_is_said_where_it_happened(page: Any, heard: list[str]) -> None:
@@ -274,7 +371,7 @@ def test_learn_fits_and_is_accessible(
 ) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 800})
-    opened(page, f"/#learn?run={run}&text={TEXT}")
+    opened(page, f"/#learn?run={run}&text={TEXT}&word=0")
     for _ in range(12):
         fits(page)
         page.keyboard.press("ArrowRight")

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, quote, urlencode
 
 import pytest
 
+import corpora_for_tests as small
 from regard.draw.explanation import Explanation
 from regard.draw.views import View, attention_map, gate_maps, saliency_map, state_maps
 from regard.explain.alignment import Aligner
@@ -20,8 +21,10 @@ from regard.explain.whatif import Outcome, what_if
 from regard.inside.importance import importance
 from regard.inside.look import Question, look
 from regard.loading import load
+from regard.training import start
 from regard.translator import Translator
 
+BRIEF = ("data.pairs=97", "train.steps=4", "train.validate_every=2")
 RUN = "transformer-tiny"
 TEXT = "the cat , a bird."  # two words are pieces more
 PATIENCE = 60  # seconds
@@ -122,7 +125,7 @@ def test_every_selector_changes_the_picture_to_the_numbers_of_the_trace(
         choose(page, legend, text)
     is_picture(shown(page), attention_map(explanation.trace, view, explanation.aligner))
     for special in (True, False):
-        page.locator(".picture").get_by_label("Special tokens").set_checked(special)
+        page.locator(".of-picture").get_by_label("Special tokens").set_checked(special)
         chosen = View(view.side, view.layer, view.head, view.words, special)
         is_picture(shown(page), attention_map(explanation.trace, chosen, explanation.aligner))
     assert address.items() <= values_of(page).items()
@@ -250,7 +253,7 @@ def is_outcome(page: Page, outcome: Outcome) -> None:
     """Before, after and the change are those of the Python call."""
     texts = [page.locator(f".difference .{part} .tokens").inner_text() for part in ("before", "after")]
     assert [" ".join(text.split()) for text in texts] == list(outcome.texts)
-    change = page.locator(".difference .change strong").inner_text().replace("−", "-")
+    change = page.locator(".difference .change strong").text_content().replace("−", "-")
     assert float(change) == pytest.approx(outcome.difference, abs=6e-4)
 
 
@@ -312,6 +315,7 @@ def test_words_that_are_edited_move_with_their_sentence(page: Page) -> None:
 
 def test_another_sentence_keeps_only_the_edits_of_the_model(page: Page) -> None:
     open_look(page, edits=json.dumps([EDITS[1][1], EDITS[4][1]]))
+    page.get_by_role("button", name="Edit").click()
     page.get_by_role("textbox", name="Sentence").fill("a bird sees the cat")
     page.get_by_role("button", name="Look", exact=True).click()
     until(page, "document.querySelectorAll('.chips .chip').length === 1")
@@ -335,6 +339,7 @@ def test_another_output_and_another_moment_can_be_looked_into(page: Page, transl
     open_look(page, target="le chat")
     is_picture(shown(page), attention_map(translator.explain(TEXT, "le chat").trace, View(), translator.aligner))
     first = min(path.name for path in (runs / RUN / "checkpoints").iterdir())
+    page.get_by_role("button", name="Edit").click()
     page.get_by_label("Which checkpoint").select_option(first)
     until(page, f"location.hash.includes('checkpoint={first}')")
     settled(page)
@@ -363,12 +368,12 @@ def test_gates_and_states_are_those_of_the_trace(page: Page, runs: Path, run: st
     trace = load(runs / run).translate(TEXT).trace()
     gates, states = gate_maps(trace), state_maps(trace)
     for legend, number in (("encoder", 0), ("decoder", 1)):
-        choose(page, "Of the", legend)
+        choose(page, "Side", legend)
         is_picture(shown(page, ".cells .gates"), gates[number])
-    choose(page, "Of the", "encoder")
+    choose(page, "Side", "encoder")
     for name, picture in zip(("likeness", "change"), states, strict=True):
         is_picture(shown(page, f".cells .{name}"), picture)
-    page.get_by_label("From inside").select_option(
+    page.get_by_label("Unit by unit").select_option(
         "encoder.0.cell.forward.hidden" if run == "bahdanau" else "encoder.0.cell.hidden"
     )
     hidden = trace.tensors["encoder.0.cell.forward.hidden" if run == "bahdanau" else "encoder.0.cell.hidden"]
@@ -377,6 +382,192 @@ def test_gates_and_states_are_those_of_the_trace(page: Page, runs: Path, run: st
         unit = int(name.split()[1]) - 1
         row = units["values"][place * len(hidden) : (place + 1) * len(hidden)]
         assert row == pytest.approx(hidden[:, unit].tolist(), abs=1e-6)
+
+
+# The opening picture
+
+WIDTHS = [(1440, 900), (390, 844)]
+
+
+def lines_of(page: Page) -> dict[str, Any]:
+    found: dict[str, Any] = page.evaluate("document.querySelector('.sentence .lines').shown")
+    return found
+
+
+@pytest.mark.parametrize("side", ["cross", "encoder", "decoder"])
+def test_the_lines_between_the_words_have_the_weights_of_the_heat_map(page: Page, side: str) -> None:
+    open_look(page, side=side, layer="1", head="2", special="1")
+    found, picture = lines_of(page), shown(page)
+    assert (found["rows"], found["columns"]) == (picture["rows"], picture["columns"])
+    wide = len(found["columns"])
+    assert found["links"]
+    for link in found["links"]:
+        assert link["weight"] == pytest.approx(picture["values"][link["row"] * wide + link["column"]])
+    widths = page.evaluate(
+        "[...document.querySelectorAll('.lines path')].map(line => parseFloat(line.style.strokeWidth))"
+    )
+    heaviest = max(range(len(widths)), key=lambda place: found["links"][place]["weight"])
+    assert widths[heaviest] == max(widths)
+
+
+def test_a_model_without_attention_has_lines_that_follow_the_gradient(page: Page) -> None:
+    open_look(page, "lstm")
+    until(page, "document.querySelector('.sentence .lines')?.shown")
+    assert lines_of(page)["columns"] == shown(page, ".saliency")["columns"]
+
+
+@pytest.mark.parametrize("size", WIDTHS)
+@pytest.mark.parametrize("run", [RUN, "lstm"])
+def test_the_picture_begins_above_the_fold(page: Page, run: str, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    open_look(page, run, "the old banker counted the coins in the bank", target="le vieux banquier a compté les pièces")
+    until(page, "document.querySelector('.lines path')")
+    assert page.locator(".lines").bounding_box()["y"] < 600
+    if size[0] > 1000:
+        assert page.locator(".pictures .heatmap:visible").first.bounding_box()["y"] < 900
+
+
+def test_a_form_that_was_answered_folds_to_a_line_and_unfolds_again(page: Page) -> None:
+    open_look(page)
+    line = page.locator(".question-line")
+    assert TEXT in line.inner_text()
+    assert line.bounding_box()["height"] < 60
+    assert page.get_by_role("textbox", name="Sentence").is_hidden()
+    page.get_by_role("button", name="Edit").press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("a bird")
+    assert page.get_by_role("textbox", name="Sentence").input_value() == "a bird"
+    page.keyboard.press("Enter")
+    until(page, "document.querySelector('.lines')?.shown.columns.join(' ') === 'a bird'")
+    assert page.evaluate("document.activeElement.textContent") == "Edit"
+
+
+@pytest.mark.parametrize("make", [mask_word, replace_word, no_positions], ids=["mask", "replace", "positions"])
+def test_what_an_edit_did_is_in_sight_wherever_one_is(page: Page, make: Callable[[Page], None]) -> None:
+    open_look(page)
+    make(page)
+    page.wait_for_selector(".what-if .after")
+    settled(page)
+    for where in ("0", "document.body.scrollHeight"):
+        page.evaluate(f"scrollTo(0, {where})")
+        for part in ("before", "after"):
+            box = page.locator(f".what-if .{part}").bounding_box()
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] <= 900
+    marked = page.evaluate(
+        "[...document.querySelectorAll('.columns .masked, .columns .replaced')].map(word => word.textContent)"
+    )
+    assert marked == {mask_word: ["cat"], replace_word: ["dog"], no_positions: []}[make]
+    assert shown(page)["noted"] == ([] if make is no_positions else [1])
+
+
+def test_words_that_can_be_edited_are_buttons(page: Page) -> None:
+    open_look(page)
+    page.get_by_role("button", name="cat", exact=True).press("Space")
+    page.get_by_role("button", name="Mask").wait_for()
+
+
+PARTS: dict[str, Any] = {
+    "sentences": [{"start": 0, "end": 10, "text": "a bird sees"}, {"start": 12, "end": 29, "text": TEXT}],
+    "unknown": [{"start": 14, "end": 17, "word": "cat"}],
+    "warning": "1 word that this run has never seen: cat.",
+}
+
+
+def of_a_paragraph(asked: list[dict[str, Any]]) -> Callable[[Any], None]:
+    """What the service says of a text of two sentences: here, of whichever was asked for."""
+
+    def answer(route: Any) -> None:
+        body = route.request.post_data_json
+        asked.append(dict(body))
+        body["text"] = PARTS["sentences"][body.pop("sentence", 0)]["text"]
+        given = route.fetch(post_data=body)
+        route.fulfill(response=given, json={**given.json(), **PARTS} if "trace" in route.request.url else given.json())
+
+    return answer
+
+
+def test_of_a_paragraph_the_person_chooses_the_sentence(page: Page) -> None:
+    asked: list[dict[str, Any]] = []
+    for kind in ("trace", "importance"):
+        page.route(f"**/api/v1/{kind}", of_a_paragraph(asked))
+    open_look(page, text=f"a bird sees. {TEXT}", edits=json.dumps([{"kind": "mask-word", "word": 1}]))
+    choice = page.get_by_role("group", name="Which sentence").get_by_role("button")
+    assert choice.count() == 2
+    assert choice.nth(0).get_attribute("aria-pressed") == "true"
+    assert lines_of(page)["columns"] == ["a", "bird", "sees"]
+    choice.nth(1).press("Enter")
+    until(page, "document.querySelector('.lines').shown.columns[1] === 'cat'")
+    assert values_of(page)["sentence"] == "1"
+    assert "edits" not in values_of(page)  # they counted the words of the other
+    assert asked[-1]["sentence"] == 1
+    page.go_back()
+    until(page, "document.querySelector('.lines').shown.columns[1] === 'bird'")
+    settled(page)
+
+
+def test_words_never_seen_have_a_wavy_line_and_the_warning_is_read(page: Page) -> None:
+    for kind in ("trace", "importance"):
+        page.route(f"**/api/v1/{kind}", of_a_paragraph([]))
+    open_look(page, text=f"a bird sees. {TEXT}", sentence="1")
+    assert page.locator(".word.unknown").all_inner_texts() == ["cat"]
+    assert page.locator(".warning").inner_text() == PARTS["warning"]
+
+
+# What a row means
+
+
+@pytest.fixture(scope="session")
+def labellers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of the other tasks that have learned for a moment."""
+    folder = tmp_path_factory.mktemp("labellers")
+    for name, preset, task in (
+        ("tagger", "lstm", "tag"),
+        ("attentive", "transformer-tiny", "tag"),
+        ("classifier", "transformer-tiny", "classify"),
+        ("writer", "transformer-tiny", "language"),
+    ):
+        start(folder / name, small.settings(preset, f"task={task}", *BRIEF), small.Notes(), device="cpu")
+    return folder
+
+
+MEANINGS = [
+    ("attentive", "encoder", "which words this word’s new representation is made of"),
+    ("tagger", "", "It has a state for every word, and reads the word’s tag from it"),
+    ("writer", "decoder", "which of the words before it the model looked at when it predicted that word"),
+]
+
+
+@pytest.mark.parametrize(("run", "side", "words"), MEANINGS)
+def test_what_a_row_means_is_said_for_the_model_at_hand(
+    page_of: Callable[[Path], Page], labellers: Path, run: str, side: str, words: str
+) -> None:
+    page = page_of(labellers)
+    open_look(page, run, "the cat", **({"side": side} if side else {}))
+    until(page, "document.querySelector('.pictures .card:not([hidden]) .idea')?.textContent")
+    said = page.locator(".pictures .card:visible .idea").first.inner_text()
+    assert words in said
+    text = page.locator("main").inner_text()
+    assert "Cross-attention" not in text
+    assert "all that a decoder" not in text
+    assert ("predicted" in said) == (run == "writer")
+
+
+def test_a_classifiers_pooling_is_not_called_cross_attention(page: Page) -> None:
+    """No preset pools by attention; the page is told so by the name of the attention."""
+
+    def pooled(route: Any) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        cross = [one | {"name": "pool", "layer": 0} for one in found["attentions"] if one["side"] == "cross"][:1]
+        own = [one for one in found["attentions"] if one["side"] == "encoder"]
+        route.fulfill(response=answer, json={**found, "task": "classify", "aligner": None, "attentions": cross + own})
+
+    page.route("**/api/v1/trace", pooled)
+    open_look(page)
+    assert page.locator("#picture-title").inner_text() == "Attention that pools the text"
+    assert "which words the class was read from" in page.locator(".picture .idea").inner_text()
+    assert "Cross" not in page.locator(".results").inner_text()
 
 
 # For everybody

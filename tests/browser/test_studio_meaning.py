@@ -122,6 +122,7 @@ def test_each_occurrence_is_shown_with_its_translation_and_links(page: Any) -> N
 
 def test_sentences_are_added_changed_removed_and_back_undoes(page: Any) -> None:
     opened(page, address())
+    page.get_by_role("button", name="Edit").click()
     page.get_by_role("button", name="Add a sentence").click()
     page.keyboard.type("the bank slept")
     page.keyboard.press("Enter")
@@ -144,6 +145,7 @@ def test_sentences_are_added_changed_removed_and_back_undoes(page: Any) -> None:
 
 def test_a_sentence_without_the_word_says_so_and_keeps_its_number(page: Any) -> None:
     opened(page, address(sentences=["nothing here", *SENTENCES]))
+    page.get_by_role("button", name="Edit").click()
     assert "bank does not stand" in page.locator(".sentences li").first.inner_text()
     assert page.locator(".translated .dot").all_inner_texts() == ["2", "3"]
     page.get_by_label("Word", exact=True).fill("nowhere")
@@ -153,6 +155,7 @@ def test_a_sentence_without_the_word_says_so_and_keeps_its_number(page: Any) -> 
 
 def test_an_example_is_taken_and_the_chart_begins_where_it_is_told(page: Any) -> None:
     page.goto(f"/#meaning?run={RUN}")
+    page.get_by_role("button", name="Edit").click()
     page.get_by_role("button", name="bat animal or sport").click()
     page.locator(".translated li", has_text="the owl chased").wait_for()
     assert "word=bat" in page.url
@@ -160,6 +163,40 @@ def test_an_example_is_taken_and_the_chart_begins_where_it_is_told(page: Any) ->
     assert "from=2" in page.url
     names = [one["name"].split()[1] for one in page.evaluate("document.querySelector('.meaning .chart').shown")]
     assert names[:3] == ["1", "2", "4"]
+
+
+def test_another_word_that_is_not_asked_for_yet_marks_the_result_as_old(page: Any) -> None:
+    opened(page, address())
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Word", exact=True).press_sequentially("er")
+    assert "What stands below is of “bank”" in page.locator(".warning:visible").inner_text()
+    assert page.locator(".results.old").count() == 1
+    page.get_by_label("Word", exact=True).fill("bank")
+    assert page.locator(".warning:visible").count() == 0
+    assert page.locator(".results.old").count() == 0
+
+
+def test_a_word_that_the_run_has_never_seen_is_said_and_not_measured(page: Any) -> None:
+    unknown = [{"start": 0, "end": 4, "word": "bank"}]
+
+    def answer(route: Any) -> None:
+        given = route.fetch()
+        route.fulfill(response=given, json={**given.json(), "unknown": unknown})
+
+    page.route("**/api/v1/meaning", answer)
+    page.goto(address())
+    page.get_by_text("has never seen the word").wait_for()
+    assert page.locator(".figures").count() == 0
+    page.get_by_role("button", name="Choose another word").click()
+    assert page.evaluate("document.activeElement.value") == "bank"
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+def test_how_each_is_translated_comes_first_and_above_the_fold(page: Any, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    opened(page, address())
+    assert page.locator(".results h2").first.inner_text() == "How each is translated"
+    assert page.locator(".translated").bounding_box()["y"] < 600
 
 
 def test_a_problem_is_said_where_it_happened(page: Any, heard: list[str]) -> None:

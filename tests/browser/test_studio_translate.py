@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -59,8 +60,29 @@ def test_pointing_at_a_word_lights_its_source_with_its_weight(page: Any, ask: As
     assert page.locator(".mirror .lit").all_inner_texts() == [found["source_words"][link["source"]]]
     reading = page.locator(".reading").inner_text()
     target, source = found["outputs"][0]["words"][link["target"]], found["source_words"][link["source"]]
-    assert reading.startswith(f"{target} ← {source} {link['weight']:.2f}")
-    assert found["aligner"] in reading
+    assert reading.startswith(f"{target} ← {source} {percent(link['weight'])}")
+    assert page.locator(".reading bdi").all_inner_texts()[:2] == [target, source]  # two directions of writing stay apart
+    page.locator(".others summary").click()
+    assert found["aligner"] in page.locator(".others .weights").inner_text()
+
+
+def percent(probability: float) -> str:
+    """As the page has it."""
+    share = 100 * probability
+    if share >= 99.95:
+        return "100 %" if share >= 99.9999 else "> 99.9 %"
+    return "< 0.1 %" if share < 0.1 else f"{share:.1f} %" if share < 9.95 or share > 99 else f"{share:.0f} %"
+
+
+def test_how_sure_it_is_stands_in_percent_and_logarithms_behind_details(page: Any, ask: Ask) -> None:
+    best = translated(ask)["outputs"][0]
+    page.goto(address())
+    words(page)
+    assert page.locator(".alternative .sure").first.inner_text() == f"{percent(math.exp(best['log_probability']))} sure"
+    shown = f"{best['log_probability']:.2f}".replace("-", "−")
+    assert not page.get_by_text(shown).first.is_visible()
+    page.locator(".others summary").click()
+    assert page.get_by_text(f"1: {shown}").is_visible()
 
 
 def test_pointing_at_a_source_word_or_writing_there_lights_what_it_became(page: Any, ask: Ask) -> None:
@@ -134,19 +156,136 @@ def test_a_model_without_attention_translates_and_has_no_links(page: Any) -> Non
     page.goto(address(run="lstm"))
     words(page).first.hover()
     assert page.locator(".mirror .lit").count() == 0
-    assert "weights" not in page.locator(".reading").inner_text()
+    assert page.locator(".reading p").count() == 0
+    assert page.locator(".others .weights").count() == 0
 
 
 def test_sentences_and_lines_keep_their_places_and_only_what_is_new_is_asked(page: Any) -> None:
     asked: list[list[str]] = []
     page.on("request", lambda one: one.url.endswith("/translate") and asked.append(one.post_data_json["texts"]))
     page.goto(f"/#translate?run={RUN}&beam=1")
-    page.locator("textarea").fill("the cat slept. the dog ate.\n\na bird sang.")
+    page.locator("textarea").fill("the cat slept. the dog ate.\n\n- a bird sang. 🙂")
     page.wait_for_function("() => document.querySelectorAll('.written .tokens').length === 3")
-    assert page.locator(".written p").count() == 3
-    page.locator("textarea").fill("the cat slept. the dog ate.\n\na bird sang. the cat came.")
+    written = page.locator(".written").first.evaluate("node => node.textContent")
+    assert written.split("\n")[1] == ""
+    assert written.split("\n")[2].startswith("- ")
+    assert written.endswith(" 🙂")
+    page.locator("textarea").fill("the cat slept. the dog ate.\n\n- a bird sang. 🙂 the cat came.")
     page.wait_for_function("() => document.querySelectorAll('.written .tokens').length === 4")
     assert asked == [["the cat slept.", "the dog ate.", "a bird sang."], ["the cat came."]]
+
+
+def test_the_page_cuts_where_the_service_cuts(page: Any, ask: Ask) -> None:
+    text = "Mr. Smith paid 3.50. 🙂 He left! “Did he?” she asked. Yes"
+    expected = [each["text"] for each in ask("/api/v1/sentences", {"text": text})["sentences"]]
+    asked: list[list[str]] = []
+    page.on("request", lambda one: one.url.endswith("/translate") and asked.append(one.post_data_json["texts"]))
+    page.goto(f"/#translate?run={RUN}&beam=1")
+    page.locator("textarea").fill(text)
+    page.wait_for_function("(count) => document.querySelectorAll('.written .tokens').length === count", arg=len(expected))
+    assert asked == [expected]
+
+
+def test_words_that_the_run_has_never_seen_are_underlined_and_counted(page: Any) -> None:
+    """By the places that the service gives, which counts an emoji as one character."""
+    strange = ("wizard", "unicorn")
+
+    def reply(route: Any) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        for each in body["translations"]:
+            text = each["source"]
+            found = [(text.index(word), word) for word in strange if word in text]
+            each["unknown"] = [{"start": at, "end": at + len(word), "word": word} for at, word in found]
+        route.fulfill(response=answer, json=body)
+
+    page.route("**/api/v1/translate", reply)
+    page.goto(address("the 🙂 wizard ate. the cat saw the unicorn."))
+    words(page)
+    assert page.locator(".mirror .unknown").all_inner_texts() == list(strange)
+    wave = page.locator(".mirror .unknown").first.evaluate("node => getComputedStyle(node).textDecorationStyle")
+    assert wave == "wavy"
+    said = page.locator(".output .notes").first.inner_text()
+    assert said.startswith("2 words this run has never seen: wizard, unicorn.")
+
+
+def test_how_a_text_was_read_and_what_is_the_matter_is_said(page: Any) -> None:
+    """Whatever the service says of a text is on the page."""
+
+    def reply(route: Any) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        body["translations"][0] |= {"read_as": "the black cat", "warning": "This text is in another script."}
+        route.fulfill(response=answer, json=body)
+
+    page.route("**/api/v1/translate", reply)
+    page.goto(address("the BLACK cat"))
+    words(page)
+    said = page.locator(".output .notes").first.inner_text()
+    assert "This text is in another script." in said
+    assert "Read as" in said
+    assert "the black cat" in said
+
+
+def test_while_an_answer_is_awaited_the_old_one_looks_old(page: Any) -> None:
+    page.goto(address())
+    words(page)
+    waiting: list[Any] = []
+    page.route("**/api/v1/translate", lambda route: waiting.append(route))  # noqa: PLW0108
+    page.locator("textarea").fill("the dog slept")
+    page.locator(".written.old").first.wait_for()
+    assert page.locator(".output .time").first.inner_text() == "translating…"
+    page.wait_for_function("() => document.querySelector('.written').classList.contains('old')")
+    while not waiting:
+        page.wait_for_timeout(20)
+    waiting[0].continue_()
+    page.locator(".written:not(.old) .word").first.wait_for()
+    assert page.locator(".output .time").first.inner_text().endswith(" ms")
+
+
+def test_sentences_to_try_are_the_runs_own(page: Any) -> None:
+    page.goto(f"/#translate?run={RUN}&beam=1")
+    own = [each["text"] for each in page.request.get(f"/api/v1/runs/{RUN}/examples").json()["examples"]]
+    page.locator(".examples button").first.wait_for()
+    assert page.locator(".examples button").all_inner_texts() == own[:3]
+    page.locator(".examples button").first.click()
+    words(page)
+    assert page.locator("textarea").input_value() == own[0]
+
+
+def test_the_studio_opens_on_an_example_with_a_link_lit(page: Any) -> None:
+    page.add_init_script(f"localStorage.setItem('regard.run.translate', '{RUN}')")  # one with attention
+    page.goto("/")
+    words(page)
+    assert page.locator("textarea").input_value()
+    page.locator(".mirror .lit").first.wait_for()
+    assert page.locator(".output .own").count() == 1
+    assert "run=" in page.url
+    assert "text=" in page.url
+
+
+def test_languages_have_names_and_are_swapped_only_where_a_run_goes_back(page: Any) -> None:
+    page.goto(address())
+    words(page)
+    assert page.locator(".pane-title").all_inner_texts()[:2] == ["English", "French"]
+    assert not page.get_by_role("button", name="Swap the languages").is_visible()
+
+    def both(route: Any) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        for run in body["runs"]:
+            if run["name"] == "lstm":
+                run["languages"] = {"source": "fr", "target": "en"}
+        route.fulfill(response=answer, json=body)
+
+    page.route("**/api/v1/runs", both)
+    page.reload()
+    words(page)
+    before = page.locator(".written").first.inner_text()
+    page.get_by_role("button", name="Swap the languages").click()
+    page.wait_for_function("() => location.hash.includes('run=lstm')")
+    assert page.locator(".pane-title").all_inner_texts()[:2] == ["French", "English"]
+    assert page.locator("textarea").input_value() == before
 
 
 def test_a_script_in_the_text_is_text(page: Any) -> None:
@@ -157,13 +296,36 @@ def test_a_script_in_the_text_is_text(page: Any) -> None:
     assert page.locator(".mirror img").count() == 0
 
 
-def test_a_problem_stands_where_it_happened_and_goes_when_it_is_mended(page: Any, heard: list[str]) -> None:
+def test_a_text_that_is_too_long_is_said_before_it_is_sent(page: Any) -> None:
     page.goto(f"/#translate?run={RUN}&beam=1")
+    asked: list[str] = []
+    page.on("request", lambda one: "/api/" in one.url and one.method == "POST" and asked.append(one.url))
     page.locator("textarea").fill("cat " * 1300)
-    page.locator(".output").get_by_role("alert").wait_for()
-    assert "too long" in page.get_by_role("alert").inner_text()
-    heard.clear()  # the browser tells of the status
+    page.get_by_text("5,200 characters: at most 5,000 are translated at once; shorten the text by 200.").wait_for()
+    page.wait_for_timeout(300)
+    assert asked == []
+    assert page.get_by_role("button", name="Try again").count() == 0
     page.locator("textarea").fill("the cat")
+    words(page)
+    assert page.locator("main .warning:visible").count() == 0
+
+
+def test_a_long_text_scrolls_in_its_pane_and_leaves_the_rest_in_reach(page: Any) -> None:
+    page.goto(f"/#translate?run={RUN}&beam=1")
+    page.locator("textarea").fill("the cat ate.\n" * 60)
+    words(page)
+    assert page.locator(".lists").bounding_box()["y"] < 1200
+    assert page.locator(".source-field").evaluate("node => node.scrollHeight > node.clientHeight")
+
+
+def test_a_problem_stands_where_it_happened_and_goes_when_it_is_mended(page: Any, heard: list[str]) -> None:
+    page.route("**/api/v1/translate", lambda route: route.fulfill(status=503, json={"error": "run: busy; ask again"}))
+    page.goto(address("the cat"))
+    page.locator(".output").get_by_role("alert").wait_for()
+    assert "busy" in page.get_by_role("alert").inner_text()
+    heard.clear()  # the browser tells of the status
+    page.unroute("**/api/v1/translate")
+    page.get_by_role("button", name="Try again").click()
     words(page)
     assert page.get_by_role("alert").count() == 0
 

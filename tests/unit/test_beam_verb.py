@@ -79,6 +79,10 @@ def twig(number: int, parent: int | None, step: int, token: str, fate: str = "ke
     return Twig(number, parent, step, token, -float(number), -float(number) / max(step, 1), fate, reason)
 
 
+def plain(tree: BeamTree, width: int) -> list[str]:
+    return [line.plain for line in tree_lines(tree, width)]
+
+
 def test_a_terminal_has_a_line_for_each_candidate_below_what_it_continues() -> None:
     twigs = (
         twig(0, None, 0, "<start>"),
@@ -90,7 +94,7 @@ def test_a_terminal_has_a_line_for_each_candidate_below_what_it_continues() -> N
         twig(6, 5, 3, "<end>", "finished", "worse"),
     )
     tree = BeamTree("the cat", "le chat", 2, 1.0, twigs, (4,))
-    assert [line[20:].removesuffix(line[50:]).rstrip() for line in tree_lines(tree, 120)[1:]] == [
+    assert [line[20:].removesuffix(line[50:]).rstrip() for line in plain(tree, 120)[1:]] == [
         "├─✓ le",
         "│ ├─✓ chat",
         "│ │ └─✓ <end>",
@@ -98,14 +102,24 @@ def test_a_terminal_has_a_line_for_each_candidate_below_what_it_continues() -> N
         "│   └─■ <end>",
         "└─× la",
     ]
-    assert tree_lines(tree, 120)[3].endswith("finished: this is the output")
-    assert tree_lines(tree, 80)[3].endswith("✓ output")
-    assert tree_lines(BeamTree("x", "", 1, 1.0, twigs[:1], ()), 80) == ["    log p   normed  <start>"]
+    assert plain(tree, 120)[3].endswith("finished: this is the output")
+    assert plain(tree, 80)[3].endswith("✓ output")
+    assert plain(BeamTree("x", "", 1, 1.0, twigs[:1], ()), 80) == ["    log p   normed  <start>"]
+
+
+def test_the_way_to_the_output_stands_out_and_what_was_pruned_stands_back() -> None:
+    twigs = (
+        twig(0, None, 0, "<start>"),
+        twig(1, 0, 1, "le", "finished", "output"),
+        twig(2, 0, 1, "la", "pruned", "beam"),
+    )
+    _, first, second = tree_lines(BeamTree("x", "le", 2, 1.0, twigs, (1,)), 80)
+    assert (str(first.style), str(second.style)) == ("bold green", "dim")
 
 
 def test_a_deep_tree_takes_one_cell_a_level() -> None:
     twigs = (twig(0, None, 0, "<start>"), *(twig(place, place - 1, place, f"t{place}") for place in range(1, 31)))
-    lines = tree_lines(BeamTree("x", "x", 1, 1.0, twigs, ()), 80)
+    lines = plain(BeamTree("x", "x", 1, 1.0, twigs, ()), 80)
     assert lines[1].split()[-2:] == ["└●", "t1"]
     assert max(map(len, lines)) <= 80
 

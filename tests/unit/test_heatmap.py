@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from regard.draw.terminal import LEFT_TO_RIGHT, cut, lines, padded
+from regard.draw.terminal import LEFT_TO_RIGHT, cut, lines, padded, paper
 from regard.report import colours
 from regard.report.heatmap import HeatMap, brief, reaching
 from regard.report.heatmap_svg import (
@@ -320,6 +320,21 @@ def test_colours_take_the_place_of_shades() -> None:
     assert not any(set(line.plain) & set("░▒▓█") for line in styled)
     assert any(line.spans for line in styled)
     assert not any(line.spans for line in lines(picture, width=80))
+
+
+@pytest.mark.parametrize("told", ["", "15;0", "0;15"])
+def test_colours_read_on_the_paper_of_the_terminal(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large value stands out more than a small one, also where nobody knows whether the terminal is light or dark."""
+    monkeypatch.setenv("COLORFGBG", told)
+    papers = {"15;0": [(0, 0, 0)], "0;15": [(255, 255, 255)]}.get(told, [(0, 0, 0), (255, 255, 255)])
+    table = colours.table("sequential", paper())
+    for ground in papers:
+        assert colours.contrast(table[-1], ground) > 3
+    if len(papers) == 1:
+        assert colours.contrast(table[1], papers[0]) < 1.5  # nearly nothing is nearly the paper
+    else:
+        assert all(colours.contrast(colour, ground) > 1.7 for colour in table for ground in papers)
+    assert all(colours.contrast(colours.ink(colour), colour) > 4.5 for colour in table)
 
 
 def test_arabic_is_fenced_off_and_takes_its_own_width_only() -> None:

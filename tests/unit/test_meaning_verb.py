@@ -79,7 +79,13 @@ def test_pages_and_pictures_are_written(name: str, folder: Path, capsys: Capture
     root = ElementTree.fromstring(picture.read_text(encoding="utf-8"))
     circles = [each for each in root.iter() if each.tag.endswith("circle")]
     layers = 3 if name == "translate" else 2
-    assert len(circles) == layers * (3 + 2)  # the control stands in two of the sentences
+    assert len(circles) == layers * 3  # of the word alone: the control would take the axes for itself
+    texts = [each for each in root.iter() if each.tag.endswith("text")]
+    numbers = [each for each in texts if set(each.text or "") <= set("123, ")]
+    assert sorted(" ".join(str(each.text) for each in numbers).replace(",", "").split()) == sorted("123" * layers)
+    for label in numbers:  # beside a point, never elsewhere
+        near = [abs(float(label.attrib["y"]) - 4 - float(dot.attrib["cy"])) for dot in circles]
+        assert min(near) < 0.01
 
 
 def test_one_sentence_is_shown_without_comparing(folder: Path, capsys: Capture) -> None:

@@ -377,16 +377,25 @@ def test_limits_name_what_the_numbers_do_not_say() -> None:
 # The tree
 
 
-def test_a_tree_shows_every_fate_with_both_scores() -> None:
+def test_a_tree_shows_every_fate_with_percent_first_and_its_steps() -> None:
     drawn = tree_svg(tree())
     shown = read(drawn).shown
-    assert "−2.90 · −1.45" in shown
+    assert "90 % · 90 %" in shown
+    assert all(f"step {step}" in shown for step in (1, 2, 3))
     assert "cannot win" in shown
     assert "✓ output" in shown
     assert "le chat <end>: log-probability −0.310, normalised −0.103; finished: this is the output" in shown
     assert drawn.count('class="edge way"') == 3
     assert 'direction="rtl"' in drawn
     assert way_to(tree(), 7) == {0, 1, 4, 7}
+
+
+def test_only_one_of_what_finished_is_the_output() -> None:
+    known = tree()
+    other = replace(known.twigs[7], number=50, score=-0.9)
+    drawn = tree_svg(replace(known, twigs=(*known.twigs, other)))
+    assert str(drawn).count("✓ output") == 1
+    assert "finished, but others were better" in str(drawn)
 
 
 def test_of_what_was_pruned_the_best_are_drawn_and_all_are_in_the_table() -> None:

@@ -453,8 +453,8 @@ def test_meanings_are_those_of_the_python_calls(ask: Ask, translator: Translator
     occurrences = [*find("cat", sentences), *find("bird", sentences)]
     expected = meaning(translator.model, tokenizer, occurrences)
     assert same(found["cosines"], expected.cosines())
-    assert same(found["points"], torch.stack(expected.plane().points))
-    assert found["explained"] == list(expected.plane().explained)
+    assert same(found["points"], torch.stack(expected.plane(2).points))  # the axes are the word's, not the control's
+    assert found["explained"] == list(expected.plane(2).explained)
     assert found["layers"] == ["embedding", "layer 1", "layer 2"]
     told = [(one["sentence"], one["word"], one["place"], one["control"]) for one in found["occurrences"]]
     assert told == [

@@ -13,6 +13,7 @@ import corpora_for_tests as small
 from regard.cli.main import run
 from regard.decode.labels import Tagger
 from regard.errors import DataError
+from regard.explain.walkthrough import render
 from regard.explain.walkthrough.example import example
 from regard.prediction import load_predictor
 from regard.text.special import END
@@ -110,6 +111,41 @@ def test_runs_of_every_task_are_walked_through(folder: Path, task: str) -> None:
         assert walk_text(predictor, TEXT, word=5).position == 5
         with pytest.raises(DataError, match="word = 6: the text has 6 words"):
             walk_text(predictor, TEXT, word=6)
+
+
+@pytest.mark.parametrize(
+    ("task", "title"),
+    [
+        ("translate", "Probability of the word written"),
+        ("language", "Probability of the next word"),
+        ("tag", "Probability of the label given"),
+        ("classify", "Probability of the label given"),
+    ],
+)
+def test_the_last_step_speaks_of_what_the_task_gives(folder: Path, task: str, title: str) -> None:
+    walk = walk_text(load_predictor(trained(folder, task)), TEXT)
+    assert walk["probability"].title == title
+    if task in ("tag", "classify"):
+        assert "label" in walk["logits"].idea
+        assert "word" not in walk["odds"].idea
+
+
+def test_rows_of_a_decoders_attention_are_named_after_the_piece_predicted(folder: Path) -> None:
+    walk = walk_text(load_predictor(trained(folder, "translate")), TEXT)
+    weights = next(step for step in walk if step.part == "cross" and step.name.endswith("weights"))
+    assert weights.axes[0].name == "predicted"
+    assert set(weights.axes[0].labels) <= set(walk.target.pieces)
+
+
+def test_weight_and_colour_are_for_titles_the_marked_row_and_code() -> None:
+    styles = [
+        "── Encoder ──",
+        "3. Queries Q  (encoder.0.self.queries)",
+        "   ▸ cat  0.1",
+        "   │ result = x",
+        "   q = W x",
+    ]
+    assert [str(render.styled(line).style) for line in styles] == ["bold cyan", "bold", "bold green", "dim", ""]
 
 
 def test_a_label_is_named(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,19 +41,21 @@ def beam(
 
 
 def _print(tree: BeamTree) -> None:
-    from regard.cli.streams import terminal_width
-    from regard.draw.beam import tree_lines
-    from regard.report.tree import PRUNED, number
+    from rich.text import Text
 
-    print("\n".join([tree.output, "", *tree_lines(tree, terminal_width())]))
+    from regard.cli.streams import say, show, terminal_width
+    from regard.draw.beam import tree_lines
+    from regard.report.tree import PRUNED, number, percent
+
+    show([Text(tree.output, "bold"), "", *tree_lines(tree, terminal_width())])
     pruned = sum(twig.fate == "pruned" for twig in tree.twigs)
-    print(
-        f"● went on  ✓ on the way to the output  ■ finished  ○ left  × pruned ({pruned:,} of {len(tree.twigs) - 1:,}; "
-        f"the best {PRUNED} of each step are shown, --json has all)",
-        file=sys.stderr,
+    say(
+        f"● went on, ✓ on the way to the output, ■ finished, ○ left, × pruned ({pruned:,} of {len(tree.twigs) - 1:,}; "
+        f"the best {PRUNED} of each step are shown, --json has all)"
     )
-    print("\nother beams")
+    show(["", Text("other beams", "bold")])
     for other in tree.others:
         here = " (this one)" if other.beam == tree.beam else ""
-        scores = f"{number(other.log_probability):>9}{number(other.score):>9}"
-        print(f"{other.beam:>4}{scores}  {' '.join(other.output.splitlines())}{here}")
+        scores = f"{percent(other.log_probability):>9}{number(other.log_probability):>9}{number(other.score):>9}"
+        line = f"{other.beam:>4}{scores}  {' '.join(other.output.splitlines())}{here}"
+        show([Text(line, "bold" if here else "")])

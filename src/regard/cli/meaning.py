@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.streams import say
+from regard.cli.streams import say, show
 
 if TYPE_CHECKING:
     from regard.report.meaning import MeaningReport
@@ -42,18 +42,24 @@ def meaning(
 
 
 def _print(found: MeaningReport) -> None:
+    from rich.text import Text
+
+    lines: list[Text | str] = []
     for number, place in enumerate(found.places, start=1):
-        print(f"{number:>3}  {place.sentence}")
-        told = [part for part in (place.translation, f"({place.whole})" if place.whole else "") if part]
-        if told:
-            print(f"     → {' '.join(told)}")
+        lines.append(f"{number:>3}  {place.sentence}")
+        whole = f"({place.whole})" if place.whole else ""
+        if place.translation or whole:
+            gap = " " if place.translation and whole else ""
+            lines.append(Text.assemble("     → ", (place.translation, "bold green"), gap, (whole, "dim")))
     if len(found.places) > 1:
-        print("\n" + "\n".join(_table(found)))
-    print("\nnearest at the last layer")
+        head, *rows = _table(found)
+        lines += ["", Text(head, "bold"), *rows]
+    lines += ["", Text("nearest at the last layer", "bold")]
     for number, place in enumerate(found.places, start=1):
-        print(f"{number:>3}  " + ", ".join(f"{one.word} {_number(one.cosine)}" for one in place.neighbours))
+        lines.append(f"{number:>3}  " + ", ".join(f"{one.word} {_number(one.cosine)}" for one in place.neighbours))
+    show(lines)
     say(f"neighbours: among {found.searched}")
-    say("cosines: of the word's vectors in each two of the sentences; 1 is the same direction")
+    say("cosines: of the word's vectors in every pair of the sentences; 1 is the same direction")
 
 
 def _table(found: MeaningReport) -> list[str]:

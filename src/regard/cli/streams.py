@@ -13,10 +13,13 @@ from itertools import islice
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from regard.cli.called import as_called, command
 from regard.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 STDIN: Final = "-"
 TOGETHER: Final = 8192  # lines that are answered together at the most
@@ -156,6 +159,15 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         raise DataError(f"{path}: cannot be written ({problem.strerror}); another place would be right") from None
+
+
+def show(lines: Iterable[Text | str]) -> None:
+    """Lines on stdout: with weight and colour in a terminal, plain in a file or a pipe."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
 
 def terminal_width() -> int:

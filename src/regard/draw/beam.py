@@ -8,19 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.cells import cell_len
+from rich.text import Text
 
 from regard.draw.terminal import cut, padded
 from regard.report.beam_tree import BeamTree, Twig
-from regard.report.tree import SHORT, WHY, drawn_twigs, number, way_to
+from regard.report.tree import SHORT, WHY, drawn_twigs, number, reason_of, way_to
 
 WIDE = 110  # cells of a terminal in which reasons stand in full
 WORD = 14  # cells that a piece should have; where it has fewer, a level is one cell wide, not two
 NARROWEST = 24  # cells for the tree, whatever the terminal
 SCORE = 9  # cells of a number
+STYLES = {"✓": "bold green", "■": "bold", "○": "dim", "×": "dim"}
 
 
-def tree_lines(tree: BeamTree, width: int = 100) -> list[str]:
-    """The drawn part of a tree: all that was kept or finished, and the best of what was pruned at each step."""
+def tree_lines(tree: BeamTree, width: int = 100) -> list[Text]:
+    """The drawn part of a tree: all that was kept or finished, and the best of what was pruned at each step.
+
+    In a terminal the way to the output stands out, and what left the beam stands back.
+    """
     drawn = {twig.number: twig for step in drawn_twigs(tree) for twig in step}
     children: dict[int, list[Twig]] = {}
     for twig in drawn.values():
@@ -30,10 +35,12 @@ def tree_lines(tree: BeamTree, width: int = 100) -> list[str]:
     reasons = WHY if width >= WIDE else SHORT
     room = max(NARROWEST, width - 2 * SCORE - 3 - max(map(len, reasons.values())))
     deep = 2 * max((twig.step for twig in drawn.values()), default=0) > room - WORD
-    lines = [f"{'log p':>{SCORE}}{'normed':>{SCORE}}  {padded('<start>', room, 'start')}"]
+    lines = [Text(f"{'log p':>{SCORE}}{'normed':>{SCORE}}  <start>", "bold")]
     for stem, twig in _walk(children, 0, "", deep=deep):
-        lines.append(_line(twig, f"{stem}{_mark(twig, way)} ", room, reasons.get(twig.reason, twig.reason)))
-    return [line.rstrip() for line in lines]
+        mark, reason = _mark(twig, way), reason_of(tree, twig)
+        drawn = _line(twig, f"{stem}{mark} ", room, reasons.get(reason, reason))
+        lines.append(Text(drawn.rstrip(), STYLES.get(mark, "")))
+    return lines
 
 
 def _walk(children: dict[int, list[Twig]], parent: int, stem: str, *, deep: bool) -> Iterator[tuple[str, Twig]]:

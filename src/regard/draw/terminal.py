@@ -8,6 +8,7 @@ the columns are cut into several blocks.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -118,9 +119,17 @@ def _shade(picture: HeatMap, level: int) -> str:
     return "·" if away == 0 else SHADES[min(4, max(1, round(4 * away)))]
 
 
+def paper() -> colours.Theme:
+    """The terminal's background, where it tells (``COLORFGBG=15;0``); else colours that stand out on either."""
+    told = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    if not told.isdecimal():
+        return "either"
+    return "light" if told in ("7", "15") else "dark"
+
+
 def _style(picture: HeatMap, level: int) -> str:
-    """A background with ink that reads upon it. The scale for dark paper stands out on light paper too."""
-    colour = colours.table(picture.scale, "dark")[level]
+    """A background with ink that reads upon it."""
+    colour = colours.table(picture.scale, paper())[level]
     return f"{colours.code(colours.ink(colour))} on {colours.code(colour)}"
 
 

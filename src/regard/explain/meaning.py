@@ -101,9 +101,9 @@ class Meaning:
         unit = [normalize(layer, dim=-1) for layer in self.vectors]
         return torch.stack([layer @ layer.T for layer in unit])
 
-    def plane(self) -> Plane:
-        """All layers on the same two axes."""
-        return plane(self.vectors)
+    def plane(self, own: int | None = None) -> Plane:
+        """All layers on the same two axes: those of the first ``own`` occurrences, or of all."""
+        return plane(self.vectors, own)
 
 
 def meaning(
@@ -134,18 +134,19 @@ class Plane:
     explained: tuple[float, ...]  # a layer: the share of all variance on its axes that the two show
 
 
-def plane(vectors: Sequence[Tensor]) -> Plane:
+def plane(vectors: Sequence[Tensor], own: int | None = None) -> Plane:
     """Principal components of the unit vectors of all layers together, so that a word's way can be followed.
 
     Unit length, because layers differ in scale and it is angles that cosines compare. An embedding that is
     narrower than the states above has axes of its own. Signs are fixed: the largest part of an axis is positive.
+    The axes are those of the first ``own`` vectors of each layer, or of all; the others are seen from there.
     """
     unit = [normalize(layer, dim=-1) for layer in vectors]
     points: list[Tensor] = [torch.zeros(0)] * len(unit)
     explained = [0.0] * len(unit)
     for width in {layer.shape[1] for layer in unit}:
         members = [number for number, layer in enumerate(unit) if layer.shape[1] == width]
-        together = torch.cat([unit[number] for number in members])
+        together = torch.cat([unit[number][:own] for number in members])
         middle = together.mean(0)
         _, lengths, axes = torch.linalg.svd(together - middle, full_matrices=False)
         share = float(lengths[:2].square().sum() / lengths.square().sum().clamp(min=1e-30))

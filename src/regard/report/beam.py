@@ -34,10 +34,9 @@ def caption(one: BeamTree) -> str:
     pruned = sum(twig.fate == "pruned" for twig in one.twigs)
     return (
         f"Every step is a column; of {len(one.twigs) - 1:,} candidates {pruned:,} were pruned, of which the best "
-        f"{tree.PRUNED} of each step are drawn. In a box: the piece (with · before it, glued to the last one), "
-        "its log-probability with all before it · the same "
-        f"divided by length^{one.length_penalty:g}, and why it left. A thick frame is finished, a dashed one pruned; "
-        "the thick line leads to the output."
+        f"{tree.PRUNED} of each step are drawn. In a box: the piece (with · before it, glued to the last one), how "
+        "probable it was there · and all that is written so far, and why it left. A thick frame is finished, a dashed "
+        "one pruned; the thick line leads to the output."
     )
 
 
@@ -46,12 +45,13 @@ def other_beams(others: Sequence[OtherBeam], beam: int) -> Html:
         [
             f"{other.beam} (this one)" if other.beam == beam else f"{other.beam}",
             sentence(other.output),
+            tree.percent(other.log_probability),
             tree.number(other.log_probability),
             tree.number(other.score),
         ]
         for other in others
     ]
-    return table(["beam", "writes", "log-probability", "normalised"], rows, left=(1,))
+    return table(["beam", "writes", "probability", "log-probability", "normalised"], rows, left=(1,))
 
 
 def _notes() -> Html:

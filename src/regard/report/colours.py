@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Literal
 
 Scale = Literal["sequential", "diverging"]
-Theme = Literal["light", "dark"]
+Theme = Literal["light", "dark", "either"]  # of a paper; either: nobody knows, as in a terminal
 Colour = tuple[int, int, int]  # red, green and blue, 0 to 255
 Stop = tuple[float, float, float]  # lightness, chroma, hue in degrees
 
@@ -38,6 +38,8 @@ _STOPS: dict[tuple[Scale, Theme], tuple[Stop, ...]] = {
         (0.75, 0.11, 190),
         (0.95, 0.09, 110),
     ),
+    ("sequential", "either"): ((0.76, 0.0, 238), (0.7, 0.06, 238), (0.62, 0.12, 245), (0.5, 0.17, 258)),
+    ("diverging", "either"): ((0.55, 0.15, 48), (0.68, 0.09, 55), (0.76, 0.0, 60), (0.66, 0.09, 240), (0.5, 0.17, 258)),
     ("diverging", "light"): ((0.46, 0.13, 50), (0.76, 0.12, 62), (0.99, 0.0, 60), (0.72, 0.11, 240), (0.38, 0.14, 262)),
     ("diverging", "dark"): ((0.86, 0.12, 75), (0.55, 0.12, 58), (0.25, 0.0, 60), (0.5, 0.12, 252), (0.84, 0.1, 225)),
 }

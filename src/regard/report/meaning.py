@@ -49,7 +49,7 @@ class MeaningReport:
     layers: tuple[str, ...]
     cosines: tuple[Matrix, ...]
     control_cosines: tuple[Matrix, ...]  # of the control word in the sentences that have it; empty without one
-    points: tuple[Points, ...]  # a layer; the word's places, then the control's
+    points: tuple[Points, ...]  # a layer; the word's places, on axes of their own
     explained: tuple[float, ...]  # a layer: the share of the variance that the two axes show
     searched: str  # where neighbours were looked for
     name: str = ""  # of the run
@@ -133,23 +133,21 @@ def _cosines(report: MeaningReport) -> list[Html]:
 
 def plane_of(report: MeaningReport) -> Html:
     """Every layer's points on the same two axes."""
-    count = len(report.places)
     panels = []
     for layer, points, share in zip(report.layers, report.points, report.explained, strict=True):
         own = [
             Dot(*point, str(number + 1), number, note=report.places[number].sentence)
-            for number, point in enumerate(points[:count])
+            for number, point in enumerate(points)
         ]
-        names = [report.control, *[""] * len(points)]  # one label is enough for all of them
-        others = [Dot(*point, name, 5, hollow=True) for point, name in zip(points[count:], names, strict=False)]
-        panels.append(Panel(layer, f"{share:.0%} of the variance", (*own, *others)))
+        panels.append(Panel(layer, f"{share:.0%} of the variance", tuple(own)))
     return plane.plane_svg(panels, title=f"{report.word} on two axes, layer by layer")
 
 
 def _plane(report: MeaningReport) -> Html:
     words = (
-        "Principal components of the unit vectors of all layers together; the axes are the same in each picture, "
-        "except where the embedding is narrower than the layers. Hollow points are the control word."
+        "Principal components of the word's unit vectors of all layers together; the axes are the same in each "
+        "picture, except where the embedding is narrower than the layers. The control word is not among them: axes "
+        "that tell two words apart would have nothing left for two meanings."
     )
     return scrolled(plane_of(report), words)
 

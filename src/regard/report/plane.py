@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import hypot
 
 from regard.report.charts import COLOURS, GAP, LINE, SIZE
 from regard.report.letters import extent, shortened
@@ -11,6 +12,7 @@ from regard.report.markup import Attributes, Html, element
 
 SIDE, MARGIN = 210, 16  # pixels of a picture, and inside it
 DOT = 4.5
+NEAR = 14  # pixels between points whose labels would lie on one another
 
 STYLE = """
 svg.plane{font:12px/1 system-ui,-apple-system,"Segoe UI","Noto Sans",sans-serif;display:block}
@@ -19,19 +21,17 @@ svg.plane .soft{fill:var(--soft,#59606b)}
 svg.plane .box{fill:none;stroke:var(--grid)}
 svg.plane .cross{stroke:var(--grid)}
 svg.plane .dot{fill:var(--hue)}
-svg.plane .hollow{fill:none;stroke:var(--hue);stroke-width:1.5}
 """
 
 
 @dataclass(frozen=True)
 class Dot:
-    """A point with its label; points of one group have one colour, and hollow ones are there for comparison."""
+    """A point with its label; points of one group have one colour."""
 
     x: float
     y: float
     label: str
     group: int = 0
-    hollow: bool = False
     note: str = ""  # shown when pointed at
 
 
@@ -69,36 +69,35 @@ def _panel(panel: Panel, reach: float) -> list[Html]:
         element("line", {"class": "cross", "x1": 0, "x2": SIDE, "y1": top + middle, "y2": top + middle}),
         element("line", {"class": "cross", "x1": middle, "x2": middle, "y1": top, "y2": top + SIDE}),
     ]
-    taken: list[tuple[float, float, float]] = []
-    for dot in panel.dots:
-        x = middle + dot.x / reach * (middle - MARGIN)
-        y = top + middle - dot.y / reach * (middle - MARGIN)
-        drawn.append(_dot(dot, x, y, _beside(dot.label, x, y, taken) if dot.label else None))
-    return drawn
+    places = [
+        (middle + dot.x / reach * (middle - MARGIN), top + middle - dot.y / reach * (middle - MARGIN))
+        for dot in panel.dots
+    ]
+    drawn += [_dot(dot, *place) for dot, place in zip(panel.dots, places, strict=True)]
+    return drawn + _labels(panel.dots, places)
 
 
-def _beside(label: str, x: float, y: float, taken: list[tuple[float, float, float]]) -> float | None:
-    """The baseline of a label right of its point, moved down past labels that are there; none where it has no room."""
-    width = extent(label, SIZE)
-    for step in range(6):
-        base = y + 4 + step * (SIZE + 1)
-        if base > 2 * LINE + SIDE - 2:
-            return None
-        free = all(abs(base - other) > SIZE or x + DOT + width < left or x > left + span for left, other, span in taken)
-        if free:
-            taken.append((x, base, width + 3 * DOT))
-            return base
-    return None
-
-
-def _dot(dot: Dot, x: float, y: float, base: float | None) -> Html:
-    circle = element("circle", {"class": "hollow" if dot.hollow else "dot", "cx": x, "cy": y, "r": DOT})
+def _dot(dot: Dot, x: float, y: float) -> Html:
     note = [element("title", {}, dot.note)] if dot.note else []
-    label = []
-    if base is not None:
-        left = x + DOT + 3
-        anchor: Attributes = {"x": left, "y": base}
-        if left + extent(dot.label, SIZE) > SIDE:
-            anchor = {"x": x - DOT - 3, "y": base, "text-anchor": "end"}
-        label = [element("text", anchor, dot.label)]
-    return element("g", {"class": f"s{dot.group % COLOURS}"}, *note, circle, *label)
+    circle = element("circle", {"class": "dot", "cx": x, "cy": y, "r": DOT})
+    return element("g", {"class": f"s{dot.group % COLOURS}"}, *note, circle)
+
+
+def _labels(dots: Sequence[Dot], places: Sequence[tuple[float, float]]) -> list[Html]:
+    """A label stands beside its point; points that lie on one another share one: ``1, 2``."""
+    groups: list[tuple[tuple[float, float], list[str]]] = []
+    for dot, place in zip(dots, places, strict=True):
+        near = next((names for at, names in groups if hypot(at[0] - place[0], at[1] - place[1]) < NEAR), None)
+        if near is None:
+            groups.append((place, [dot.label]))
+        else:
+            near.append(dot.label)
+    return [_label(", ".join(filter(None, names)), *place) for place, names in groups]
+
+
+def _label(words: str, x: float, y: float) -> Html:
+    """Right of the point, or left of it where the picture ends."""
+    left = x + DOT + 3
+    if left + extent(words, SIZE) > SIDE:
+        return element("text", {"x": x - DOT - 3, "y": y + 4, "text-anchor": "end"}, words)
+    return element("text", {"x": left, "y": y + 4}, words)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import exp
 
 from regard.report.beam_tree import BeamTree, Twig
 from regard.report.letters import extent, right_to_left, shortened
@@ -18,6 +19,7 @@ from regard.report.page import table
 SIZE, LINE = 12, 15  # letters, and from one line to the next
 HIGH, GAP, ALLEY = 3 * LINE + 6, 8, 30  # of a box, between boxes, between columns
 NARROWEST, WIDEST = 108, 150  # of a box: two scores fit
+HEAD = LINE + 4  # above the boxes: which step it is
 PRUNED = 3  # of a step that are drawn, best first
 
 WHY = {
@@ -35,7 +37,7 @@ SHORT = {
     "beam": "pruned",
     "repeated": "repeated",
     "output": "✓ output",
-    "worse": "finished, worse",
+    "worse": "finished",
     "full": "enough finished",
     "beaten": "cannot win",
     "limit": "at the limit",
@@ -52,6 +54,11 @@ svg.tree .way .box{stroke:var(--s0);stroke-width:2.5}
 svg.tree .edge{fill:none;stroke:var(--grid);stroke-width:1.5}
 svg.tree .edge.way{stroke:var(--s0);stroke-width:3}
 svg.tree .edge.pruned{stroke-dasharray:3 3}
+.scroll:has(>svg.tree){scrollbar-width:thin;padding-bottom:.5rem;
+background:linear-gradient(90deg,var(--paper) 30%,transparent) left/3rem 100% no-repeat local,
+linear-gradient(270deg,var(--paper) 30%,transparent) right/3rem 100% no-repeat local,
+linear-gradient(90deg,var(--grid),transparent) left/.9rem 100% no-repeat scroll,
+linear-gradient(270deg,var(--grid),transparent) right/.9rem 100% no-repeat scroll}
 """
 
 
@@ -91,11 +98,16 @@ def tree_svg(tree: BeamTree) -> Html:
         if twig.parent is not None and twig.parent in places
     ]
     boxes = [_box(tree, twig, places[twig.number], way) for column in columns for twig in column]
+    steps = [
+        _soft(f"step {step}", places[column[0].number].left, float(SIZE))
+        for step, column in enumerate(columns)
+        if step and column
+    ]
     wide = max(place.left + place.width for place in places.values()) + 2
     high = max(place.top for place in places.values()) + HIGH + 2
     size: Attributes = {"viewBox": f"0 0 {wide:.0f} {high:.0f}", "width": round(wide), "height": round(high)}
     spoken = f"The beam search for “{tree.source}”, {len(columns) - 1} steps; the table below has every candidate"
-    return element("svg", {"class": "tree", "role": "img", "aria-label": spoken, **size}, *edges, *boxes)
+    return element("svg", {"class": "tree", "role": "img", "aria-label": spoken, **size}, *steps, *edges, *boxes)
 
 
 def way_to(tree: BeamTree, number: int) -> set[int]:
@@ -107,6 +119,11 @@ def way_to(tree: BeamTree, number: int) -> set[int]:
         found.add(place)
         place = parents[place]
     return found
+
+
+def reason_of(tree: BeamTree, twig: Twig) -> str:
+    """Of what finished, one is the output; the others are only the next best."""
+    return "worse" if twig.reason == "output" and tree.outputs[:1] != (twig.number,) else twig.reason
 
 
 def written(tree: BeamTree, number: int) -> list[str]:
@@ -121,14 +138,27 @@ def candidates_table(tree: BeamTree) -> Html:
         [
             f"{twig.step}",
             element("bdi", {}, " ".join(written(tree, twig.number))),
+            percent(twig.log_probability),
             number(twig.log_probability),
             number(twig.score),
-            WHY.get(twig.reason, twig.reason),
+            WHY.get(reason_of(tree, twig), twig.reason),
         ]
         for twig in sorted(tree.twigs, key=lambda one: (one.step, -one.score))
         if twig.parent is not None
     ]
-    return table(["step", "written", "log-probability", "normalised", "what became of it"], rows, left=(1, 4))
+    return table(
+        ["step", "written", "probability", "log-probability", "normalised", "what became of it"], rows, left=(1, 5)
+    )
+
+
+def percent(log_probability: float) -> str:
+    """Of a log-probability: 99.6 %, 41 %, < 0.1 %."""
+    share = 100 * exp(log_probability)
+    if share >= 99.95:
+        return "100 %" if share >= 99.9999 else "> 99.9 %"
+    if share < 0.1:
+        return "< 0.1 %"
+    return f"{share:.1f} %" if share < 9.95 or share > 99 else f"{share:.0f} %"
 
 
 def number(value: float) -> str:
@@ -139,7 +169,7 @@ def _places(columns: Sequence[Sequence[Twig]]) -> dict[int, Place]:
     widths = [_width(column) for column in columns]
     lefts = accumulate(widths[:-1], lambda left, width: left + width + ALLEY, initial=1.0)
     return {
-        twig.number: Place(left, 1 + row * (HIGH + GAP), width)
+        twig.number: Place(left, HEAD + row * (HIGH + GAP), width)
         for column, left, width in zip(columns, lefts, widths, strict=True)
         for row, twig in enumerate(column)
     }
@@ -165,12 +195,14 @@ def _box(tree: BeamTree, twig: Twig, place: Place, way: set[int]) -> Html:
     frame = {"x": place.left, "y": place.top, "width": place.width, "height": HIGH, "rx": 5}
     token = shortened(twig.token, place.width - 2 * GAP, SIZE)
     lines = [_text(token, place.left + GAP, place.top + LINE, place.width - 2 * GAP)]
+    why = reason_of(tree, twig)
     if twig.parent is not None:
-        scores = f"{_brief(twig.log_probability)} · {_brief(twig.score)}"
-        lines.append(_soft(scores, place.left + GAP, place.top + 2 * LINE))
-        lines.append(_soft(SHORT.get(twig.reason, twig.reason), place.left + GAP, place.top + 3 * LINE))
+        own = twig.log_probability - next(one for one in tree.twigs if one.number == twig.parent).log_probability
+        shares = f"{percent(own)} · {percent(twig.log_probability)}"
+        lines.append(_soft(shares, place.left + GAP, place.top + 2 * LINE))
+        lines.append(_soft(SHORT.get(why, why), place.left + GAP, place.top + 3 * LINE))
     told = f"{' '.join(written(tree, twig.number))}: log-probability {number(twig.log_probability)}, normalised "
-    told += f"{number(twig.score)}; {WHY.get(twig.reason, twig.reason)}"
+    told += f"{number(twig.score)}; {WHY.get(why, why)}"
     title = [element("title", {}, told)] if twig.parent is not None else []
     return element("g", {"class": kind}, *title, element("rect", {"class": "box", **frame}), *lines)
 
@@ -184,7 +216,3 @@ def _text(words: str, x: float, y: float, width: float) -> Html:
 
 def _soft(words: str, x: float, y: float) -> Html:
     return element("text", {"class": "soft", "x": float(x), "y": float(y)}, words)
-
-
-def _brief(value: float) -> str:
-    return "≈ 0" if abs(value) < 0.005 else f"{value:.2f}".replace("-", "−")

@@ -5,6 +5,9 @@ export function read() {
   return {page: page || "translate", values: Object.fromEntries(new URLSearchParams(query))};
 }
 
+// What the links of the navigation take along, also from a page that has neither: the run and the text of the last one.
+export const carried = {run: "", text: ""};
+
 export function link(page, values) {
   const kept = Object.entries(values).filter(([, value]) => value !== "" && value != null);
   return kept.length ? `#${page}?${new URLSearchParams(kept)}` : `#${page}`;

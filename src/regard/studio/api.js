@@ -10,10 +10,21 @@ export class Problem extends Error {
 
 export const get = (path, options) => ask("GET", path, undefined, options);
 export const post = (path, body, options) => ask("POST", path, body, options);
-export const remove = (path, options) => ask("DELETE", path, undefined, options);
+export const remove = (path, options) => ask("DELETE", path, undefined, {lasting: true, ...options});
 
 /** A file or a text as it is. */
-export const put = (path, body, options) => send("PUT", path, {body, ...options});
+export const put = (path, body, options) => send("PUT", path, {body, lasting: true, ...options});
+
+let visit = new AbortController();
+
+/**
+ * The page is left: what it asked for is stopped and never answers, so that nothing of it goes on. What changes
+ * something (`put`, `remove`, and `post` with `{lasting: true}`) is carried out all the same.
+ */
+export function leaveRequests() {
+  visit.abort();
+  visit = new AbortController();
+}
 
 /**
  * Only the newest question counts: `const ask = latest()`, then `await ask((signal) => post(path, body, {signal}))`
@@ -36,16 +47,32 @@ export function latest() {
   return question;
 }
 
-function ask(method, path, body, {signal} = {}) {
-  if (body === undefined) return send(method, path, {signal});
-  return send(method, path, {signal, body: JSON.stringify(body), headers: {"Content-Type": "application/json"}});
+function ask(method, path, body, {signal, lasting} = {}) {
+  if (body === undefined) return send(method, path, {signal, lasting});
+  const headers = {"Content-Type": "application/json"};
+  return send(method, path, {signal, lasting, body: JSON.stringify(body), headers});
 }
 
-async function send(method, path, {headers = {}, ...options} = {}) {
+async function send(method, path, {headers = {}, signal, lasting = false, ...options} = {}) {
+  const mine = visit.signal;
+  const stops = [signal, lasting ? null : mine].filter(Boolean);
+  // The header is one that no other origin can send without asking first.
+  const about = {method, headers: {"X-Regard": "studio", ...headers}, ...options};
+  try {
+    const answer = await asked(path, {...about, ...(stops.length ? {signal: AbortSignal.any(stops)} : {})});
+    return mine.aborted ? await never() : answer;
+  } catch (problem) {
+    if (mine.aborted) return never();
+    throw problem;
+  }
+}
+
+const never = () => new Promise(() => {});
+
+async function asked(path, about) {
   let answer;
   try {
-    // The header is one that no other origin can send without asking first.
-    answer = await fetch(path, {method, headers: {"X-Regard": "studio", ...headers}, ...options});
+    answer = await fetch(path, about);
   } catch (problem) {
     if (problem.name === "AbortError") throw problem;
     throw new Problem(0, {error: "the service does not answer; is `regard studio` still running?"});

@@ -1,6 +1,7 @@
 // Keys that do something wherever the focus is, and the list of them. While a person writes they are letters.
 
 import {element} from "./element.js";
+import {WORDS} from "./pieces/glossary.js";
 
 const OFF = "regard.keys";
 const known = new Map(); // key → {does, action}
@@ -29,22 +30,29 @@ function heard(event) {
   found.action();
 }
 
-/** The dialog that lists them all; it can also turn them off, for those whose software speaks or types by itself. */
-export function showKeys() {
-  const rows = [...known].map(([key, {does}]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, does)]);
+/** The dialog with the words of the field and all keys; it can turn these off, for software that types by itself. */
+export function showHelp() {
+  const list = (pairs) => element("dl", {}, pairs.map(([name, what]) => [element("dt", {}, name), element("dd", {}, what)]));
+  const keys = [...known].map(([key, {does}]) => [element("kbd", {}, key), does]);
   const switched = element("input", {type: "checkbox", checked: stored() !== "off"});
   switched.addEventListener("change", () => store(switched.checked ? "on" : "off"));
   const dialog = element(
     "dialog",
-    {class: "keys", "aria-labelledby": "keys-title"},
-    element("h2", {id: "keys-title"}, "Keys"),
-    element("dl", {}, rows),
+    {class: "keys", "aria-labelledby": "help-title"},
+    element("h2", {id: "help-title"}, "Help"),
+    element("p", {}, "Everything here happens on this machine. The address of a page holds what it shows: copy it to share it."),
+    element("h3", {}, "Words"),
+    list(Object.entries(WORDS)),
+    element("h3", {}, "Keys"),
+    list(keys),
     element(
       "p",
       {class: "note"},
       "In heat maps, charts and trees the arrow keys move from one value to the next. Escape leaves a text field.",
     ),
     element("label", {class: "check"}, switched, "Single keys do something"),
+    element("h3", {}, "For programs"),
+    element("p", {}, element("a", {href: "/docs"}, "The API"), ", with examples to try and to copy."),
     element("form", {method: "dialog"}, element("button", {class: "primary"}, "Close")),
   );
   dialog.addEventListener("close", () => dialog.remove());

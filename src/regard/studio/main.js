@@ -1,14 +1,17 @@
 // The frame: reads the address, mounts the page it names, and mounts another when the address names another.
 
-import {get} from "./api.js";
-import {link, read} from "./address.js";
+import {get, leaveRequests} from "./api.js";
+import {carried, link, read, write} from "./address.js";
 import {element, svg} from "./element.js";
-import {shortcut, showKeys} from "./keys.js";
+import {shortcut, showHelp} from "./keys.js";
+import {pageHead} from "./pieces/forms.js";
+import {chosenRun, instead} from "./pieces/runs.js";
 import {skeleton} from "./pieces/skeleton.js";
 import {trouble} from "./pieces/trouble.js";
 import {switchTheme} from "./theme.js";
 
 const PAGES = {
+  runs: "Runs",
   translate: "Translate",
   look: "Look inside",
   beam: "Beam",
@@ -17,53 +20,85 @@ const PAGES = {
   compare: "Compare",
   learn: "Learn",
 };
+const FIRST = "translate"; // where the studio opens
+const OF_TEXTS = ["translate", "look", "beam", "learn"]; // pages whose address has the text, if there is one
 const SLOW = 150; // milliseconds before a skeleton is better than nothing
 
 const root = document.getElementById("page");
 const menu = document.getElementById("menu");
-const links = Object.fromEntries(Object.entries(PAGES).map(([page, title]) => [page, element("a", {}, title)]));
+const links = Object.fromEntries(
+  Object.entries(PAGES).map(([page, title]) => [page, element("a", {"data-title": title}, title)]),
+);
 let shown = {page: ""};
 let visit = 0; // a page that arrives after another was asked for is not shown
 let handled = null;
 
+const known = (page) => (page in PAGES ? page : FIRST);
+
 async function show() {
+  const opening = location.hash.length < 2; // nobody asked for anything: the page may begin with an example
   const {page, values} = read();
-  const name = page in PAGES ? page : "translate";
+  const name = known(page);
   handled = location.hash;
   mark();
-  if (shown.page === name && shown.update) return shown.update(values);
+  if (shown.page === name && shown.update) {
+    const found = settled(shown.panel, name, values, shown.runs);
+    if (found) return shown.update(found);
+  }
   const first = shown.page === "";
-  await leave();
+  leave();
   shown = {page: name};
   document.title = `${PAGES[name]} · Regard`;
   if (!first) arrive();
-  await mounted(name, values, ++visit);
+  return mounted(name, values, {mine: ++visit, opening});
 }
 
-async function mounted(name, values, mine) {
-  const waiting = setTimeout(() => root.replaceChildren(skeleton("page")), SLOW);
+/** Every visit has a node of its own: what a page that was left still writes is not seen. */
+async function mounted(name, values, {mine, opening}) {
+  const node = element("div", {class: "visit"});
+  root.replaceChildren(node);
+  const waiting = setTimeout(() => node.replaceChildren(skeleton("page")), SLOW);
   try {
-    const [{mount}, {runs}] = await Promise.all([import(`./panels/${name}.js`), get("/api/v1/runs")]);
+    const [panel, {runs}] = await Promise.all([import(`./panels/${name}.js`), get("/api/v1/runs")]);
     if (mine !== visit) return;
     clearTimeout(waiting);
-    root.replaceChildren();
-    const panel = (await mount(root, {values, runs})) ?? {};
-    if (mine === visit) shown = {page: name, ...panel};
-    else panel.leave?.();
+    const ready = settled(panel, name, values, runs);
+    if (!ready) {
+      node.replaceChildren(pageHead(PAGES[name], ""), instead(runs, panel.tasks, values, {page: name, what: panel.nothing}));
+      return;
+    }
+    node.replaceChildren();
+    const found = (await panel.mount(node, {values: ready, runs, opening})) ?? {};
+    if (mine === visit) shown = {page: name, panel, runs, ...found};
+    else found.leave?.();
   } catch (problem) {
     if (mine !== visit) return;
     shown = {page: ""};
-    root.replaceChildren(trouble(problem, show));
+    node.replaceChildren(trouble(problem, show));
   } finally {
     clearTimeout(waiting);
   }
 }
 
-async function leave() {
+/**
+ * The values a page is shown with. A page that says for which tasks it is (`export const tasks`) gets a run that fits,
+ * and the address says which; null where it has to say that there is none.
+ */
+function settled(panel, name, values, runs) {
+  if (!panel?.tasks) return values;
+  const {run} = chosenRun(runs, panel.tasks, values.run);
+  if (!run) return null;
+  if (values.run === run.name) return values;
+  const full = {...values, run: run.name};
+  write(name, full, {replace: true});
+  return full;
+}
+
+function leave() {
   const {leave: left} = shown;
   shown = {page: ""};
-  root.replaceChildren();
-  await left?.();
+  leaveRequests();
+  left?.();
 }
 
 /** A new page begins at its top, for the eye and for the keyboard. */
@@ -73,12 +108,14 @@ function arrive() {
   open(false);
 }
 
-/** The links take the run and the text along. */
+/** The links take the run and the text along; only the one to Train begins anew. */
 function mark() {
   const {page, values} = read();
-  const current = page in PAGES ? page : "translate";
+  const current = known(page);
+  if (current !== "train") carried.run = values.run ?? carried.run;
+  if (values.text || OF_TEXTS.includes(current)) carried.text = values.text ?? "";
   for (const [name, node] of Object.entries(links)) {
-    node.href = link(name, {run: values.run, text: values.text});
+    node.href = link(name, name === "train" ? {} : carried);
     if (name === current) node.setAttribute("aria-current", "page");
     else node.removeAttribute("aria-current");
   }
@@ -109,11 +146,8 @@ function tools() {
       },
       icon(half),
     ),
-    element(
-      "button",
-      {class: "quiet icon", type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: showKeys},
-      "?",
-    ),
+    element("a", {class: "button quiet", href: "/docs", title: "The service, for programs"}, "API"),
+    element("button", {class: "quiet", type: "button", title: "Help (?)", onclick: showHelp}, "Help"),
   ];
 }
 
@@ -129,9 +163,12 @@ function begin() {
   Object.entries(PAGES).forEach(
     ([page, title], place) => shortcut(String(place + 1), title, () => links[page].click()),
   );
-  shortcut("/", "write: to the first text field", () => root.querySelector("textarea, input[type=text]")?.focus());
+  shortcut("/", "write: to the first text field", () => {
+    root.querySelector("[data-unfold]")?.click(); // a question that folded to one line
+    root.querySelector("textarea, input[type=text]")?.focus();
+  });
   shortcut("d", "light or dark", switchTheme);
-  shortcut("?", "this list", showKeys);
+  shortcut("?", "this help", showHelp);
   for (const name of ["hashchange", "popstate"]) addEventListener(name, () => location.hash !== handled && show());
   addEventListener("address", () => {
     handled = location.hash;

@@ -29,6 +29,12 @@ class Asking:
     first: int = 0  # the position of the first query, which is its row in the trace too
     row: int = 0  # the query walked with
     causal: bool = False
+    predicts: Axis | None = None  # in a decoder: what is predicted where each query stands
+
+    @property
+    def rows(self) -> Axis:
+        """Rows of scores and weights, named as a heat map names them: in a decoder, after the piece predicted."""
+        return self.asked_by if self.predicts is None else self.predicts
 
     def write(
         self, kind: str, name: str, inputs: dict[str, Value], snippet: str | list[str], *axes: Axis, recorded: bool
@@ -41,7 +47,7 @@ class Asking:
             self.part,
             inputs,
             snippet,
-            axes=(self.asked_by, *axes),
+            axes=(self.rows if axes else self.asked_by, *axes),
             recorded=own,
             row=self.row,
         )

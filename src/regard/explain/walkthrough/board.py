@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.explain.replay import Model, Spelling
 from regard.explain.trace import Trace
-from regard.explain.walkthrough.prose import PROSE
+from regard.explain.walkthrough.prose import prose_of
 from regard.explain.walkthrough.step import FEATURES, Axis, Step, run_snippet
 
 
@@ -72,6 +72,11 @@ class Board:
         """What the decoder read at each step."""
         return positions("target", self.trace.inputs)
 
+    @property
+    def predicted(self) -> Axis:
+        """What each step of the decoder led to."""
+        return positions("predicted", self.trace.target.pieces)
+
     def words(self, scores: Tensor, also: int, count: int = 5) -> Axis:
         """The outputs with the highest scores (V,), best first, and one that must be among them."""
         best: list[int] = scores.topk(min(count, len(scores))).indices.tolist()
@@ -101,7 +106,7 @@ class Board:
         code = snippet if isinstance(snippet, str) else "\n".join(snippet)
         tensors = {name: value.tensor for name, value in inputs.items()}
         output = run_snippet(code, tensors) if recorded is None else recorded.tensor
-        prose = PROSE[kind]
+        prose = prose_of(kind, self.trace.task)
         step = Step(
             name=name,
             part=part,

@@ -23,13 +23,15 @@ PROSE: Mapping[str, Prose] = {
     ),
     "embedding": Prose(
         "Embedding",
-        "Each number picks its own row of a learned table: a vector for the piece, the same wherever it stands.",
+        "Each number i picks its own row of a learned table E: a vector for the piece, the same wherever it stands. "
+        "A fixed scale s multiplies it.",
         "x = scale · E[id]",
         r"x_t = s \cdot E_{i_t}",
     ),
     "one_hot": Prose(
         "One-hot embedding",
-        "Each number becomes a vector of zeros with a single one, and a product with the table picks its row.",
+        "Each number i becomes a vector of zeros with a single one, and a product with the table E picks its row. "
+        "A fixed scale s multiplies it.",
         "x = scale · one_hot(id) E",
         r"x_t = s \cdot \mathrm{onehot}(i_t)\, E",
     ),
@@ -439,3 +441,52 @@ PROSE: Mapping[str, Prose] = {
         r"p(y_t \mid y_{<t}, x)",
     ),
 }
+
+# Where another task says it otherwise: a labeller scores labels, a language model goes on with its own text
+OTHERWISE: Mapping[str, Mapping[str, Prose]] = {
+    "label": {
+        "final": Prose(
+            "The last state",
+            "The state after the last piece read: one vector for the whole text, however long it is.",
+            "h_last",
+            r"h_{\text{last}}",
+        ),
+        "final_both": Prose(
+            "The last states of both directions",
+            "One direction has read to the end of the text, the other to its beginning: one vector for all of it.",
+            "[forward at the last piece; backward at the first]",
+            r"[\,\overrightarrow{h}_S; \overleftarrow{h}_1\,]",
+        ),
+        "logits": Prose(
+            "Output layer",
+            "One score for every label there is: how well the features fit the label's own vector.",
+            "z = W x + b",
+            r"z = W x + b",
+        ),
+        "odds": Prose(
+            "Softmax: the probabilities",
+            "Scores become probabilities of all labels, which sum to 1. Shown are the most probable.",
+            "p = exp(z) / Σ exp(z)",
+            r"p_l = \frac{\exp z_l}{\sum_{l'} \exp z_{l'}}",
+        ),
+        "probability": Prose(
+            "Probability of the label given",
+            "The entry of the label that was chosen.",
+            "p(label)",
+            r"p(y \mid x)",
+        ),
+    },
+    "language": {
+        "probability": Prose(
+            "Probability of the next word",
+            "The entry of the word that stands next in the text.",
+            "p(y)",
+            r"p(y_t \mid y_{<t})",
+        ),
+    },
+}
+
+
+def prose_of(kind: str, task: str) -> Prose:
+    """What a step is for, in the words of a task."""
+    return OTHERWISE.get(task, {}).get(kind) or PROSE[kind]

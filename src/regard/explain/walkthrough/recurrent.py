@@ -142,6 +142,7 @@ class Walk:
             asked_by=positions("target", board.trace.inputs[self.row : self.row + 1]),
             asked=board.source,
             first=self.row,
+            predicts=positions("predicted", board.trace.target.pieces[self.row : self.row + 1]),
         )
         return attention_steps(asking).only_row()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
+from rich.text import Text
 from torch import Tensor
 
 from regard.explain.walkthrough.step import Axis, Step, Walkthrough
@@ -64,6 +66,19 @@ def terminal(walk: Walkthrough, width: int = WIDTH) -> str:
         lines += ["", *(f"   {name}: {origin}" for name, origin in step.origins.items())]
         lines += [f"   │ {line}" for line in step.snippet.splitlines()]
     return "\n".join(lines)
+
+
+_STYLES = (
+    (re.compile(r"── "), "bold cyan"),  # a part
+    (re.compile(r"\d+\. "), "bold"),  # the title of a step
+    (re.compile(r" {3}▸ "), "bold green"),  # the row of the piece walked with
+    (re.compile(r" {3}│ "), "dim"),  # code
+)
+
+
+def styled(line: str) -> Text:
+    """A line of `terminal` with the weight and colour that it has there."""
+    return Text(line, next((style for start, style in _STYLES if start.match(line)), ""))
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -59,6 +59,7 @@ class Spot:
             asked_by=self.axis,
             asked=self.axis,
             row=self.row,
+            predicts=self.board.predicted if self.side == "decoder" else None,
         )
 
 

@@ -4,12 +4,15 @@ import {write} from "../address.js";
 import {latest, post} from "../api.js";
 import {element, sheet} from "../element.js";
 import {field, pageHead} from "../pieces/forms.js";
-import {chosen, noRun, runPicker, usable} from "../pieces/runs.js";
-import {number} from "../pieces/scales.js";
+import {chosenSentence, folding, markUnknown, placeOf, remarks, saidRun, saidText, sentenceChoice, sentenceOf} from "../pieces/question.js";
+import {chosen, runPicker, usable} from "../pieces/runs.js";
+import {number, percent} from "../pieces/scales.js";
 import {skeleton} from "../pieces/skeleton.js";
+import {tokenLine} from "../pieces/tokens.js";
 import {tree, wayTo} from "../pieces/tree.js";
 import {trouble} from "../pieces/trouble.js";
 import {candidatesTable, othersTable, portrait, shapesKey} from "./beam/candidates.js";
+import {examples} from "./beam/examples.js";
 
 const PAUSE = 350; // milliseconds after the last key
 const EXAMPLE = "the black cat ate the mouse";
@@ -20,18 +23,16 @@ const LEAD =
   "Word by word, the search keeps the few best ways to go on and drops the rest. Click any of them to force it, " +
   "and see what would have followed.";
 const CAPTION =
-  "Each column is a step. In a shape: the piece, its log-probability so far · the same, normalised for length, and " +
-  "why it left the beam, if it did. Best first.";
+  "Each column is a step. In a shape: the piece, how probable it was there · and all that is written so far, and why " +
+  "it left the beam, if it did. Best first.";
+
+export const tasks = ["translate", "language"];
+export const nothing = "There is no search to watch yet.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/beam.css");
-  const known = usable(runs, "translate", "language");
   root.append(pageHead("Beam", LEAD));
-  if (!known.length) {
-    root.append(noRun("There is no search to watch yet."));
-    return {};
-  }
-  const page = new Beam(root, known);
+  const page = new Beam(root, usable(runs, ...tasks));
   page.update(values);
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }
@@ -45,23 +46,18 @@ class Beam {
     );
     this.forced = element("div", {class: "row forced-row"});
     this.result = element("div", {class: "result"});
-    this.about = element("div", {class: "portrait card"});
+    this.about = element("div", {class: "portrait card", role: "status", "aria-live": "off"});
     this.others = element("div");
     this.all = element("div");
     this.problems = element("div");
+    this.remarks = element("div");
+    this.choice = sentenceChoice((place) => this.change({sentence: place || "", prefix: ""}));
     this.waitingFor = element("div", {hidden: true}, skeleton("lines", 4));
     this.stage = element(
       "div",
       {hidden: true, class: "search"},
       this.result,
-      this.about,
-      element(
-        "figure",
-        {class: "card"},
-        shapesKey(),
-        this.picture.node,
-        element("figcaption", {}, CAPTION),
-      ),
+      element("figure", {class: "card"}, shapesKey(), this.picture.node, this.about, element("figcaption", {}, CAPTION)),
       this.all,
       element("h2", {}, "Other beams"),
       element(
@@ -71,15 +67,19 @@ class Beam {
       ),
       this.others,
     );
-    root.append(this.controls(), this.forced, this.problems, this.waitingFor, this.stage);
+    this.question = folding(this.controls());
+    this.question.addEventListener("fold", () => this.model && this.examples.show(this.model));
+    root.append(this.question, this.choice, this.forced, this.remarks, this.problems, this.waitingFor, this.stage);
   }
 
   controls() {
     this.run = runPicker(
-      {runs: this.runs, value: this.runs[0].name, label: "Model", onchange: (run) => this.change({run, prefix: ""})},
+      {runs: this.runs, value: this.runs[0].name, onchange: (run) => this.change({run, prefix: ""})},
     );
     this.text = element("input", {type: "text", dir: "auto", spellcheck: "false"});
     this.text.addEventListener("input", () => this.wrote());
+    this.text.addEventListener("keydown", (event) => event.key === "Enter" && this.text.blur());
+    this.text.addEventListener("change", () => this.tell());
     const choice = (options, name, word = String) => {
       const select = element("select", {}, options.map((value) => element("option", {value}, word(value))));
       select.addEventListener("change", () => this.change({[name]: select.value}));
@@ -88,6 +88,7 @@ class Beam {
     this.beam = choice(BEAMS, "beam", (beam) => (beam === 1 ? "1, greedy" : String(beam)));
     this.penalty = choice(PENALTIES, "penalty");
     this.pruned = choice(PRUNED, "pruned");
+    this.examples = examples((text, beam) => this.change({text, beam, prefix: "", sentence: ""}));
     return element(
       "div",
       {class: "controls knobs"},
@@ -96,6 +97,7 @@ class Beam {
       field("Beam", this.beam, "hypotheses kept"),
       field("Length penalty", this.penalty, "log p ÷ lengthᵃ"),
       field("Pruned", this.pruned, "shown in a step"),
+      this.examples.node,
     );
   }
 
@@ -111,6 +113,7 @@ class Beam {
       beam: among(BEAMS, values.beam, 5),
       length_penalty: among(PENALTIES, values.penalty, 1),
       prefix: values.prefix ?? "",
+      ...chosenSentence(placeOf(values)),
     };
     this.shownPruned = among(PRUNED, values.pruned, 3);
     this.run.value = this.model.name;
@@ -121,7 +124,18 @@ class Beam {
       this.shownPruned,
     ];
     this.showForced();
+    this.tell();
+    if (!this.question.folded) this.examples.show(this.model);
     this.search();
+  }
+
+  /** One line says what was asked, unless somebody is writing. */
+  tell() {
+    if (!this.asked.text.trim()) return this.question.unfold();
+    if (this.question.contains(document.activeElement) && document.activeElement === this.text) return undefined;
+    const {run, text, beam, length_penalty: penalty} = this.asked;
+    const note = (words) => element("span", {class: "note"}, words);
+    return this.question.fold(saidRun(run), saidText(text), note(`beam ${beam}`), penalty === 1 ? null : note(`length penalty ${penalty}`));
   }
 
   /** A step that back undoes. */
@@ -134,7 +148,7 @@ class Beam {
   wrote() {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => {
-      const next = {...this.values, run: this.asked.run, text: this.text.value, prefix: ""};
+      const next = {...this.values, run: this.asked.run, text: this.text.value, prefix: "", sentence: ""};
       write("beam", next, {replace: true});
       this.update(next);
     }, PAUSE);
@@ -184,8 +198,11 @@ class Beam {
     this.problems.replaceChildren(typeof words === "string" ? element("p", {class: "note"}, words) : words);
   }
 
-  draw({nodes, outputs, others, text}) {
+  draw(found) {
+    const {nodes, outputs, others, text} = found;
     const {beam, prefix} = this.asked;
+    this.choice.show(found.sentences, placeOf(this.values));
+    this.remarks.replaceChildren(...remarks(found));
     [this.stage.hidden, this.waitingFor.hidden] = [false, true];
     this.stage.setAttribute("aria-busy", "false");
     const held = document.activeElement?.closest?.(".tree") ? this.kept : undefined;
@@ -194,13 +211,17 @@ class Beam {
     this.picture.reveal(forced.size);
     if (held !== undefined) this.picture.hold(Math.max(0, ...forced));
     const best = nodes[outputs[0]];
-    const scores = `log-probability ${number(best.log_probability, 3)} · normalised ${number(best.score, 3)}`;
+    const scores = `log-probability ${number(best.log_probability, 3)}, normalised for length ${number(best.score, 3)}`;
+    const source = tokenLine(sentenceOf(found, this.asked.text.trim(), placeOf(this.values)).split(/\s+/), {label: "Source"});
+    markUnknown(source.node, found.unknown);
+    source.node.classList.add("note");
     this.result.replaceChildren(
+      ...(found.unknown?.length || found.sentences?.length > 1 ? [source.node] : []),
       element("p", {class: "best", dir: "auto"}, text || "(nothing)"),
-      element("p", {class: "note number"}, scores, ` · a beam of ${beam} considered ${nodes.length - 1} candidates`),
+      element("p", {class: "note number", title: scores}, `${percent(Math.exp(best.log_probability))} probable`, ` · a beam of ${beam} considered ${nodes.length - 1} candidates`),
     );
     this.pointed(null);
-    this.all.replaceChildren(candidatesTable(nodes));
+    this.all.replaceChildren(candidatesTable(found));
     this.others.replaceChildren(
       othersTable(
         others,
@@ -212,7 +233,8 @@ class Beam {
 
   pointed(node) {
     if (node) this.kept = node.number;
-    if (this.found) this.about.replaceChildren(...portrait(node, this.found.nodes, this.asked.length_penalty));
+    this.about.classList.toggle("told", Boolean(node));
+    if (this.found) this.about.replaceChildren(...portrait(node, this.found, this.asked.length_penalty));
   }
 
   leave() {

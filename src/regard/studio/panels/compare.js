@@ -2,11 +2,11 @@
 // so that a page that is opened again finds it.
 
 import {get, post, remove} from "../api.js";
-import {read, write} from "../address.js";
+import {link, read, write} from "../address.js";
 import {element, sheet} from "../element.js";
 import {announce} from "../pieces/announce.js";
 import {field, pageHead} from "../pieces/forms.js";
-import {describe, noRun} from "../pieces/runs.js";
+import {chosenRun, describe, noRun, pair} from "../pieces/runs.js";
 import {trouble} from "../pieces/trouble.js";
 import {comparisonResult} from "./compare/result.js";
 
@@ -19,13 +19,40 @@ export async function mount(root, {values, runs}) {
     root.replaceChildren(pageHead("Compare", LEAD), noRun("There is nothing to compare before models have learned."));
     return {};
   }
+  if (able.length === 1 && able[0].task !== "classify" && !values.job) {
+    root.replaceChildren(pageHead("Compare", LEAD), onlyOne(able[0]));
+    return {};
+  }
   const {corpora} = await get("/api/v1/corpora");
   const page = new ComparePage(root, able, corpora);
   page.show(values);
   return {update: (next) => page.show(next), leave: () => page.leave()};
 }
 
-const LEAD = "The same sentences through several models: who is better, by how much, whether that is more than luck, and on which sentences.";
+const LEAD = "The same sentences through several runs: which is better, by how much, whether that is more than luck, and on which sentences.";
+
+/** With one run there is nothing to compare: a second is offered. */
+function onlyOne({name, task}) {
+  const preset = task === "translate" ? "bahdanau" : "lstm";
+  return element(
+    "section",
+    {class: "empty card"},
+    element("h2", {}, "A second run is needed"),
+    element("p", {}, "So far there is only ", element("bdi", {}, name), ". Train another on the same corpus, of another architecture or for another time, and see which is better."),
+    element(
+      "div",
+      {class: "row"},
+      element("a", {class: "button primary", href: link("train", {preset})}, "Train another"),
+      name === "demo" ? null : element("a", {class: "button", href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})}, "Train the demo"),
+    ),
+  );
+}
+
+/** A problem in the words of the form: options of the command line are not on this page. */
+function inWords(problem) {
+  const lacks = /--source|share no test/.test(problem.message);
+  return lacks ? {message: "These runs share no test: choose one under Test, and compare again."} : problem;
+}
 
 class ComparePage {
   constructor(root, runs, corpora) {
@@ -37,10 +64,11 @@ class ComparePage {
     this.boxes = this.runs.map((run) => {
       const input = element("input", {type: "checkbox", name: "run", value: run.name});
       input.addEventListener("change", () => this.allow());
-      return element("label", {class: "pick", title: describe(run)}, input, element("b", {}, run.name), element("span", {class: "note"}, describe(run)));
+      return element("label", {class: "pick"}, input, element("b", {}, element("bdi", {}, run.name)), element("span", {class: "note"}, describe(run)));
     });
     const tests = [element("option", {value: ""}, "a test that the runs share"), ...corpora.filter((corpus) => corpus.built_in || corpus.parts.test || corpus.parts.valid).map(({name, built_in: builtIn}) => element("option", {value: name}, builtIn ? `${name}, its test part` : name))];
     this.corpus = element("select", {}, tests);
+    this.corpus.addEventListener("change", () => this.allow());
     this.limit = element("input", {type: "number", min: 2, max: 10000, value: 200});
     this.beam = element("input", {type: "number", min: 1, max: 20, value: 5});
     this.button = element("button", {class: "primary"}, "Compare");
@@ -57,18 +85,30 @@ class ComparePage {
       event.preventDefault();
       this.start();
     });
-    root.replaceChildren(pageHead("Compare", LEAD), this.form, this.result);
+    this.chosen = element("span", {class: "note"});
+    this.folded = element("details", {class: "compare-fold", open: true}, element("summary", {}, "Runs and test ", this.chosen), this.form);
+    root.replaceChildren(pageHead("Compare", LEAD), this.folded, this.result);
   }
 
-  /** What the address says. Without runs: the two newest of the most common task. */
+  /** Where nobody says which: the run that pages begin with and the best that shares a test with it; else none. */
+  suggested(name) {
+    const {run} = chosenRun(this.runs, [], name);
+    const partners = this.runs.filter((other) => run?.test && other.test === run.test && other.task === run.task && other !== run);
+    const best = partners.reduce((found, other) => ((other.score ?? -1) > (found?.score ?? -2) ? other : found), undefined);
+    return best ? [run.name, best.name] : name ? [name] : [];
+  }
+
+  /** What the address says. */
   show({runs = "", run = "", corpus = "", limit = "200", beam = "5", job = ""}) {
-    const newest = [...this.runs].filter(({task}) => task === "translate").sort((one, other) => other.changed - one.changed).map(({name}) => name);
-    const wanted = runs ? runs.split(",") : [...new Set([...(run ? [run] : []), ...newest])].slice(0, 2);
+    const wanted = runs ? runs.split(",") : this.suggested(run);
+    const lost = wanted.filter((name) => !this.runs.some((each) => each.name === name));
+    this.lost = lost.length ? `There is no run named ${lost.join(" or ")} here.` : "";
     for (const box of this.boxes) box.firstChild.checked = wanted.includes(box.firstChild.value);
     this.corpus.value = corpus;
     this.limit.value = limit;
     this.beam.value = beam;
     this.allow();
+    this.folded.open = !job || this.folded.open && job === this.job;
     if (job === this.job) return;
     this.leave();
     this.job = job;
@@ -83,19 +123,31 @@ class ComparePage {
   allow() {
     const picked = this.runs.filter(({name}) => this.picked().includes(name));
     const tasks = new Set(picked.map(({task}) => task));
+    const pairs = new Set(picked.map(({languages}) => pair(languages)).filter(Boolean));
     const alone = picked.length === 1 && tasks.has("classify"); // a classifier is compared with counting words
-    this.why.textContent = tasks.size > 1 ? "These runs are for different tasks." : picked.length < 2 && !alone ? "Choose at least two." : "";
-    this.button.disabled = Boolean(this.why.textContent);
+    const shared = new Set(picked.map(({test}) => test)).size === 1 && picked[0]?.test !== "";
+    const why = tasks.size > 1
+      ? "These runs are for different tasks."
+      : pairs.size > 1
+        ? `These runs translate different languages: ${[...pairs].join(", ")}.`
+        : picked.length < 2 && !alone
+          ? "Choose at least two."
+          : shared || this.corpus.value
+            ? ""
+            : "These runs were not measured on the same text: choose a test for them.";
+    this.why.textContent = [this.lost, why].filter(Boolean).join(" ");
+    this.button.disabled = Boolean(why);
+    this.chosen.textContent = picked.length ? `${picked.map(({name}) => name).join(", ")} · ${this.corpus.selectedOptions[0]?.textContent ?? ""}` : "";
   }
 
   async start() {
     const wish = {runs: this.picked(), corpus: this.corpus.value, limit: Number(this.limit.value), beam: Number(this.beam.value)};
     try {
-      const {job} = await post("/api/v1/compare", wish);
+      const {job} = await post("/api/v1/compare", wish, {lasting: true});
       write("compare", {...wish, run: read().values.run, runs: wish.runs.join(","), job});
       this.show(read().values);
     } catch (problem) {
-      this.result.replaceChildren(trouble(problem));
+      this.result.replaceChildren(trouble(inWords(problem)));
     }
   }
 
@@ -128,7 +180,10 @@ class ComparePage {
       this.shown = comparisonResult(result, this.runs);
       this.result.replaceChildren(this.shown.node);
     } else if (state === "stopped") this.result.replaceChildren(element("p", {class: "note"}, "Stopped."));
-    else this.result.replaceChildren(trouble({message: line}, () => this.start()));
+    else {
+      this.folded.open = true;
+      this.result.replaceChildren(trouble(inWords({message: line})));
+    }
   }
 
   leave() {

@@ -7,28 +7,29 @@ import {shortcut} from "../keys.js";
 import {announce} from "../pieces/announce.js";
 import {pageHead} from "../pieces/forms.js";
 import {legible} from "../pieces/letters.js";
-import {chosen, noRun, usable} from "../pieces/runs.js";
+import {chosenSentence, markUnknown, placeOf, remarks, sentenceChoice, sentenceOf} from "../pieces/question.js";
+import {chosen, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
 import {chapters} from "./learn/chapters.js";
 import {controls, words} from "./learn/controls.js";
 import {guide} from "./learn/guide.js";
 import {card, setup} from "./learn/step.js";
+import {ending} from "./learn/ending.js";
 
 const SENTENCE = "the black cat ate the mouse";
-const LEAD = "What a translator computes, step by step: your sentence, this run's own numbers. Each step has an idea, a formula, the numbers, and the lines of code that give them again.";
+const WHO = {translate: "a translator", tag: "a tagger", classify: "a classifier", language: "a language model"};
+const lead = (task) => `What ${WHO[task] ?? WHO.translate} computes, step by step: your sentence, this run's own numbers. Each step has an idea, a formula, the numbers, and the lines of code that give them again.`;
 const PLACES = ["layer", "head", "word"];
+
+export const tasks = ["translate", "tag", "classify", "language"];
+export const nothing = "The numbers of this page are those of a model that has learned.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/learn.css");
-  const fit = usable(runs);
   const frame = root.appendChild(element("div", {class: "learn"}));
-  frame.append(pageHead("Learn", LEAD));
-  if (!fit.length) {
-    frame.append(noRun("The numbers of this page are those of a model that has learned."));
-    return {};
-  }
-  const page = new Page(frame, fit);
+  frame.append(pageHead("Learn", lead("")));
+  const page = new Page(frame, usable(runs, ...tasks));
   await page.update(values);
   return page;
 }
@@ -41,7 +42,9 @@ class Page {
     this.question = ""; // what the walkthrough on the page answers
     this.controls = controls(runs, (changes) => this.change(changes));
     this.body = element("div", {class: "walkthrough"});
-    root.append(this.controls, this.body);
+    this.lead = root.querySelector(".lead");
+    this.choice = sentenceChoice((place) => this.change({sentence: place}));
+    root.append(this.controls, this.choice, this.body);
     this.keys = [
       shortcut("ArrowRight", "the next step", () => this.move(1)),
       shortcut("ArrowLeft", "the step before", () => this.move(-1)),
@@ -55,51 +58,75 @@ class Page {
     this.keys.forEach((forget) => forget());
   }
 
-  /** The address says what to show. */
+  /** The address says what to show. Where it says nothing of the place, the walk begins where there is something to see. */
   async update(values) {
+    const said = PLACES.some((name) => values[name] !== undefined && values[name] !== "") || Boolean(values.side || values.step);
     const places = Object.fromEntries(PLACES.map((name) => [name, Math.max(0, Math.trunc(Number(values[name])) || 0)]));
-    const run = chosen(this.runs, values.run)?.name;
-    this.state = {run, text: values.text?.trim() || SENTENCE, ...places, side: values.side || "all", step: values.step ?? ""};
-    const {step, ...question} = this.state;
+    const run = chosen(this.runs, values.run);
+    this.task = run.task;
+    this.lead.textContent = lead(run.task);
+    this.state = {run: run.name, text: values.text?.trim() || SENTENCE, sentence: placeOf(values), ...places, side: values.side || "all", step: values.step ?? ""};
+    const {step, sentence, ...rest} = this.state;
+    const question = {...rest, ...chosenSentence(sentence)};
     if (JSON.stringify(question) === this.question) {
       this.show();
       return this.reveal();
     }
-    await this.load(question);
+    return this.load(question, !said);
   }
 
   /** A new state, kept in the address; back undoes it. */
   change(changes) {
     const next = {...this.state, ...changes};
-    if ("run" in changes) Object.assign(next, {layer: 0, head: 0, word: 0, side: "all"});
-    if ("text" in changes) next.word = 0;
+    const anew = "run" in changes || "text" in changes || "sentence" in changes;
+    if ("text" in changes) next.sentence = 0;
+    if (anew) Object.assign(next, {layer: "", head: "", word: "", side: "all", step: ""});
     if ("side" in changes) Object.assign(next, {layer: 0, head: 0, word: 0});
-    next.step = next.step.replace(`.${this.state.layer}.`, `.${next.layer}.`); // the same step of another layer
+    if (!anew) next.step = next.step.replace(`.${this.state.layer}.`, `.${next.layer}.`); // the same step of another layer
     write("learn", values(next));
-    return this.update(next);
+    return this.update(next.side === "all" ? {...next, side: ""} : next);
   }
 
   go(changes) {
     return link("learn", values({...this.state, ...changes}));
   }
 
-  async load(question) {
+  async load(question, free) {
     const known = this.models.has(question.run);
     this.controls.show(this.state, this.models.get(question.run) ?? null);
     if (!this.walk) this.body.replaceChildren(skeleton("page"));
     this.body.setAttribute("aria-busy", "true");
     try {
-      const found = await this.ask((signal) => Promise.all([known ? null : this.portray(question.run, signal), post("/api/v1/walkthrough", question, {signal})]));
+      const found = await this.ask(async (signal) => {
+        const begin = free ? await this.beginning(question, signal) : {};
+        const asked = {...question, ...begin};
+        return [asked, ...(await Promise.all([post("/api/v1/walkthrough", asked, {signal}), known ? null : this.portray(question.run, signal)]))];
+      });
       if (!found) return;
-      this.question = JSON.stringify(question);
-      this.begin(found[1]);
+      const [asked, walk] = found;
+      this.question = JSON.stringify(asked);
+      if (free) {
+        Object.assign(this.state, {layer: asked.layer, head: asked.head, word: asked.word});
+        write("learn", values(this.state), {replace: true});
+      }
+      this.begin(walk);
     } catch (problem) {
       this.question = "";
       this.walk = null;
-      this.body.replaceChildren(trouble(problem, () => this.load(question)));
+      this.body.replaceChildren(trouble(problem, () => this.load(question, free)));
     } finally {
       this.body.removeAttribute("aria-busy");
     }
+  }
+
+  /** Where a walk begins when nobody says: at a content word, with the head that aligns best. */
+  async beginning({run, text, ...rest}, signal) {
+    const {task, source, target, aligner, attentions} = await post("/api/v1/trace", {run, text, ...("sentence" in rest ? {sentence: rest.sentence} : {})}, {signal});
+    const [first] = aligner?.heads ?? [];
+    const layers = attentions.filter(({name}) => name.startsWith("encoder")).length || Infinity;
+    const place = first && first.layer < layers ? {layer: first.layer, head: first.head} : {layer: 0, head: 0};
+    const words = task === "tag" || task === "classify" ? source.words : target.words;
+    return {...place, word: contentWord(words)};
   }
 
   async portray(run, signal) {
@@ -111,7 +138,8 @@ class Page {
   begin(walk) {
     const {side} = this.state;
     this.walk = walk;
-    this.story = chapters(walk.steps);
+    this.story = chapters(walk.steps, this.task);
+    this.choice.show(walk.sentences, this.state.sentence);
     this.byName = new Map(walk.steps.map((step) => [step.name, step]));
     this.places = new Map(walk.steps.map((step, number) => [step.name, number]));
     this.controls.show(this.state, this.models.get(this.state.run));
@@ -121,10 +149,14 @@ class Page {
     this.after = element("button", {type: "button", class: "turn primary", onclick: () => this.move(1)});
     this.progress = element("progress", {max: walk.steps.length, "aria-label": "Steps done"});
     const turning = element("div", {class: "turning"}, this.before, this.after);
+    const lines = words({walk, side, choose: (place) => this.change({word: place})});
+    markUnknown(lines, walk.unknown);
+    this.end = element("div", {});
     this.body.replaceChildren(
-      words({walk, side, choose: (place) => this.change({word: place})}),
+      ...remarks(walk),
+      lines,
       element("p", {class: "headline"}, ...headline(walk, side)),
-      element("div", {class: "desk"}, this.guide, element("div", {class: "sheet"}, this.progress, this.stage, turning)),
+      element("div", {class: "desk"}, this.guide, element("div", {class: "sheet"}, this.progress, this.stage, turning, this.end)),
     );
     this.show();
   }
@@ -134,15 +166,25 @@ class Page {
     const number = this.places.get(this.state.step) ?? 0;
     const step = this.walk.steps[number];
     const chapter = this.story.find(({steps}) => steps.some((one) => one.number === number));
-    const {run, text} = this.state;
+    const {run, text, sentence} = this.state;
     const top = this.models.get(run)?.encoder_layers === this.walk.layer + 1;
-    const world = {run, text, walk: this.walk, byName: this.byName, places: this.places, top, go: (changes) => this.go(changes), setup: setup({...this.state, task: this.walk.task})};
+    const world = {run, text, sentence, walk: this.walk, byName: this.byName, places: this.places, top, go: (changes) => this.go(changes), setup: setup({...this.state, text: sentenceOf(this.walk, text, sentence), task: this.walk.task})};
     this.stage.replaceChildren(card({step, number, chapter}, world));
     this.guide.mark(step.name);
     this.progress.value = number + 1;
     turn(this.before, this.walk.steps[number - 1], "← ");
     turn(this.after, this.walk.steps[number + 1], "", " →");
+    const over = number + 1 === this.walk.steps.length;
+    const model = this.models.get(run);
+    this.end.replaceChildren(...(over ? [ending({walk: this.walk, story: this.story, state: this.state, model, task: this.task}, (changes) => this.again(changes))] : []));
     this.number = number;
+  }
+
+  /** The same from its first step, with another word or in another layer. */
+  async again(changes) {
+    await this.change({...changes, step: this.walk.steps[0].name});
+    this.body.querySelector("#step-title")?.focus({preventScroll: true});
+    this.reveal();
   }
 
   move(by) {
@@ -168,9 +210,17 @@ function turn(button, step, before, after = "") {
   button.textContent = step ? `${before}${step.title}${after}` : "";
 }
 
-/** What goes into the address: only what is not as it would be anyway. */
-function values({run, text, layer, head, word, side, step}) {
-  return {run, text, layer: layer || "", head: head || "", word: word || "", side: side === "all" ? "" : side, step};
+const SHORT = new Set(["", "."]);
+
+/** The longest word: those that say something are longer than those that join. */
+export function contentWord(list) {
+  const lengths = list.map((word) => (SHORT.has(word) ? 0 : [...word.replace(/^\p{L}{1,2}[’']/u, "")].length));
+  return Math.max(0, lengths.indexOf(Math.max(...lengths)));
+}
+
+/** What goes into the address. The place always does, once it is known: an address without it begins elsewhere. */
+function values({run, text, sentence, layer, head, word, side, step}) {
+  return {run, text, sentence: sentence || "", layer, head, word, side: side === "all" ? "" : side, step};
 }
 
 /** In a sentence: what is being followed. */

@@ -1,40 +1,40 @@
 // Look inside: where the model looked while it wrote each word, what each word did, and what would change it.
 //
 // The address holds everything: run, text, what is looked into (target, rank, checkpoint), edits, and the view (side,
-// layer, head, words, special, beside, cells, gate). What needs the model again asks for it; the rest is drawn anew.
+// layer, head, words, special, beside, cells, gate), and which sentence of the text. What needs the model again asks for it; the rest is drawn anew.
 
 import {write} from "../address.js";
 import {latest, post} from "../api.js";
 import {element, sheet} from "../element.js";
 import {announce} from "../pieces/announce.js";
 import {pageHead} from "../pieces/forms.js";
-import {chosen, noRun, usable} from "../pieces/runs.js";
+import {chosenSentence, placeOf, remarks, sentenceChoice, sentenceOf} from "../pieces/question.js";
+import {chosen, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
 import {questionForm} from "./look/ask.js";
+import {whatIfBar} from "./look/bar.js";
 import {besideCard} from "./look/beside.js";
 import {cellsCard} from "./look/cells.js";
-import {added, editsOf, lasting, removed, wordsAfter, written} from "./look/edits.js";
+import {added, editedWords, editsOf, lasting, removed, wordsAfter, written} from "./look/edits.js";
 import {headsCard} from "./look/heads.js";
 import {meddleCard} from "./look/meddle.js";
 import {pictureCard} from "./look/picture.js";
 import {rowEditor} from "./look/row.js";
 import {sentenceCard} from "./look/sentence.js";
-import {hasAttention, opened, viewOf} from "./look/view.js";
+import {hasAttention, opened, readsText, viewOf} from "./look/view.js";
 
-const LEAD = "Which words the model looked at while it wrote each word, in every layer and head; what each word really did; and what happens if you meddle.";
+const LEAD = "Which words the model looked at, word by word, in every layer and head; what each word did; and what happens if you change something.";
 const WIDE = 24; // columns from which a picture needs the whole page
 const REMEMBERED = 12; // answers, so that back is at once
 
+export const tasks = ["translate", "tag", "classify", "language"];
+export const nothing = "There is nothing to look into yet.";
+
 export async function mount(root, {values, runs}) {
   await sheet("panels/look.css");
-  const known = usable(runs);
   root.append(pageHead("Look inside", LEAD));
-  if (!known.length) {
-    root.append(noRun("There is nothing to look into yet."));
-    return {};
-  }
-  const page = new Look(root, known);
+  const page = new Look(root, usable(runs, ...tasks));
   page.update(values);
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }
@@ -46,18 +46,22 @@ class Look {
     this.answers = new Map();
     const onedit = (...edits) => this.change({edits: written(added(this.edits, ...edits))});
     const onview = (values) => this.change(values);
+    const onremove = (some) => this.change({edits: written(removed(this.edits, some))});
     this.form = questionForm({runs, onask: (values) => this.asked(values)});
-    this.sentence = sentenceCard({onedit, onremove: (some) => this.change({edits: written(removed(this.edits, some))})});
-    this.picture = pictureCard({onview, onpoint: (place) => this.pointed(place), onrow: (row) => this.row.open(this.trace, this.view, row)});
+    this.choice = sentenceChoice((place) => this.change({sentence: place || "", edits: written(lasting(this.edits))}));
+    this.remarks = element("div", {});
+    this.sentence = sentenceCard({onedit, onpoint: (place) => this.picture.point(place)});
+    this.picture = pictureCard({onview, onpoint: (place) => this.sentence.point(place), onrow: (row) => this.row.open(this.trace, this.view, row)});
     this.row = rowEditor({onedit});
     this.heads = headsCard({onpick: (layer, head) => this.change({layer, head})});
     this.beside = besideCard({onview});
     this.meddle = meddleCard({onedit});
-    this.cells = cellsCard({onview});
+    this.cells = cellsCard({onview, onpicture: (picture) => this.open(picture)});
+    this.bar = whatIfBar({onremove});
     this.pictures = element("div", {class: "pictures"}, this.picture.node, this.cells.saliency, this.picture.step, this.beside.node);
-    this.found = element("div", {class: "stack"}, this.pictures, this.row.node, this.heads.node, this.cells.node, this.meddle.node);
+    this.found = element("div", {class: "stack"}, this.sentence.node, this.picture.selectors, this.pictures, this.row.node, this.heads.node, this.cells.node, this.meddle.node);
     this.news = element("div", {class: "news"});
-    this.body = element("div", {class: "stack results", "aria-live": "off"}, this.sentence.node, this.news, this.found);
+    this.body = element("div", {class: "stack results", "aria-live": "off"}, this.choice, this.remarks, this.news, this.found, this.bar.node);
     root.append(this.form.node, this.body);
   }
 
@@ -69,6 +73,7 @@ class Look {
     this.form.show(this.run, values);
     const text = (values.text ?? "").trim();
     this.body.hidden = !text;
+    if (text) this.form.fold();
     if (!text) {
       this.ask.stop();
       return undefined;
@@ -92,12 +97,13 @@ class Look {
     const edits = values.run === this.run.name ? lasting(this.edits) : [];
     const same = values.run === this.run.name && values.text === (this.values.text ?? "");
     const model = values.run === this.run.name ? {} : {side: "", layer: "", head: "", gate: "", cells: ""};
-    this.change({...values, ...model, edits: same ? this.values.edits : written(edits)});
+    const place = same ? {} : {sentence: ""};
+    this.change({...values, ...model, ...place, edits: same ? this.values.edits : written(edits)});
   }
 
   question() {
     const {text, target, rank, checkpoint} = this.values;
-    return {run: this.run.name, text: text.trim(), target: target || null, rank: Number(rank) || 0, checkpoint: checkpoint || null, edits: this.edits};
+    return {run: this.run.name, text: text.trim(), target: target || null, rank: Number(rank) || 0, checkpoint: checkpoint || null, edits: this.edits, ...chosenSentence(placeOf(this.values))};
   }
 
   async load() {
@@ -105,7 +111,7 @@ class Look {
     this.row.close();
     this.body.setAttribute("aria-busy", "true");
     if (!this.trace) this.news.replaceChildren(skeleton("page"));
-    this.found.hidden = this.sentence.node.hidden = !this.trace;
+    this.found.hidden = !this.trace;
     try {
       const trace = this.answers.get(key) ?? (await this.ask(async (signal) => opened(await post("/api/v1/trace", {...question, beam: Math.max(5, question.rank + 1)}, {signal}))));
       if (!trace || key !== this.key) return;
@@ -142,39 +148,43 @@ class Look {
   draw() {
     const {trace, values} = this;
     const attends = hasAttention(trace);
+    const place = placeOf(values);
+    this.text = sentenceOf(trace, values.text.trim(), place);
     this.found.hidden = false;
-    this.sentence.node.hidden = false;
-    this.sentence.show(trace, {text: values.text.trim(), edits: this.edits});
-    this.picture.node.hidden = this.picture.step.hidden = this.heads.node.hidden = !attends;
+    this.choice.show(trace.sentences, place);
+    this.remarks.replaceChildren(...remarks(trace));
+    this.picture.node.hidden = this.picture.selectors.hidden = this.picture.step.hidden = this.heads.node.hidden = !attends;
     if (attends) {
       this.view = viewOf(values, trace);
+      const edited = editedWords(this.text, this.edits);
+      const editable = readsText(trace, this.view.side);
       this.pictures.classList.toggle("wide", Math.max(trace.source.words.length, this.view.words ? 0 : trace.source.pieces.length) > WIDE);
-      this.picture.show(trace, this.view);
+      const picture = this.picture.show(trace, this.view, ({word}) => editable && edited.has(word));
       this.heads.show(trace, this.view);
-    }
+      this.open(picture, this.view.side);
+    } else this.open(null);
+    this.bar.show(trace, {text: this.text, edits: this.edits});
     this.beside.view(values.beside ?? "masking");
     this.cells.view(trace, values);
-    this.meddle.show(trace, wordsAfter(values.text, this.edits));
+    this.meddle.show(trace, wordsAfter(this.text, this.edits));
   }
 
-  /** A cell of the picture lights the words it is about. */
-  pointed(place) {
-    const [source, target] = [new Map(), new Map()];
-    const {side} = this.view;
-    if (place?.row >= 0 && side !== "encoder") target.set(place.row, 0.15);
-    if (place?.column >= 0) (side === "decoder" ? target : source).set(place.column, Number(place.value.toFixed(2)));
-    this.sentence.light(source, target);
+  /** The picture that the page opens with: lines between the words. Without attention it follows the gradient. */
+  open(picture, side = "") {
+    this.sentence.show(this.trace, picture, {text: this.text, edits: this.edits, side});
   }
 
   fail(problem, {edits}) {
     this.trace = null;
     this.found.hidden = true;
-    this.sentence.showChips(this.values.text.trim(), edits);
+    this.choice.hidden = true;
+    this.remarks.replaceChildren();
+    this.bar.show(undefined, {text: this.values.text.trim(), edits});
     this.news.replaceChildren(trouble(problem, () => this.load()));
   }
 
   leave() {
     this.ask.stop();
-    for (const card of [this.picture, this.beside, this.cells]) card.leave();
+    for (const card of [this.sentence, this.picture, this.beside, this.cells]) card.leave();
   }
 }

@@ -6,7 +6,8 @@ import {latest, post} from "../api.js";
 import {element, sheet} from "../element.js";
 import {field, pageHead} from "../pieces/forms.js";
 import {unpack} from "../pieces/packed.js";
-import {chosen, noRun, runPicker, usable} from "../pieces/runs.js";
+import {folding, remarks, saidRun} from "../pieces/question.js";
+import {chosen, runPicker, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
 import {trouble} from "../pieces/trouble.js";
 import {CONTROL, EXAMPLES} from "./meaning/examples.js";
@@ -16,16 +17,14 @@ import {has, sentenceList} from "./meaning/sentences.js";
 const LEAD = "The vector of a word, sentence by sentence and layer by layer. It begins as the same vector everywhere; then its neighbours make it mean one thing here and another there.";
 const NEIGHBOURS = 5;
 
+export const tasks = ["translate", "tag", "classify"]; // a language model has no encoder to compare layers of
+export const nothing = "A word has a meaning for a model that has learned.";
+
 export async function mount(root, {values, runs}) {
   await sheet("panels/meaning.css");
-  const fit = usable(runs).filter((run) => run.task !== "language");
   const frame = root.appendChild(element("div", {class: "meaning"}));
   frame.append(pageHead("Meaning", LEAD));
-  if (!fit.length) {
-    frame.append(noRun("A word has a meaning for a model that has learned."));
-    return {};
-  }
-  const page = new Page(frame, fit);
+  const page = new Page(frame, usable(runs, ...tasks));
   await page.update(values);
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }
@@ -36,7 +35,10 @@ class Page {
     this.ask = latest();
     this.question = "";
     this.body = element("div", {class: "results"});
-    root.append(this.controls(), this.body);
+    this.old = element("p", {class: "warning", role: "status", hidden: true});
+    this.form = folding(this.controls());
+    this.form.addEventListener("input", () => this.aged());
+    root.append(this.form, this.old, this.body);
   }
 
   controls() {
@@ -45,7 +47,10 @@ class Page {
     this.control = this.written("control");
     this.list = sentenceList((sentences) => this.change({sentences}));
     const ready = EXAMPLES.map(({word, about, sentences}) => {
-      const take = () => this.change({word, control: CONTROL, sentences, from: 0});
+      const take = () => {
+        this.change({word, control: CONTROL, sentences, from: 0});
+        this.tell();
+      };
       return element("button", {type: "button", class: "small", onclick: take}, element("b", {}, word), ` ${about}`);
     });
     return element(
@@ -54,7 +59,25 @@ class Page {
       element("div", {class: "fields"}, field("Word", this.word), field("Control word", this.control, "One that should stay the same, to compare with. It may be left out."), this.picker),
       element("div", {class: "row ready", role: "group", "aria-label": "Examples"}, element("span", {class: "note"}, "Try"), ready),
       element("div", {role: "group", "aria-label": "Sentences"}, this.list),
+      element("div", {class: "row"}, element("button", {type: "button", class: "primary", onclick: () => this.tell()}, "Compare"), element("span", {class: "note"}, "or press Enter in a field")),
     );
+  }
+
+  /** What is written is not what is shown: until it is asked for, the result below is an old one. */
+  aged() {
+    const {word, control} = this.state;
+    const other = this.word.value.trim() !== word || this.control.value.trim() !== control;
+    this.old.hidden = !other || !this.shown;
+    this.old.textContent = `What stands below is of “${word}”. Press Enter to ask about “${this.word.value.trim() || word}”.`;
+    this.body.classList.toggle("old", !this.old.hidden);
+  }
+
+  /** One line says what was asked. */
+  tell() {
+    const {run, word, control, sentences} = this.state;
+    const note = (words) => element("span", {class: "note"}, words);
+    const several = sentences.length === 1 ? "1 sentence" : `${sentences.length} sentences`;
+    this.form.fold(saidRun(run), element("b", {dir: "auto"}, word), note(`in ${several}`), control ? note(`control: ${control}`) : null);
   }
 
   /** A text field for one word. */
@@ -90,6 +113,7 @@ class Page {
     this.picker.value = run;
     for (const [input, text] of [[this.word, word], [this.control, control]]) if (document.activeElement !== input || input.value.trim() !== text) input.value = text;
     this.list.show(sentences, word);
+    this.aged();
   }
 
   /** A new state, kept in the address; back undoes it. */
@@ -104,12 +128,14 @@ class Page {
 
   async load(question, rows) {
     if (!question.sentences.length) return this.nothing(question.word);
+    if (!this.form.contains(document.activeElement)) this.tell();
     if (!this.shown) this.body.replaceChildren(skeleton("page"));
     this.body.setAttribute("aria-busy", "true");
     try {
-      const found = await this.ask((signal) => Promise.all([post("/api/v1/meaning", question, {signal}), this.alone(question, signal), this.translations(question, signal)]));
-      if (!found) return;
+      const found = await this.ask((signal) => Promise.all([post("/api/v1/meaning", question, {signal}), this.translations(question, signal)]));
+      if (!found) return undefined;
       this.question = JSON.stringify([question, rows]);
+      if (strange([found[0], ...found[1]], question.word)) return this.unknown(question.word);
       this.begin(rows, ...found);
     } catch (problem) {
       this.forget();
@@ -119,27 +145,46 @@ class Page {
     }
   }
 
-  /** The word without its control: axes that tell two words apart would have nothing left for two meanings. */
-  async alone(question, signal) {
-    return question.control ? post("/api/v1/meaning", {...question, control: null, neighbours: 0}, {signal}) : null;
-  }
-
   /** Greedy, as the translations that the meanings are read from. */
   async translations({run, sentences}, signal) {
     if (this.runs.find((one) => one.name === run).task !== "translate") return [];
     return (await post("/api/v1/translate", {run, texts: sentences, beam: 1, alignment: true}, {signal})).translations;
   }
 
-  begin(rows, answer, alone, translations) {
+  begin(rows, answer, translations) {
     this.forget(false);
-    const {points, explained} = alone ?? answer;
-    const found = {...answer, cosines: unpack(answer.cosines), points: unpack(points), explained, translations, rows};
+    const about = {unknown: answer.unknown ?? translations.flatMap((one) => one.unknown ?? []), warning: answer.warning};
+    const found = {...answer, cosines: unpack(answer.cosines), points: unpack(answer.points), translations, rows};
     this.shown = results(found, {change: (changes, options) => this.change(changes, options)});
-    this.body.replaceChildren(this.shown.node);
+    this.body.replaceChildren(...remarks(about), this.shown.node);
+    this.aged();
     this.shown.go(this.state);
   }
 
+  /** The vectors would be those of no word in particular. */
+  unknown(word) {
+    this.forget();
+    const run = this.state.run;
+    this.body.replaceChildren(
+      element(
+        "section",
+        {class: "empty card", role: "status"},
+        element("h2", {}, element("bdi", {}, run), " has never seen the word ", element("bdi", {}, word), "."),
+        element("p", {}, "Its vectors would be those of every unknown word, so there is nothing to compare. Choose another word, or another run."),
+        element("button", {type: "button", class: "primary", onclick: () => this.edit()}, "Choose another word"),
+      ),
+    );
+    return undefined;
+  }
+
+  edit() {
+    this.form.unfold();
+    this.word.select();
+    this.word.focus();
+  }
+
   nothing(word) {
+    this.form.unfold();
     this.forget();
     this.body.replaceChildren(element("p", {class: "note"}, `Write two sentences or more with the word ${word}, or take one of the examples.`));
   }
@@ -155,3 +200,9 @@ class Page {
     this.forget();
   }
 }
+
+const AROUND = /^[\p{P}\p{S}]+|[\p{P}\p{S}]+$/gu;
+const plain = (word) => word.toLowerCase().replace(AROUND, "");
+
+/** Whether the run says of this word that it has never seen it. */
+const strange = (answers, word) => answers.some(({unknown = []}) => unknown.some((one) => plain(one.word) === plain(word)));

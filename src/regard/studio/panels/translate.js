@@ -4,59 +4,68 @@ import {write} from "../address.js";
 import {latest} from "../api.js";
 import {element, sheet} from "../element.js";
 import {field, pageHead} from "../pieces/forms.js";
-import {chosen, noRun, runPicker, usable} from "../pieces/runs.js";
+import {language, remember, runPicker, usable} from "../pieces/runs.js";
 import {trouble} from "../pieces/trouble.js";
+import {examplesOf} from "./runs/attempt.js";
 import {outputPane} from "./translate/output.js";
-import {recall, sentencesOf, translateAll} from "./translate/sentences.js";
+import {cut, recall, recallCut, translateAll, unitsOf} from "./translate/sentences.js";
 import {sourceField} from "./translate/source.js";
+import {textCard} from "./translate/text.js";
 
 const PAUSE = 160; // milliseconds after the last key
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
 const PICKS = ["picks", "otherpicks"];
 const NO_PICKS = {picks: "", otherpicks: ""};
-const EXAMPLES = [
-  "the black cat ate the mouse",
-  "the fisherman slept on the bank",
-  "the old banker counted the coins in the bank",
-];
-const LEAD =
-  "Write, and the translation follows. Point at a word, or move the caret to it, and what it came from lights up.";
-const REST = "Point at a word to see where it came from.";
+const LEAD = "Write, and the translation follows. Tap or point at a word, and what it came from lights up.";
+const REST = "Tap or point at a word to see where it came from.";
 
-export async function mount(root, {values, runs}) {
+export const tasks = ["translate"];
+export const nothing = "There is nothing to translate with yet.";
+
+export async function mount(root, {values, runs, opening}) {
   await sheet("panels/translate.css");
-  const known = usable(runs, "translate");
   root.append(pageHead("Translate", LEAD));
-  if (!known.length) {
-    root.append(noRun("There is nothing to translate with yet."));
-    return {};
-  }
-  const page = new Translate(root, known);
-  page.update(values);
+  const page = new Translate(root, usable(runs, "translate"));
+  if (opening && !values.text) await page.open(values);
+  else page.update(values);
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }
 
 class Translate {
   constructor(root, runs) {
     this.runs = runs;
+    this.sentences = [];
+    this.cutting = latest();
     this.source = sourceField({onwrite: () => this.wrote(), onpoint: (place) => this.pointedSource(place)});
+    this.card = textCard({
+      field: this.source.node,
+      onswap: () => this.swapped(),
+      onclear: () => (this.change({text: ""}), this.source.area.focus()),
+      ontry: (text) => this.change({text}),
+    });
     this.panes = [0, 1].map((number) => this.pane(number));
-    this.panels = element("div", {class: "panes"}, this.sourceCard(), this.panes.map(({view}) => view.node));
+    this.panels = element("div", {class: "panes"}, this.card.node, this.panes.map(({view}) => view.node));
     this.reading = element("div", {class: "reading number"}, element("p", {class: "note"}, REST));
     this.lists = element("div", {class: "lists"}, this.panes.map(({view}) => view.others));
-    root.append(this.controls(), this.panels, this.reading, this.lists);
+    root.append(this.panels, this.reading, this.controls(), this.lists);
   }
 
   pane(number) {
     const pane = {number, ask: latest()};
     const onpoint = (sentence, target) => this.pointedTarget(number, sentence, target);
-    pane.view = outputPane({onpoint, onpick: (sentence, rank) => this.picked(pane, sentence, rank)});
+    pane.head = number ? element("h2", {class: "pane-title"}) : this.runHead();
+    pane.view = outputPane({head: pane.head, onpoint, onpick: (sentence, rank) => this.picked(pane, sentence, rank)});
     return pane;
   }
 
+  /** The run stands above what it wrote, with the language it writes. */
+  runHead() {
+    this.target = element("h2", {class: "pane-title"}, "Translation");
+    this.run = runPicker({runs: this.runs, value: "", onchange: (run) => this.change({run, ...NO_PICKS})});
+    return element("div", {class: "run-head"}, this.target, this.run);
+  }
+
   controls() {
-    const first = this.runs[0].name;
-    this.run = runPicker({runs: this.runs, value: first, label: "Model", onchange: (run) => this.change({run})});
     const onchange = (other) => this.change({other});
     this.other = runPicker({runs: this.runs, value: "", label: "Compare with", none: "no other", onchange});
     this.beam = element(
@@ -65,54 +74,48 @@ class Translate {
       BEAMS.map((beam) => element("option", {value: beam}, beam === 1 ? "1, greedy" : beam)),
     );
     this.beam.addEventListener("change", () => this.change({beam: this.beam.value}));
-    return element(
-      "div",
-      {class: "controls choices"},
-      this.run,
-      this.other,
-      field("Beam", this.beam, "hypotheses kept"),
-    );
+    return element("div", {class: "controls choices"}, this.other, field("Beam", this.beam, "how many the search keeps"));
   }
 
-  sourceCard() {
-    this.examples = element(
-      "p",
-      {class: "examples"},
-      element("span", {class: "note"}, "Try "),
-      EXAMPLES.map(
-        (text) => element("button", {type: "button", class: "small", onclick: () => this.change({text})}, text),
-      ),
-    );
-    this.counted = element("span", {class: "note number"});
-    const clear = element(
-      "button",
-      {type: "button", class: "quiet small", onclick: () => this.change({text: ""})},
-      "Clear",
-    );
-    this.sourceTitle = element("h2", {class: "pane-title"}, "Source");
-    return element(
-      "section",
-      {class: "card pane", "aria-label": "Source"},
-      element("div", {class: "row"}, this.sourceTitle, this.counted, element("span", {class: "push"}), clear),
-      this.source.node,
-      this.examples,
-    );
+  /** The first thing that anybody sees: an example, translated, with a word of it lit. */
+  async open(values) {
+    const [text = ""] = await examplesOf(values.run);
+    const next = {...values, text};
+    write("translate", next, {replace: true});
+    await this.update(next);
+    const target = this.panes[0].view.telling(0);
+    if (target !== null) this.pointedTarget(0, 0, target);
   }
 
   /** Show what the address says. */
   update(values) {
     this.values = values;
-    const run = chosen(this.runs, values.run);
+    const run = this.runs.find((each) => each.name === values.run) ?? this.runs[0];
     const other = this.runs.find((each) => each.name === values.other && each !== run);
     const beam = BEAMS.includes(Number(values.beam)) ? Number(values.beam) : 5;
     this.panes.forEach((pane, number) => (pane.run = [run, other][number]));
     this.asked = {beam};
     [this.run.value, this.other.value, this.beam.value] = [run.name, other?.name ?? "", beam];
+    this.panes[1].head.textContent = other?.name ?? "";
     this.source.text = values.text ?? "";
-    this.sourceTitle.textContent = run.languages?.source ? `Source, ${run.languages.source}` : "Source";
+    this.target.textContent = run.languages?.target ? language(run.languages.target) : "Translation";
+    this.card.show(run, {back: this.back()});
     this.panels.classList.toggle("three", Boolean(other));
     this.panes[1].view.node.hidden = this.panes[1].view.others.hidden = !other;
-    this.translate();
+    return this.translate();
+  }
+
+  /** A run for the other direction. */
+  back() {
+    const {source, target} = this.panes[0].run.languages ?? {};
+    const able = this.runs.filter(({languages}) => target && languages?.source === target && languages?.target === source);
+    return able.find(({best}) => best) ?? able[0];
+  }
+
+  swapped() {
+    const run = this.back();
+    remember(run);
+    this.change({run: run.name, other: "", text: this.panes[0].view.text});
   }
 
   /** A step that back undoes. */
@@ -132,23 +135,41 @@ class Translate {
     }, PAUSE);
   }
 
-  /** The sentences of the text, and their words behind it. */
+  /** The words of the text behind it, as far as they are known. */
   spread() {
     const text = this.source.text;
-    this.sentences = sentencesOf(text, this.panes[0].run.languages?.source);
+    const known = recallCut(text);
     const asked = {...this.asked, run: this.panes[0].run.name};
     this.source.spread(
-      this.sentences.map(
-        (each) => ({...each, words: recall(asked, each.text)?.source_words ?? each.text.split(/\s+/)}),
-      ),
+      (known ?? []).map((each) => {
+        const found = recall(asked, each.text);
+        const at = unitsOf(each.text);
+        const unknown = (found?.unknown ?? []).map(({start, end}) => [at(start), at(end)]);
+        return {...each, words: found?.source_words ?? each.text.split(/\s+/), unknown};
+      }),
     );
-    this.examples.hidden = text.trim() !== "";
-    const many = this.sentences.length;
-    this.counted.textContent = many > 1 ? `${many} sentences` : "";
+    this.card.count(text, known?.length ?? 0);
   }
 
   async translate() {
     clearTimeout(this.waiting);
+    const text = this.source.text;
+    if (this.card.tooLong(text)) {
+      [this.cutting, ...this.panes.map(({ask}) => ask)].forEach((ask) => ask.stop());
+      this.panes.forEach(({view}) => view.time(null));
+      return;
+    }
+    this.spread();
+    const shown = this.panes.filter(({run}) => run);
+    try {
+      if (!recallCut(text)) shown.forEach(({view}) => view.stale());
+      const sentences = await this.cutting((signal) => cut(text, {signal}));
+      if (!sentences) return;
+      this.sentences = sentences;
+    } catch (problem) {
+      this.panes[0].view.problem(trouble(problem, () => this.translate()));
+      return;
+    }
     this.spread();
     this.current = Math.min(this.current ?? 0, Math.max(0, this.sentences.length - 1));
     await Promise.all(this.panes.map((pane) => (pane.run ? this.fill(pane) : pane.ask.stop())));
@@ -171,21 +192,31 @@ class Translate {
       this.spread();
       this.draw(pane, {busy: false});
       this.again?.();
-      if (taken !== null || !sentences.length) pane.view.time(taken);
+      pane.view.time(taken);
     } catch (problem) {
       this.draw(pane, {busy: false});
       pane.view.problem(trouble(problem, () => this.fill(pane)));
     }
   }
 
-  /** While nothing new is known, what was there stays, a little paler. */
+  /** While nothing new is known, what was there stays, visibly old. */
   draw(pane, {busy}) {
     const asked = {...this.asked, run: pane.run.name};
     const translations = this.sentences.map(({text}) => recall(asked, text));
-    if (busy && this.sentences.length && !translations.some(Boolean)) return pane.view.stale(pane.run);
+    if (busy && this.sentences.length && !translations.some(Boolean)) return pane.view.stale();
     const picks = this.picksOf(pane);
-    pane.view.show({run: pane.run, sentences: this.sentences, translations, picks, busy});
+    const waits = busy && !translations.every(Boolean);
+    pane.view.show({run: pane.run, sentences: this.sentences, between: this.between(), translations, picks, busy: waits});
     pane.view.alternatives(pane.run, this.current, picks.get(this.current) ?? 0);
+    return undefined;
+  }
+
+  /** What stands before, between and after the sentences: it is kept as it is. */
+  between() {
+    const text = this.source.text;
+    const ends = [0, ...this.sentences.map(({end}) => end)];
+    const starts = [...this.sentences.map(({start}) => start), text.length];
+    return ends.map((end, place) => text.slice(end, starts[place]));
   }
 
   /** Which of its outputs a run shows, by sentence; the address has it as "0:2,3:1". */
@@ -211,11 +242,11 @@ class Translate {
   pointedTarget(number, sentence, target) {
     const {view} = this.panes[number];
     if (target === null) return this.rest();
-    const {weights, words, aligner} = view.linksOf(sentence, target);
+    const {weights, words} = view.linksOf(sentence, target);
     view.lightOwn(sentence, target);
     this.source.light(sentence, weights);
-    this.read([{run: this.panes[number].run.name, words, aligner}]);
-    this.turn(sentence);
+    this.read([{run: this.panes[number].run.name, words}]);
+    return this.turn(sentence);
   }
 
   pointedSource(place) {
@@ -225,7 +256,7 @@ class Translate {
     this.source.light(sentence, new Map(), word);
     const shown = this.panes.filter((pane) => pane.run);
     this.read(shown.map(({view, run}) => ({run: run.name, ...view.lightFrom(sentence, start)})));
-    this.turn(sentence);
+    return this.turn(sentence);
   }
 
   rest() {
@@ -235,19 +266,19 @@ class Translate {
     this.reading.replaceChildren(element("p", {class: "note"}, REST));
   }
 
-  /** What was pointed at, in words, and whose weights these are; of two models, one below the other. */
+  /** What was pointed at, in words; of two runs, one below the other. */
   read(found) {
     const several = this.panes[1].run !== undefined;
-    const lines = found.filter(({words}) => words).map(({run, words, aligner}) => {
-      const name = several ? element("span", {class: "note"}, `${run}: `) : null;
-      const origin = aligner ? element("span", {class: "note"}, `  weights: ${aligner}`) : null;
-      return element("p", {dir: "auto"}, name, words, origin);
+    const lines = found.filter(({words}) => words).map(({run, words}) => {
+      const name = several ? element("span", {class: "note"}, element("bdi", {}, run), ": ") : null;
+      return element("p", {}, name, words);
     });
     this.reading.replaceChildren(...lines);
   }
 
   leave() {
     clearTimeout(this.waiting);
+    this.cutting.stop();
     this.panes.forEach(({ask}) => ask.stop());
     this.source.leave();
   }

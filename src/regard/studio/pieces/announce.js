@@ -13,6 +13,20 @@ export function announce(words) {
   region.textContent = words;
 }
 
+let undoing;
+
+/** Something was taken away: a bar at the foot of the window that brings it back. It stays until it is closed. */
+export function offerUndo(words, undo) {
+  undoing?.remove();
+  const close = () => bar.remove();
+  const back = element("button", {type: "button", class: "small", onclick: () => (close(), undo())}, "Undo");
+  const shut = element("button", {type: "button", class: "quiet small", "aria-label": "Close", onclick: close}, "×");
+  const bar = element("div", {class: "undo", role: "region", "aria-label": "Undo"}, element("p", {}, words), back, shut);
+  undoing = document.body.appendChild(bar);
+  announce(words);
+  back.focus({preventScroll: true});
+}
+
 /** A short line at the foot of the window: toast("Copied"). It says nothing that is not also elsewhere. */
 export function toast(words, {bad = false} = {}) {
   shelf ??= document.body.appendChild(element("div", {class: "toasts", "aria-hidden": "true"}));

@@ -5,13 +5,17 @@
  *   place: (value: number) => number}} Axis  `place` turns a value into a number between `low` and `high`
  */
 
-/** Round labels that hold all values, and 0 if asked or if it is near. @returns {Axis} */
-export function linear(label, values, {zero = false, count = 5} = {}) {
+/**
+ * Round labels that hold all values, and 0 if asked or if it is near. `whole`: of whole things, there is nothing between
+ * two; `most`: no value can be larger, so that the axis ends there. @returns {Axis}
+ */
+export function linear(label, values, {zero = false, count = 5, whole = false, most = Infinity} = {}) {
   let [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
   if (zero || (low > 0 && low < (high - low) / 2)) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
   if (low === high) [low, high] = [low - 0.5, high + 0.5];
-  const step = roundStep((high - low) / count);
-  const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)];
+  const step = Math.max(roundStep((high - low) / count), whole ? 1 : 0);
+  const first = Math.floor(low / step + 1e-9);
+  const last = Math.max(first + 1, Math.min(Math.ceil(high / step - 1e-9), Math.floor(most / step + 1e-9)));
   const digits = Math.max(0, -Math.floor(Math.log10(step)));
   const ticks = Array.from(
     {length: last - first + 1},

@@ -28,8 +28,8 @@ const [GAP, LINE] = [8, 16];
  * @typedef {{x: number, y: number | null, low?: number, high?: number, note?: string}} Point
  * @typedef {{name: string, points: Point[], hue?: number, dashed?: boolean}} Series  `hue`: a colour and marker other
  *   than that of its place among the series
- * @param {{title: string, x: {label: string, names?: string[], log?: boolean}, height?: number, digits?: number,
- *   y: {label: string, log?: boolean, zero?: boolean, low?: number, high?: number}}} options
+ * @param {{title: string, x: {label: string, names?: string[], log?: boolean, whole?: boolean}, height?: number, digits?: number,
+ *   y: {label: string, log?: boolean, zero?: boolean, low?: number, high?: number, most?: number}}} options
  */
 export function lineChart(options) {
   return new LineChart({height: 240, digits: 2, ...options});
@@ -106,8 +106,8 @@ class LineChart {
         ? categories(x.label, x.names)
         : x.log
           ? logarithmic(x.label, across)
-          : linear(x.label, across, {count: this.width > 480 ? 7 : 4}),
-      y: y.log ? logarithmic(y.label, up) : linear(y.label, up, {zero: y.zero}),
+          : linear(x.label, across, {count: this.width > 480 ? 7 : 4, whole: x.whole}),
+      y: y.log ? logarithmic(y.label, up) : linear(y.label, up, {zero: y.zero, most: y.most}),
     };
   }
 

@@ -59,6 +59,6 @@ export function copyButton(text, label = "Copy") {
 }
 
 /** What a page is called, and what it is for. */
-export function pageHead(title, lead) {
-  return element("div", {class: "head"}, element("h1", {}, title), element("p", {class: "lead"}, lead));
+export function pageHead(title, lead = "") {
+  return element("div", {class: "head"}, element("h1", {}, title), lead ? element("p", {class: "lead"}, lead) : null);
 }

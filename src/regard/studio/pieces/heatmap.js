@@ -11,6 +11,7 @@
 import {element} from "../element.js";
 import {onTheme} from "../theme.js";
 import {announce} from "./announce.js";
+import {explained} from "./letters.js";
 import {cellAt, layout, paintCells, paintPointer, paintRows, sized} from "./heatmap_paint.js";
 import {legend, number, range} from "./scales.js";
 import {folded, table} from "./table.js";
@@ -29,7 +30,8 @@ const MOVES = {
 
 /**
  * @typedef {{rows: string[], columns: string[], values: ArrayLike<number>, range?: [number, number],
- *   marks?: [number, number][]}} Picture  values row by row; marks are cells to frame
+ *   marks?: [number, number][], noted?: number[]}} Picture  values row by row; marks are cells to frame, noted are
+ *   columns that were edited
  * @param {{label: string, scale?: "sequential" | "diverging", digits?: number, unit?: string, legend?: boolean,
  *   table?: boolean, onpoint?: (place: {row: number, column: number} | null) => void,
  *   onpick?: (place: {row: number, column: number}) => void,
@@ -83,8 +85,8 @@ class Heatmap {
   /** Show these numbers. What is shown is also `node.shown`. @param {Picture} picture */
   show(picture) {
     const ends = picture.range ?? range(this.options.scale, picture.values);
-    this.picture = {marks: [], ...picture, range: ends, scale: this.options.scale, digits: this.options.digits};
-    this.node.shown = {rows: picture.rows, columns: picture.columns, values: Array.from(picture.values)};
+    this.picture = {marks: [], noted: [], ...picture, range: ends, scale: this.options.scale, digits: this.options.digits};
+    this.node.shown = {rows: picture.rows, columns: picture.columns, values: Array.from(picture.values), noted: this.picture.noted};
     this.place = null;
     this.tip.hidden = true;
     this.draw();
@@ -130,7 +132,7 @@ class Heatmap {
   words({row, column}) {
     const {rows, columns, values} = this.picture;
     const value = number(values[row * columns.length + column], this.options.digits) + this.options.unit;
-    return this.options.describe(rows[row], columns[column], value);
+    return this.options.describe(explained(rows[row]), explained(columns[column]), value);
   }
 
   showTip() {

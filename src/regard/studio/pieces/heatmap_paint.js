@@ -20,10 +20,14 @@ export function layout(rows, columns, width) {
   const side = Math.ceil(Math.min(longest(rows) + GAP + 2, Math.max(72, 0.34 * width)));
   const fair = (width - side - 2) / Math.max(1, columns.length);
   const flat = longest(columns) + GAP <= Math.min(fair, WIDEST + 40);
-  const cell = Math.floor(Math.max(NARROWEST, Math.min(flat ? WIDEST + 40 : WIDEST, fair)));
+  const tail = flat ? 0 : longest(columns.slice(-1)) * Math.SQRT1_2; // the last label leans out over the right edge
+  const share = fair - Math.max(0, tail + SIZE - fair / 2) / Math.max(1, columns.length);
+  const cell = Math.floor(Math.max(NARROWEST, Math.min(flat ? WIDEST + 40 : WIDEST, share)));
   const angle = flat ? 0 : cell >= SLANT ? Math.PI / 4 : Math.PI / 2;
   const head = Math.ceil((flat ? SIZE + 4 : longest(columns) * Math.sin(angle) + SIZE) + GAP);
-  const beyond = angle === Math.PI / 4 ? Math.ceil(longest(columns.slice(-4)) * Math.cos(angle)) : 0;
+  const reach = (label, place) =>
+    Math.min(LONGEST, extent(label, SIZE, 700)) * Math.SQRT1_2 + SIZE - (columns.length - place - 0.5) * cell;
+  const beyond = angle === Math.PI / 4 ? Math.ceil(Math.max(0, ...columns.map(reach))) : 0;
   const high = Math.floor(Math.max(LOWEST, Math.min(HIGHEST, cell)));
   return {
     side,
@@ -50,7 +54,7 @@ export function sized(canvas, width, height) {
 }
 
 /** The cells and the labels above them. */
-export function paintCells(context, plan, {rows, columns, values, scale, range, digits, marks}) {
+export function paintCells(context, plan, {rows, columns, values, scale, range, digits, marks, noted}) {
   const {cell, high, head} = plan;
   const {colour, ink} = painter(scale, range);
   const figures = cell >= FIGURES && high >= 18;
@@ -69,7 +73,19 @@ export function paintCells(context, plan, {rows, columns, values, scale, range, 
     }
   }
   paintMarks(context, plan, marks);
-  columns.forEach((label, column) => paintColumn(context, plan, label, column, token("--soft")));
+  const soft = columns.map((_, column) => !noted.includes(column));
+  columns.forEach((label, column) => paintColumn(context, plan, label, column, token(soft[column] ? "--soft" : "--under"), soft[column] ? 400 : 700));
+  noted.forEach((column) => paintNote(context, plan, rows.length, column));
+}
+
+/** A column that was meddled with: between two broken lines. */
+function paintNote(context, {cell, high, head}, rows, column) {
+  context.save();
+  context.strokeStyle = token("--under");
+  context.lineWidth = 2;
+  context.setLineDash([5, 3]);
+  context.strokeRect(column * cell, head - 1, cell - 1, high * rows + 1);
+  context.restore();
 }
 
 function paintMarks(context, {cell, high, head}, marks) {

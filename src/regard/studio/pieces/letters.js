@@ -10,6 +10,14 @@ const TIE = "‿";
 /** A piece in signs that fonts have. */
 export const legible = (piece) => piece.replace(JOINER, TIE);
 
+const CASES = {"⇧": "the next word has a capital letter", "⇪": "the next word is in capital letters"};
+
+/** What a piece that is no letter stands for: a mark of case before a word; of all others, nothing. */
+export const meaningOf = (piece) => CASES[piece.replace(JOINER, "").replace(TIE, "")] ?? "";
+
+/** A piece with what it stands for, where it is no letter. */
+export const explained = (piece) => (meaningOf(piece) ? `${piece} (${meaningOf(piece)})` : piece);
+
 /** Whether the first letter that has a direction runs to the left. */
 export function rightToLeft(text) {
   const first = DIRECTED.exec(text);

@@ -1,23 +1,101 @@
-// Which run: a list to choose from, with what matters about the chosen one beneath; and what to say when there is none.
+// Which run: the one that is meant, a list to choose from, and what to say when there is none that fits.
 
-import {link} from "../address.js";
+import {carried, link} from "../address.js";
 import {element} from "../element.js";
 import {field} from "./forms.js";
 
 const NARROW = "\u00a0"; // a line breaks between facts, not within one
 
+/** What a run of each task does; and what a page for it needs. */
+export const TASKS = {
+  translate: {does: "translates", page: "translate", verb: "Translate"},
+  tag: {does: "tags words", page: "runs", verb: "Tag words"},
+  classify: {does: "classifies texts", page: "runs", verb: "Classify"},
+  language: {does: "continues texts", page: "runs", verb: "Continue a text"},
+};
+
 /** Runs that a page can use: those with weights, of some tasks; without any named, of every task. */
 export const usable = (runs, ...tasks) =>
   runs.filter((run) => run.parameters != null && (!tasks.length || tasks.includes(run.task)));
 
-/** The run that the address names, or else the newest; undefined when there is none. */
-export function chosen(runs, name) {
-  return runs.find((run) => run.name === name) ?? [...runs].sort((one, other) => other.changed - one.changed)[0];
+/** The run of that name, or else the one that a page would begin with; undefined when there is none. */
+export const chosen = (runs, name) => runs.find((run) => run.name === name) ?? chosenRun(runs, [], "").run;
+
+/**
+ * Which run a page for these tasks (none named: for all) shows. A run that is named is never replaced by another.
+ * @param {object[]} runs as /api/v1/runs has them  @param {string[]} tasks the first is preferred
+ * @param {string} [name] the run of the address
+ * @returns {{run: object, why: "named" | "last" | "best"} |
+ *   {missing: "none" | "absent" | "untrained" | "unfit", name: string, sentence: string}}
+ */
+export function chosenRun(runs, tasks, name = "") {
+  const able = usable(runs, ...tasks);
+  const named = runs.find((run) => run.name === name);
+  if (name) return able.includes(named) ? {run: named, why: "named"} : {name, ...lacking(named, name, tasks)};
+  for (const task of tasks.length ? tasks : Object.keys(TASKS)) {
+    const fit = able.filter((run) => run.task === task);
+    const last = fit.find((run) => run.name === remembered(task));
+    if (last) return {run: last, why: "last"};
+    if (fit.length) return {run: bestOf(fit), why: "best"};
+  }
+  return {missing: "none", name, sentence: "There is no run for this page yet."};
+}
+
+function lacking(run, name, tasks) {
+  if (!run) return {missing: "absent", sentence: `There is no run named ${name} here.`};
+  if (run.parameters == null) return {missing: "untrained", sentence: `${name} has not learned anything yet.`};
+  const needed = tasks.map((task) => TASKS[task].does).join(" or ");
+  return {missing: "unfit", sentence: `${name} ${TASKS[run.task]?.does ?? "does something else"}; this page is for a run that ${needed}.`};
+}
+
+/** Of several tasks or language pairs each has its best; of those, the one with the highest score. */
+function bestOf(runs) {
+  const marked = runs.filter(({best}) => best);
+  const rank = ({score, changed}) => [score ?? -Infinity, changed];
+  const higher = (one, other) => {
+    const [[a, b], [c, d]] = [rank(one), rank(other)];
+    return a > c || (a === c && b > d);
+  };
+  return (marked.length ? marked : runs).reduce((best, run) => (higher(run, best) ? run : best));
+}
+
+const keyOf = (task) => `regard.run.${task}`;
+
+/** The run that the person chose last for a task. */
+export function remembered(task) {
+  try {
+    return localStorage.getItem(keyOf(task));
+  } catch {
+    return null;
+  }
+}
+
+/** The person has chosen: other pages, and the next visit, begin with this run. */
+export function remember(run) {
+  try {
+    if (run?.task) localStorage.setItem(keyOf(run.task), run.name);
+  } catch {
+    // storage is forbidden: the choice lasts as long as the address
+  }
+}
+
+/** A run is gone, or has another name now. */
+export function renamed(name, to = "") {
+  if (carried.run === name) carried.run = to;
+  for (const task of Object.keys(TASKS)) if (remembered(task) === name) remember({task, name: to});
+}
+
+/** "your last choice", "the best for English → French"; nothing where it is neither. */
+export function reason(run) {
+  if (!run) return "";
+  if (remembered(run.task) === run.name) return "your last choice";
+  if (run.pinned) return "pinned";
+  return run.best ? "the best here" : "";
 }
 
 /**
  * @param {{runs: object[], value: string, onchange: (name: string) => void, label?: string, none?: string}} about
- *   `none`: the words for no run at all, where that may be chosen
+ *   `none`: the words for no run at all, where that may be chosen; what is chosen there is not remembered
  * @returns {HTMLElement & {value: string}}
  */
 export function runPicker({runs, value, onchange, label = "Run", none = ""}) {
@@ -26,11 +104,13 @@ export function runPicker({runs, value, onchange, label = "Run", none = ""}) {
   const select = element("select", {}, options);
   const node = field(label, select, " ");
   const note = node.querySelector(".note");
+  const find = () => runs.find((run) => run.name === select.value);
   const show = (name) => {
     select.value = name ?? "";
-    note.textContent = describe(runs.find((run) => run.name === select.value));
+    note.textContent = [none ? "" : reason(find()), describe(find())].filter(Boolean).join(" · ");
   };
   select.addEventListener("change", () => {
+    if (!none) remember(find());
     show(select.value);
     onchange(select.value);
   });
@@ -38,23 +118,77 @@ export function runPicker({runs, value, onchange, label = "Run", none = ""}) {
   return Object.defineProperty(node, "value", {get: () => select.value, set: show});
 }
 
-/** "transformer-tiny · 1.2 M parameters · BLEU 80.9 · en → fr" */
+/** "transformer-tiny · 1.2 M parameters · BLEU 80.9 · English → French" */
 export function describe(run) {
   if (!run) return "";
-  const {languages, score, score_name: measure} = run;
   return [
-    run.preset || (run.task === "translate" ? "" : run.task),
+    run.preset || (run.task === "translate" ? "" : TASKS[run.task]?.does),
     run.parameters == null ? "" : `${count(run.parameters)} parameters`,
-    score == null ? "" : `${measure} ${score.toFixed(1)} on valid`,
-    languages ? `${languages.source} → ${languages.target}` : "",
-    run.state === "finished" ? "" : run.state,
+    scored(run),
+    pair(run.languages),
+    run.state === "finished" ? "" : stateWord(run.state),
   ].filter(Boolean).map((part) => part.replaceAll(" ", NARROW)).join(" · ");
 }
+
+/** "BLEU 99.1", "accuracy 91.5 %", "perplexity 12.3" */
+export function scored({score, score_name: measure}) {
+  if (score == null) return "";
+  return `${measure} ${score.toFixed(1)}${measure === "accuracy" ? " %" : ""}`;
+}
+
+export const stateWord = (state) => (state === "interrupted" ? "stopped" : state);
+
+const names = new Intl.DisplayNames(["en"], {type: "language", fallback: "none"});
+
+/** "French" for "fr"; a code that nobody knows stays. */
+export function language(code) {
+  try {
+    return names.of(code) ?? code;
+  } catch {
+    return code;
+  }
+}
+
+/** "English → French" */
+export const pair = (languages) => (languages ? `${language(languages.source)} → ${language(languages.target)}` : "");
 
 export function count(value) {
   const [divisor, unit] = [[1e9, " G"], [1e6, " M"], [1e3, " k"], [1, ""]].find(([least]) => value >= least) ?? [1, ""];
   const shown = value / divisor;
   return `${shown >= 100 || divisor === 1 ? Math.round(shown) : shown.toFixed(1)}${unit}`;
+}
+
+/**
+ * Instead of a page: why the run of the address cannot be shown, and what can be done; or `noRun`.
+ * @param {object[]} runs  @param {string[]} tasks  @param {object} values of the address  @param {{page: string, what?: string}} about
+ */
+export function instead(runs, tasks, values, {page, what}) {
+  const found = chosenRun(runs, tasks, values.run);
+  return found.missing === "none" ? noRun(what) : unfit(found, {runs, tasks, values, page});
+}
+
+/** A sentence and buttons, where a run is missing or does something else. `found` is what `chosenRun` answered. */
+export function unfit({missing, name, sentence}, {runs, tasks, values, page}) {
+  const run = runs.find((each) => each.name === name);
+  const other = chosenRun(runs, tasks).run;
+  const text = values.text;
+  const button = (words, kind, href) => element("a", {class: `button ${kind}`, href}, words);
+  const bdi = (each) => element("bdi", {}, each);
+  return element(
+    "section",
+    {class: "empty card unfit", role: "status"},
+    element("h2", {}, sentence),
+    element("p", {class: "note"}, other ? `${other.name}: ${describe(other)}` : "There is no other run that could take its place."),
+    element(
+      "div",
+      {class: "row"},
+      missing === "unfit" ? button(["Try", bdi(name)], "primary", link("runs", {run: name, text})) : null,
+      missing === "unfit" && run.task !== "translate" ? button(["Look inside", bdi(name)], "", link("look", {run: name, text})) : null,
+      missing === "untrained" ? button(["See", bdi(name)], "primary", link("train", {run: name})) : null,
+      other ? button(["Use", bdi(other.name)], missing === "absent" ? "primary" : "", link(page, {...values, run: other.name})) : button("Train one", "", link("train", {})),
+      button("Choose another run", "quiet", link("runs", {})),
+    ),
+  );
 }
 
 /** Instead of a page, when there is no run that it could use. */
@@ -66,7 +200,7 @@ export function noRun(what = "Nothing can be shown before a model has learned.")
     element(
       "p",
       {},
-      `${what} The demo learns English to French from a small corpus that comes along, here on this machine, `,
+      `${what} The demo learns English to French from a small built-in corpus, here on this machine, `,
       "in about two minutes.",
     ),
     element(

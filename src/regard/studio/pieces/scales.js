@@ -61,3 +61,12 @@ export function number(value, digits = 2) {
   const written = value.toFixed(digits);
   return Number(written) === 0 ? written.replace("-", "") : written.replace("-", "−");
 }
+
+/** A probability for people: 99.6 %, 41 %, < 0.1 %. */
+export function percent(probability) {
+  const share = 100 * probability;
+  if (!Number.isFinite(share)) return "–";
+  if (share >= 99.95) return share >= 99.9999 ? "100 %" : "> 99.9 %";
+  if (share < 0.1) return share > 0 ? "< 0.1 %" : "0 %";
+  return `${share < 9.95 || share > 99 ? share.toFixed(1) : Math.round(share)} %`;
+}

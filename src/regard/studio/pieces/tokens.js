@@ -6,6 +6,7 @@
 
 import {element} from "../element.js";
 import {announce} from "./announce.js";
+import {meaningOf} from "./letters.js";
 
 /**
  * A line of words. It is one stop for the Tab key; the arrow keys go from word to word.
@@ -16,8 +17,9 @@ import {announce} from "./announce.js";
  * @returns {{node: HTMLElement, light: (weights: Map<number, number>, own?: number | null) => void}}
  */
 export function tokenLine(words, {label, onpoint, onpick, say, text, tag = "p"}) {
+  const about = onpick ? {role: "button"} : {};
   const spans = words.map(
-    (word, place) => element("span", {class: "word", tabindex: place ? -1 : 0, "data-place": place}, word),
+    (word, place) => element("span", {class: "word", tabindex: place ? -1 : 0, "data-place": place, title: meaningOf(word) || null, ...about}, word),
   );
   const node = element(
     tag,
@@ -60,7 +62,10 @@ export function rangesOf(text, words) {
 function walk(event, node, spans, {onpick, say}) {
   const here = spans.indexOf(document.activeElement);
   if (here < 0) return;
-  if (event.key === "Enter" && onpick) return onpick(here);
+  if ((event.key === "Enter" || event.key === " ") && onpick) {
+    event.preventDefault();
+    return onpick(here);
+  }
   const forward = getComputedStyle(node).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
   const steps = {
     ArrowLeft: forward === "ArrowLeft" ? 1 : -1,

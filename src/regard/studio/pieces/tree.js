@@ -10,7 +10,7 @@
 
 import {element, svg} from "../element.js";
 import {extent, legible, rightToLeft, shortened} from "./letters.js";
-import {number} from "./scales.js";
+import {number, percent} from "./scales.js";
 
 const [SIZE, LINE, GAP, ALLEY] = [13, 16, 10, 34];
 const FADE = 28; // at the right, where there is more to see
@@ -21,7 +21,7 @@ export const WHY = {
   "": "went on",
   beam: "pruned: others were better",
   repeated: "pruned: written by another group already",
-  output: "finished: this is an output",
+  output: "finished: this is the output",
   worse: "finished, but others were better",
   full: "left: enough had finished",
   beaten: "left: it could not win any more",
@@ -32,11 +32,17 @@ const SHORT = {
   beam: "pruned",
   repeated: "repeated",
   output: "✓ output",
-  worse: "finished, worse",
+  worse: "finished",
   full: "enough finished",
   beaten: "cannot win",
   limit: "at the limit",
 };
+
+/** Of what finished, one is the output; the others are only the next best. */
+const reasonOf = (node, outputs) => (node.reason === "output" && node.number !== outputs[0] ? "worse" : node.reason);
+
+/** What became of a candidate, in words. */
+export const whyOf = (node, outputs) => WHY[reasonOf(node, outputs)] ?? node.reason;
 
 /**
  * @typedef {{number: number, parent: number | null, step: number, piece: string, text: string, log_probability: number,
@@ -79,6 +85,7 @@ class Tree {
   /** @param {{nodes: Node[], outputs: number[]}} found  @param {{pruned?: number, forced?: Set<number>}} options */
   show({nodes, outputs}, {pruned = this.options.pruned, forced = new Set()} = {}) {
     this.nodes = nodes;
+    this.outputs = outputs;
     this.forced = forced;
     this.columns = columnsOf(nodes, pruned);
     this.places = placesOf(this.columns);
@@ -126,14 +133,25 @@ class Tree {
     const kind = `node ${node.fate}${this.way.has(node.number) ? " way" : ""}${forced ? " forced" : ""}`;
     const group = svg(
       "g",
-      {class: kind, role: "button", tabindex: -1, "aria-label": told(node), "data-number": node.number},
+      {class: kind, role: "button", tabindex: -1, "aria-label": told(node, this.outputs), "data-number": node.number},
       svg("path", {class: "shape", d: outline(node.fate, place)}),
-      ...lettersOf(node, place, forced),
+      ...lettersOf(node, place, this.linesOf(node, forced)),
     );
     group.addEventListener("pointerenter", () => this.point(node));
     group.addEventListener("focus", () => this.point(node));
     group.addEventListener("click", () => !this.box.dataset.dragged && this.options.onpick?.(node));
     return group;
+  }
+
+  /** Below the piece: its own probability · that of all so far; and why it left. */
+  linesOf(node, forced) {
+    if (node.parent == null) return [];
+    const step = node.log_probability - this.nodes[node.parent].log_probability;
+    const fate = reasonOf(node, this.outputs);
+    return [
+      `${percent(Math.exp(step))} · ${percent(Math.exp(node.log_probability))}`,
+      forced ? "⚑ forced" : SHORT[fate] ?? fate,
+    ];
   }
 
   /** Bring a step into the part of the box that is seen. */
@@ -209,25 +227,19 @@ function outline(fate, {left: start, top, wide}) {
   return `M${start + cut} ${top}${right}${corner(-cut, cut)}${left}${corner(cut, -cut)}Z`;
 }
 
-function lettersOf(node, {left, top, wide}, forced) {
+function lettersOf(node, {left, top, wide}, lines) {
   const inset = node.fate === "finished" ? 14 : GAP;
   const piece = shortened(legible(node.piece), wide - 2 * inset, (text) => extent(text, SIZE, 600));
   const leftward = rightToLeft(piece);
   const about = leftward ? {x: left + wide - inset, direction: "rtl"} : {x: left + inset};
-  const first = svg("text", {class: "piece", y: top + LINE + 3, ...about}, piece);
-  if (node.parent == null) return [first];
-  const soft = (line, words) => svg("text", {class: "soft", x: left + inset, y: top + line * LINE + 3}, words);
-  return [
-    first,
-    soft(2, `${number(node.log_probability)} · ${number(node.score)}`),
-    soft(3, forced ? "⚑ forced" : SHORT[node.reason] ?? node.reason),
-  ];
+  const soft = (words, line) => svg("text", {class: "soft", x: left + inset, y: top + (line + 2) * LINE + 3}, words);
+  return [svg("text", {class: "piece", y: top + LINE + 3, ...about}, piece), ...lines.map(soft)];
 }
 
-function told(node) {
+function told(node, outputs) {
   if (node.parent == null) return "the beginning";
-  const scores = `log-probability ${number(node.log_probability)}, normalised ${number(node.score)}`;
-  return `${node.text || legible(node.piece)}: ${scores}; ${WHY[node.reason] ?? node.reason}`;
+  const scores = `${percent(Math.exp(node.log_probability))}, log-probability ${number(node.log_probability)}, normalised ${number(node.score)}`;
+  return `${node.text || legible(node.piece)}: ${scores}; ${whyOf(node, outputs)}`;
 }
 
 /** Drag to see more of what is larger than its box. A drag is not a click. */

@@ -1,9 +1,9 @@
 // Words about a search: one candidate, all of them as a table, what other beams would have found.
 
 import {element, svg} from "../../element.js";
-import {number} from "../../pieces/scales.js";
+import {number, percent} from "../../pieces/scales.js";
 import {folded, table} from "../../pieces/table.js";
-import {WHY} from "../../pieces/tree.js";
+import {whyOf} from "../../pieces/tree.js";
 
 const SHAPES = {
   kept: ["M7 1h26a6 6 0 0 1 6 6v6a6 6 0 0 1 -6 6h-26a6 6 0 0 1 -6 -6v-6a6 6 0 0 1 6 -6Z", "kept"],
@@ -33,23 +33,24 @@ export function shapesKey() {
   return element("p", {class: "shapes note"}, items, element("span", {}, way, "the way to the output"));
 }
 
-/** A candidate in a few lines. */
-export function portrait(node, nodes, penalty) {
+/** A candidate in a few lines: why it left first, percent before logarithms. */
+export function portrait(node, {nodes, outputs}, penalty) {
   if (!node || node.parent == null) return [
     element(
       "p",
       {class: "note"},
-      "Point at a candidate, or walk with the arrow keys, to see what became of it and why. ",
-      "Click it, or press Enter, to force what stands written there.",
+      "Tap or point at a candidate, or walk with the arrow keys, to see what became of it and why. ",
+      "Tap or click it, or press Enter, to force what stands written there.",
     ),
   ];
   const step = node.log_probability - nodes[node.parent].log_probability;
+  const length = `log p ÷ ${node.step}${penalty === 1 ? "" : ` to the power of ${penalty}`}`;
   const facts = [
-    ["probability of this piece", probability(Math.exp(step))],
-    ["log-probability so far", number(node.log_probability, 3)],
-    [`normalised: ÷ ${node.step}${penalty === 1 ? "" : ` to the power of ${penalty}`}`, number(node.score, 3)],
-    ["what became of it", WHY[node.reason] ?? node.reason],
+    ["this piece", percent(Math.exp(step))],
+    ["all of it so far", percent(Math.exp(node.log_probability))],
+    ["what became of it", whyOf(node, outputs)],
   ];
+  const numbers = `log-probability ${number(node.log_probability, 3)}; normalised for length, ${length} = ${number(node.score, 3)}`;
   return [
     element(
       "p",
@@ -64,13 +65,12 @@ export function portrait(node, nodes, penalty) {
         ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {class: "number"}, value)),
       ),
     ),
+    element("p", {class: "note number in-detail"}, numbers),
   ];
 }
 
-const probability = (value) => (value < 0.001 ? value.toExponential(1).replace("-", "−") : number(value, 3));
-
 /** Every candidate in words, best of each step first. */
-export function candidatesTable(nodes) {
+export function candidatesTable({nodes, outputs}) {
   const rows = () =>
     nodes
       .filter((node) => node.parent != null)
@@ -78,12 +78,13 @@ export function candidatesTable(nodes) {
       .map((node) => [
         node.step,
         element("bdi", {}, `${node.text}${node.piece === "<end>" ? " <end>" : ""}`),
+        percent(Math.exp(node.log_probability)),
         number(node.log_probability, 3),
         number(node.score, 3),
-        WHY[node.reason] ?? node.reason,
+        whyOf(node, outputs),
       ]);
-  const head = ["step", "written", "log-probability", "normalised", "what became of it"];
-  const about = {caption: "Every candidate of the search", left: [1, 4]};
+  const head = ["step", "written", "probability", "log-probability", "normalised", "what became of it"];
+  const about = {caption: "Every candidate of the search", left: [1, 5]};
   return folded(`All ${nodes.length - 1} candidates as a table`, () => table(head, rows(), about));
 }
 
@@ -103,12 +104,12 @@ export function othersTable(others, now, onpick) {
     .map((each) => [
       each.own ? String(each.beam) : button(each),
       marked(each.text, now.text),
-      number(each.log_probability, 3),
+      percent(Math.exp(each.log_probability)),
       number(each.score, 3),
       each.own ? "this search" : verdict(each),
     ]);
-  const head = ["beam", "output", "log-probability", "normalised", ""];
-  return table(head, rows, {caption: "The best output of other beams", left: [1, 4]});
+  const head = ["beam", "output", "probability", "score", ""];
+  return table(head, rows, {caption: "The best output of other beams. The score is the log-probability, normalised for length; outputs are compared by it.", left: [1, 4]});
 }
 
 /** The words of a text that another has not. */

@@ -92,7 +92,7 @@ function lengths({rows, metrics}, charts) {
   const names = measured[0].lengths.map(({name}) => name);
   const counts = measured[0].lengths.map((bucket) => bucket.count);
   const few = counts.some((each, place) => measured.every((row) => row.lengths[place].quality == null));
-  const chart = lineChart({title: `${metrics[0]} by length`, x: {label: "words of the source", names: names.map((name, place) => `${name} (${counts[place]})`)}, y: {label: metrics[0]}, digits: 1, height: 280});
+  const chart = lineChart({title: `${metrics[0]} by length`, x: {label: "words of the source", names: names.map((name, place) => `${name} (${counts[place]})`)}, y: {label: metrics[0], most: LOWER.includes(metrics[0]) ? Infinity : 100}, digits: 1, height: 280});
   charts.push(chart);
   chart.show(measured.map((row) => ({
     name: row.name,
@@ -102,7 +102,7 @@ function lengths({rows, metrics}, charts) {
     "section",
     {class: "card", "aria-labelledby": "lengths-title"},
     element("h2", {id: "lengths-title"}, `${metrics[0]} by length`),
-    element("p", {class: "note"}, `Where does each give up? In brackets how many sentences there are; bars are 95 % intervals.${few ? " Lengths with fewer than 30 sentences get no score: it would say little." : ""}`),
+    element("p", {class: "note"}, `Where each gives up. In brackets how many sentences there are; bars are 95 % intervals.${few ? " Lengths with fewer than 30 sentences get no score: it would say little." : ""}`),
     chart.node,
   );
 }

@@ -59,6 +59,23 @@ const CHAPTERS = {
   ],
 };
 
+/** Where another task tells it otherwise: not all that is written is a translation. */
+const OTHERWISE = {
+  language: {
+    "decoder.words": ["The text becomes vectors", "The model reads the text one piece at a time and predicts the next. Before the first there is only <start>."],
+    "decoder.self": ["Every word looks at those before it", "Self-attention with one rule: nobody looks at what comes later, for that is what is to be predicted."],
+    "decoder.feed": ["Each word thinks by itself", "What was gathered from the words before is now worked on, piece by piece, by a small network that is the same for all of them."],
+    "decoder.cell": ["Reading, one piece after another", "A recurrent network has one state, which it changes with every piece it reads. Gates decide what is kept."],
+  },
+  tag: {
+    output: ["From a vector to a tag", "Every tag gets a score, the scores become probabilities, and the most probable is the word’s tag."],
+  },
+  classify: {
+    context: ["One vector for the whole text", "A class for a text needs one vector, however long the text is."],
+    output: ["From a vector to a class", "Every class gets a score, the scores become probabilities, and the most probable is the text’s class."],
+  },
+};
+
 const WORDS = /^(encoder|decoder)\.(pieces|beside|embedded|positions|placed)$/;
 const FEED = /\.(feed\.\w+|states|features)$/;
 const DECIDE = new Set(["readout", "combine"]);
@@ -82,12 +99,13 @@ function chapter({name, part, kind}) {
  * Consecutive steps of the same chapter together, in the order in which the model takes them.
  * @returns {{title: string, about: string, part: string, steps: {number: number, step: object}[]}[]}
  */
-export function chapters(steps) {
+export function chapters(steps, task = "translate") {
   const found = [];
+  const told = {...CHAPTERS, ...OTHERWISE[task]};
   steps.forEach((step, number) => {
     const key = chapter(step);
     if (found.at(-1)?.key !== key) {
-      const [title, about] = CHAPTERS[key] ?? [PARTS[step.part] ?? step.part, ""];
+      const [title, about] = told[key] ?? [PARTS[step.part] ?? step.part, ""];
       found.push({key, title, about, part: step.part, steps: []});
     }
     found.at(-1).steps.push({number, step});

@@ -2,13 +2,14 @@
 
 import {element} from "../../element.js";
 import {field, segmented} from "../../pieces/forms.js";
+import {folding, saidRun, saidText} from "../../pieces/question.js";
 import {runPicker} from "../../pieces/runs.js";
 
 const SIDES = [
   ["all", "Everything"],
   ["encoder", "Encoder"],
   ["decoder", "Decoder"],
-  ["cross", "Attention to the source"],
+  ["cross", "Cross-attention"],
 ];
 
 /** A select with places counted as people count; hidden where there is nothing to choose. */
@@ -33,12 +34,15 @@ export function controls(runs, change) {
   const picker = runPicker({runs, value: "", onchange: (run) => change({run})});
   const text = element("input", {type: "text", spellcheck: "false", autocomplete: "off", dir: "auto", enterkeyhint: "go"});
   text.addEventListener("change", () => text.value.trim() && change({text: text.value.trim()}));
-  const form = element("form", {class: "sentence", onsubmit: (event) => event.preventDefault()}, field("Your sentence", text), picker);
+  text.addEventListener("keydown", (event) => event.key === "Enter" && text.blur()); // an answer is read, not written
+  const form = element("form", {class: "sentence controls", onsubmit: (event) => event.preventDefault()}, field("Sentence", text), picker);
+  const question = folding(form);
   const layer = places("Layer", (value) => change({layer: value}));
   const head = places("Head", (value) => change({head: value}));
   const side = element("div", {class: "part"});
-  const node = element("div", {class: "controls"}, form, side, layer, head);
+  const node = element("div", {}, question, element("div", {class: "controls places"}, side, layer, head));
   node.show = (state, model) => {
+    if (document.activeElement !== text) question.fold(saidRun(state.run), saidText(state.text));
     picker.value = state.run;
     if (document.activeElement !== text) text.value = state.text;
     layer.show(layersOf(model, state.side), state.layer);

@@ -22,8 +22,8 @@ export function guide(story, go) {
     return element("ol", {}, items);
   };
   const inside = parts.flatMap(({part, chapters}) => [
-    element("h3", {}, PARTS[part] ?? part),
-    ...chapters.map((chapter) => element("div", {class: "chapter"}, element("h4", {}, chapter.title), list(chapter))),
+    element("h2", {}, PARTS[part] ?? part),
+    ...chapters.map((chapter) => element("div", {class: "chapter"}, element("h3", {}, chapter.title), list(chapter))),
   ]);
   const summary = element("summary", {}, "All steps");
   const folded = element("details", {class: "guide", open: !narrow.matches}, summary, element("nav", {"aria-label": "Steps"}, inside));

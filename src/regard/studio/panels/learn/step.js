@@ -34,12 +34,13 @@ function section(title, kind, ...children) {
 }
 
 /** Weights are also a heat map: the same head on the page that is about it. */
-function asMap({name}, {run, text, walk}) {
+function asMap({name}, {run, text, sentence, walk}) {
   const [, side, layer, kind] = /^(encoder|decoder)\.(?:(\d+)\.)?(self|cross)\.weights$/.exec(name) ?? [];
   if (!side) return null;
   const place = {side: kind === "cross" ? "cross" : side, layer: Number(layer ?? 0) + 1, head: walk.head + 1};
-  const there = element("a", {href: link("look", {run, text, ...place})}, "This head in Look inside");
-  return element("p", {class: "note"}, there, ", as a heat map, with what masking a word would change.");
+  const there = element("a", {href: link("look", {run, text, sentence: sentence || "", ...place})}, "This head in Look inside");
+  const rows = side === "encoder" ? "" : " In both, a row is named after the word that is predicted there.";
+  return element("p", {class: "note"}, there, `, as a heat map, with what masking a word would change.${rows}`);
 }
 
 function written(step) {

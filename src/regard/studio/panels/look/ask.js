@@ -3,6 +3,7 @@
 import {get, latest} from "../../api.js";
 import {element} from "../../element.js";
 import {field} from "../../pieces/forms.js";
+import {folding, saidRun, saidText} from "../../pieces/question.js";
 import {runPicker} from "../../pieces/runs.js";
 
 const EXAMPLES = ["the black cat ate the mouse", "the old banker counted the coins in the bank", "the fisherman that slept on the bank did not see the big fish"];
@@ -18,13 +19,14 @@ export function questionForm({runs, onask}) {
   const checkpoint = element("select", {onchange: () => ask()});
   const ask = () => onask({run: run.value, text: text.value.trim(), target: target.value.trim(), rank: rank.value === "0" ? "" : rank.value, checkpoint: checkpoint.value});
   const examples = element("p", {class: "examples"}, element("span", {class: "note"}, "Try "), EXAMPLES.map((each) => element("button", {type: "button", class: "small", onclick: () => ((text.value = each), ask())}, each)));
-  const more = element("details", {}, element("summary", {}, "Another output, another moment"), element("div", {class: "many"}, field("A translation by somebody else", target), field("Which output", rank), field("Which checkpoint", checkpoint)));
+  const more = element("details", {}, element("summary", {}, "Another output or checkpoint"), element("div", {class: "many"}, field("A translation of your own", target), field("Which output", rank), field("Which checkpoint", checkpoint)));
   const submit = (event) => {
     event.preventDefault();
     ask();
   };
-  const node = element("form", {class: "question controls", onsubmit: submit}, element("div", {class: "ask"}, run, field("Sentence", text), element("button", {class: "primary"}, "Look")), examples, more);
+  const form = element("form", {class: "question controls", onsubmit: submit}, element("div", {class: "ask"}, run, field("Sentence", text), element("button", {class: "primary"}, "Look")), examples, more);
 
+  const node = folding(form);
   const fill = async (name, wanted) => {
     checkpoint.replaceChildren(element("option", {value: ""}, "the best"), ...(wanted ? [element("option", {value: wanted}, wanted)] : []));
     checkpoint.value = wanted;
@@ -41,6 +43,11 @@ export function questionForm({runs, onask}) {
   let filled = "";
   return {
     node,
+    /** Once there is an answer, one line says what was asked. */
+    fold() {
+      const other = [target.value && `translated as “${target.value}”`, rank.value !== "0" && RANKS[rank.value], checkpoint.value].filter(Boolean);
+      node.fold(saidRun(run.value), saidText(text.value), ...other.map((words) => element("span", {class: "note"}, words)));
+    },
     show(chosen, values) {
       run.value = chosen.name;
       if (document.activeElement !== text) text.value = values.text ?? "";
@@ -49,6 +56,7 @@ export function questionForm({runs, onask}) {
       checkpoint.value = values.checkpoint ?? "";
       const translates = chosen.task === "translate";
       for (const each of [target, rank]) each.closest(".field").hidden = !translates;
+      if (!values.text) node.unfold();
       if (values.target || values.rank || values.checkpoint) more.open = true;
       examples.hidden = Boolean(values.text);
       if (filled !== chosen.name || checkpoint.value !== (values.checkpoint ?? "")) fill(chosen.name, values.checkpoint ?? "");

@@ -30,6 +30,14 @@ export function wordsAfter(text, edits) {
   return words;
 }
 
+/** Which words of that sentence were edited, and how: place → "masked" or "replaced". */
+export function editedWords(text, edits) {
+  const words = wordsOf(text).map(() => "");
+  for (const edit of edits) if (edit.kind === "replace-word") words.splice(edit.word, 1, ...wordsOf(edit.by ?? "").map(() => "replaced"));
+  for (const edit of edits) if (edit.kind === "mask-word" && edit.word in words) words[edit.word] = "masked";
+  return new Map(words.map((kind, place) => [place, kind]).filter(([, kind]) => kind));
+}
+
 /** With others: each takes the place of one like it, and those behind a replaced word move with their words. */
 export function added(edits, ...others) {
   let found = [...edits];

@@ -2,7 +2,7 @@
 
 import {element} from "../../element.js";
 import {thumbnail} from "../../pieces/thumbnail.js";
-import {axesOf, fold, placesOf, SIDES} from "./view.js";
+import {axesOf, fold, placesOf, titleOf} from "./view.js";
 
 /** @param {{onpick: (layer: number, head: number) => void}} actions  counted from 1 */
 export function headsCard({onpick}) {
@@ -17,7 +17,7 @@ export function headsCard({onpick}) {
       node.hidden = layers.length * layers[0].heads === 1;
       if (node.hidden) return;
       if (shown.trace !== trace || ["side", "words", "special"].some((name) => shown.view[name] !== view[name])) {
-        lead.textContent = `${SIDES[view.side]}: ${layers.length === 1 ? "one layer" : `${layers.length} layers`} of ${layers[0].heads} heads, each drawn as above. Choose one to see it large.`;
+        lead.textContent = `${titleOf(trace, view.side)}: ${layers.length === 1 ? "one layer" : `${layers.length} layers`} of ${layers[0].heads} heads, each drawn as above. Choose one to see it large.`;
         grid.replaceChildren(...rowsOf(trace, view, onpick));
       }
       shown = {trace, view};

@@ -5,17 +5,19 @@ import {check, segmented} from "../../pieces/forms.js";
 import {heatmap} from "../../pieces/heatmap.js";
 import {number} from "../../pieces/scales.js";
 import {stepPanel} from "./step.js";
-import {originOf, pictureOf, SIDES, usualLayer} from "./view.js";
+import {ideaOf, originOf, pictureOf, pools, SIDES, titleOf, usualLayer} from "./view.js";
 
 const CLOSE = 1e-4; // rounding of float32 is far below
 const VISIBLE = 0.005; // what a sum of two decimals shows
 
 /**
+ * The selectors are a row of their own: they choose for the lines between the words too.
  * @param {{onview: (values: object) => void, onpoint: (place: object | null) => void, onrow: (row: number) => void}} actions
  *   `onrow` gets the place of the row's first piece
  */
 export function pictureCard({onview, onpoint, onrow}) {
-  const selectors = element("div", {class: "row end selectors"});
+  const selectors = element("div", {class: "row end selectors of-picture", role: "group", "aria-label": "What is shown"});
+  const idea = element("p", {class: "note idea"});
   const title = element("h2", {id: "picture-title"});
   const origin = element("figcaption", {class: "origin"});
   const checks = element("p", {class: "row checks"});
@@ -27,27 +29,33 @@ export function pictureCard({onview, onpoint, onrow}) {
     describe: (row, column, value) => `${row} ← ${column}  ${value}`,
     onpoint: (place) => {
       if (place) step.point(place.row);
-      onpoint(place && {row: picture.rows[place.row].word, column: picture.columns[place.column].word, value: picture.values[place.row * picture.columns.length + place.column]});
+      onpoint(place);
     },
     onpick: ({row}) => step.pick(row),
   });
-  const node = element("section", {class: "card picture", "aria-labelledby": "picture-title"}, title, element("p", {class: "note idea"}, "Row by row: where the model looked when it predicted that word."), selectors, element("figure", {}, map.node, origin), checks);
+  const node = element("section", {class: "card picture", "aria-labelledby": "picture-title"}, title, idea, element("figure", {}, map.node, origin), checks);
   return {
     node,
+    selectors,
     step: step.node,
     leave: () => map.leave(),
-    show(trace, view) {
-      const next = JSON.stringify([Object.entries(trace.sides).map(([side, layers]) => [side, layers.length, layers[0].heads]), Boolean(trace.aligner)]);
+    /** The row or column of a word that is pointed at elsewhere. */
+    point: (place) => place?.row !== undefined && step.point(place.row),
+    /** @param {(group: {word: number}) => boolean} edited  whether a column's word was edited */
+    show(trace, view, edited = () => false) {
+      const next = JSON.stringify([trace.task, Object.entries(trace.sides).map(([side, layers]) => [side, layers.length, layers[0].heads]), Boolean(trace.aligner)]);
       if (next !== structure || selectors.dataset.side !== view.side) rebuild(selectors, trace, view, onview);
       structure = next;
       for (const [name, value] of Object.entries(shownOf(view))) if (selectors[name]) selectors[name].value = value;
       selectors.special.input.checked = view.special;
       picture = pictureOf(trace, view);
-      title.textContent = SIDES[view.side];
-      map.show({rows: picture.rows.map((row) => row.label), columns: picture.columns.map((column) => column.label), values: picture.values, range: [0, Math.max(1, ...picture.sums)]});
+      title.textContent = titleOf(trace, view.side);
+      idea.textContent = ideaOf(trace, view.side);
+      map.show({noted: picture.columns.flatMap((column, place) => (edited(column) ? [place] : [])), rows: picture.rows.map((row) => row.label), columns: picture.columns.map((column) => column.label), values: picture.values, range: [0, Math.max(1, ...picture.sums)]});
       origin.textContent = originOf(trace, view) + missing(picture, view);
       checks.replaceChildren(...checksOf(trace.checks));
       step.show(trace, view, picture);
+      return picture;
     },
   };
 }
@@ -69,13 +77,15 @@ function rebuild(selectors, trace, view, onview) {
   selectors.dataset.side = view.side;
   const holds = document.activeElement?.closest?.(".selectors") === selectors && document.activeElement.value;
   const single = layers.length * layers[0].heads === 1;
-  selectors.replaceChildren(...Object.entries(made).filter(([name]) => !(single && (name === "layer" || name === "head"))).map(([, control]) => control));
+  const alone = Object.keys(trace.sides).length === 1;
+  selectors.replaceChildren(...Object.entries(made).filter(([name]) => !(single && (name === "layer" || name === "head")) && !(alone && name === "side")).map(([, control]) => control));
   if (holds) made.side.querySelector(`input[value="${holds}"]`)?.focus();
 }
 
 function sideOptions(trace) {
-  const text = {cross: "Cross", encoder: "Encoder self", decoder: "Decoder self"};
-  return Object.keys(SIDES).map((value) => ({value, text: text[value], disabled: !(value in trace.sides), title: value in trace.sides ? SIDES[value] : "this model has none"}));
+  const text = {cross: pools(trace, "cross") ? "Pooling" : "Cross", encoder: "Encoder self", decoder: trace.task === "language" ? "Self" : "Decoder self"};
+  const usual = {translate: ["cross", "encoder", "decoder"], language: ["decoder"]}[trace.task] ?? ["cross", "encoder"];
+  return Object.keys(SIDES).filter((value) => value in trace.sides || usual.includes(value)).map((value) => ({value, text: text[value], disabled: !(value in trace.sides), title: value in trace.sides ? titleOf(trace, value) : "this model has none"}));
 }
 
 /** A layer of its own is not what the aligner reads. */

@@ -1,62 +1,68 @@
-// The sentence and its output, the edits as chips, and what they did.
+// The sentence and its output, one above the other, with lines between the words: what the page opens with.
 
 import {element} from "../../element.js";
-import {number, painter} from "../../pieces/scales.js";
+import {lines} from "../../pieces/lines.js";
+import {markUnknown} from "../../pieces/question.js";
+import {number, percent} from "../../pieces/scales.js";
 import {tokenLine} from "../../pieces/tokens.js";
-import {describe, grouped, wordsAfter} from "./edits.js";
-import {legible} from "./view.js";
-
-const NAMES = {translate: "Translation", tag: "Tags", classify: "Class"};
+import {editedWords, wordsAfter} from "./edits.js";
+import {namesOf, outputName, readsText, sourceName} from "./view.js";
 
 /**
- * @param {{onedit: (...edits: object[]) => void, onremove: (edits: object[]) => void}} actions
+ * @param {{onedit: (...edits: object[]) => void, onpoint: (place: object | null) => void}} actions
  */
-export function sentenceCard({onedit, onremove}) {
+export function sentenceCard({onedit, onpoint}) {
   const node = element("section", {class: "card sentence", "aria-label": "The sentence and its output"});
-  let [lines, lit] = [{}, {}];
-  const card = {
+  const menu = element("div", {class: "menu-of-word"});
+  let [columns, words] = [[], []];
+  const pick = (place) => place in words && openMenu(menu, words, place, onedit);
+  const drawing = lines({onpick: (column) => pick(columns[column]?.word), onpoint});
+  return {
     node,
-    show(trace, {text, edits}) {
-      lit = {};
-      const menu = element("div", {class: "menu-of-word"});
-      const words = wordsAfter(text, edits);
-      lines = linesOf(words, trace, (place) => openMenu(menu, words, place, onedit));
-      node.replaceChildren(
-        ...[
-          part(trace.task === "language" ? "Text" : "Source", lines.source.node, `${trace.task === "language" ? `${outputNote(trace)}. ` : ""}Click a word to replace or mask it.`),
-          menu,
-          chips(text, edits, trace, onremove),
-          trace.difference ? difference(trace) : trace.task === "language" ? null : part(NAMES[trace.task], lines.target.node, outputNote(trace)),
-        ].filter(Boolean),
-      );
-    },
-    /** Without an answer the chips are still there, to take the reason away. */
-    showChips(text, edits) {
-      node.replaceChildren(chips(text, edits, undefined, onremove));
-      node.hidden = edits.length === 0;
-    },
-    /** Light these words, place → weight, and no others. Only a line that changes is touched: a pointer moves often. */
-    light(source, target) {
-      for (const [side, weights] of Object.entries({source, target})) {
-        const key = JSON.stringify([...weights]);
-        if (lines[side] && lit[side] !== key) lines[side].light(weights);
-        lit[side] = key;
+    leave: () => drawing.leave(),
+    /** Light a cell of the heat map in the lines too. */
+    point: (place) => drawing.point(place),
+    /**
+     * @param {object} trace  @param {{rows: object[], columns: object[], values: ArrayLike<number>} | null} picture
+     *   none while it is awaited  @param {{text: string, edits: object[], side: string}} about
+     */
+    show(trace, picture, {text, edits, side}) {
+      menu.replaceChildren();
+      words = wordsAfter(text, edits);
+      const edited = editedWords(text, edits);
+      const editable = picture && readsText(trace, side);
+      const parts = editable ? [] : [plain(sourceName(trace.task), words, edited, pick)];
+      if (picture) {
+        columns = picture.columns;
+        const marks = editable ? new Map(columns.flatMap(({word}, place) => (edited.has(word) ? [[place, edited.get(word)]] : []))) : new Map();
+        const labels = (groups) => groups.map(({label}) => label);
+        drawing.show({rows: labels(picture.rows), columns: labels(columns), values: picture.values, names: namesOf(trace, side), marks, pickable: editable});
+        parts.push(drawing.node);
       }
+      const told = trace.task !== "language" && (!picture || side === "encoder" || !picture.rows.length);
+      if (told) parts.push(plain(outputName(trace.task), trace.target.words.length ? trace.target.words : trace.target.pieces, new Map()));
+      const note = element("p", {class: "note number"}, `${sureness(trace)} Tap or click a word of the ${sourceName(trace.task).toLowerCase()} to replace or mask it.`);
+      node.replaceChildren(...parts, menu, note);
+      markUnknown(node, trace.unknown);
     },
   };
-  return card;
 }
 
-function linesOf(words, trace, onpick) {
-  const source = tokenLine(words, {label: "Source", onpick});
-  source.node.classList.add("pickable");
-  if (trace.task === "language") return {source, target: source}; // what it predicts is the text itself
-  return {source, target: tokenLine(trace.target.words.length ? trace.target.words : trace.target.pieces, {label: NAMES[trace.task]})};
+/** How sure the model was of all of it; the logarithm is for those who point. */
+function sureness(trace) {
+  const {log_probability: odds, log_probabilities: each, task} = trace;
+  const pieces = Math.max(1, each.length);
+  const what = {translate: "of the whole translation", tag: "of all tags together", classify: "of the class"}[task];
+  if (task === "language") return `Each piece had a probability of ${percent(Math.exp(odds / pieces))} on average (log-probability ${number(odds, 2)} in all).`;
+  return `${percent(Math.exp(odds))} sure ${what}${pieces > 1 && task === "translate" ? `, ${percent(Math.exp(odds / pieces))} a piece` : ""}.`;
 }
 
-const part = (title, line, note) => element("div", {class: "line"}, element("h2", {class: "label"}, title), line, element("p", {class: "note number"}, note));
-
-const outputNote = (trace) => `log-probability ${number(trace.log_probability, 3)}, ${number(trace.log_probability / Math.max(1, trace.log_probabilities.length), 3)} a piece`;
+function plain(name, words, edited, onpick) {
+  const line = tokenLine(words, {label: name, onpick});
+  if (onpick) line.node.classList.add("pickable");
+  for (const [place, kind] of edited) line.node.querySelector(`[data-place="${place}"]`)?.classList.add(kind);
+  return element("div", {class: "line"}, element("h2", {class: "label"}, name), line.node);
+}
 
 function openMenu(menu, words, place, onedit) {
   const word = words[place];
@@ -83,52 +89,4 @@ function openMenu(menu, words, place, onedit) {
     ),
   );
   by.focus();
-}
-
-function chips(text, edits, trace, onremove) {
-  if (!edits.length) return null;
-  const all = grouped(edits).map((group) => {
-    const words = describe(group, {text, edits, trace});
-    return element("li", {class: "chip now"}, words, element("button", {type: "button", "aria-label": `Undo: ${words}`, title: "Undo", onclick: () => onremove(group)}, "×"));
-  });
-  const clear = element("li", {}, element("button", {type: "button", class: "quiet small", onclick: () => onremove(edits)}, "Undo all"));
-  return element("ul", {class: "chips", "aria-label": "Edits"}, all, all.length > 1 ? clear : null);
-}
-
-/** Before and after, greedy both, with what was exchanged marked. */
-function difference(trace) {
-  const {before, after, same, changes, change_in_log_probability: change} = trace.difference;
-  const sign = change > 0 ? "+" : "";
-  return element(
-    "div",
-    {class: "difference"},
-    element("div", {class: "two"}, output("Before", before, changes.map((one) => one.before)), output("After", after, changes.map((one) => one.after))),
-    element("p", {class: "number change"}, "Change in log-probability: ", element("strong", {}, `${sign}${number(change, 3)}`), `. The old output, under the edits: ${number(same.log_probability, 3)}.`),
-    falls(trace.difference),
-  );
-}
-
-function output(title, {text, log_probability: odds}, exchanged) {
-  const words = text.split(" ");
-  let from = 0;
-  const marked = new Set();
-  for (const some of exchanged) {
-    const start = words.findIndex((_, place) => place >= from && some.length && some.every((word, next) => words[place + next] === word));
-    if (start < 0) continue;
-    some.forEach((_, next) => marked.add(start + next));
-    from = start + some.length;
-  }
-  const shown = words.flatMap((word, place) => [marked.has(place) ? element("mark", {}, word) : word, " "]);
-  return element("div", {class: `line ${title.toLowerCase()}`}, element("h2", {class: "label"}, title), element("p", {class: "tokens", dir: "auto"}, shown), element("p", {class: "note number"}, `log-probability ${number(odds, 3)}`));
-}
-
-/** How far each piece of the old output fell; what rose is not coloured. */
-function falls({fall, pieces}) {
-  const {colour, ink} = painter("sequential", [0, Math.max(1, ...fall)]);
-  const shown = pieces.map((piece, place) => {
-    const node = element("span", {class: "fall", title: `${legible(piece)}: ${number(fall[place], 3)} nats`}, element("bdi", {}, legible(piece)), element("small", {class: "number"}, number(fall[place], 1)));
-    if (fall[place] > 0.05) Object.assign(node.style, {backgroundColor: colour(fall[place]), color: ink(fall[place])});
-    return node;
-  });
-  return element("details", {}, element("summary", {}, "How far each piece of the old output fell"), element("p", {class: "falls"}, shown), element("p", {class: "note"}, "Its log-probability before, less under the edits, in nats."));
 }

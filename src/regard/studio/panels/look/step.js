@@ -1,8 +1,8 @@
 // One row of the picture: what the step it belongs to found probable, and how its weights sum.
 
 import {element} from "../../element.js";
-import {number} from "../../pieces/scales.js";
-import {legible} from "./view.js";
+import {number, percent} from "../../pieces/scales.js";
+import {legible, pools} from "./view.js";
 
 /** @param {{onrow: (row: number) => void}} actions  gets the place of the row's first piece */
 export function stepPanel({onrow}) {
@@ -35,7 +35,7 @@ function content(trace, view, picture, row, onrow) {
   const sum = element("span", {class: "note number"}, `Σ of the row as shown: ${number(picture.sums[row])}`);
   const set = element("button", {type: "button", class: "small quiet", onclick: () => onrow(places[0])}, "Set this row…");
   if (view.side === "encoder" && trace.task !== "tag") return [element("p", {class: "row"}, element("span", {}, "The row of ", name), sum, set)];
-  const when = view.side === "encoder" ? "It labelled " : "When it predicted ";
+  const when = view.side === "encoder" ? "It labelled " : pools(trace, view.side) ? "For the class " : "When it predicted ";
   const title = element("p", {class: "row"}, element("span", {}, when, name, ", these were the most probable"), sum, set);
   return [title, element("ol", {class: "candidates"}, trace.top[places[0]].map((one) => candidate(one, trace.target.pieces[places[0]])))];
 }
@@ -43,5 +43,5 @@ function content(trace, view, picture, row, onrow) {
 function candidate({piece, probability}, taken) {
   const bar = element("i", {"aria-hidden": "true"});
   bar.style.width = `${100 * probability}%`;
-  return element("li", {class: piece === taken ? "taken" : ""}, element("bdi", {}, legible(piece)), element("span", {class: "bar"}, bar), element("span", {class: "number"}, number(probability, 3)));
+  return element("li", {class: piece === taken ? "taken" : ""}, element("bdi", {}, legible(piece)), element("span", {class: "bar"}, bar), element("span", {class: "number"}, percent(probability)));
 }

@@ -6,6 +6,34 @@ import {unpack} from "../../pieces/packed.js";
 
 export const SIDES = {cross: "Cross-attention", encoder: "Encoder self-attention", decoder: "Decoder self-attention"};
 
+/** Whether the side `cross` of a trace is a classifier's: it has no decoder, attention mixes its states into one. */
+export const pools = (trace, side) => side === "cross" && trace.sides.cross?.[0].name === "pool";
+
+export const titleOf = (trace, side) => (pools(trace, side) ? "Attention that pools the text" : trace.task === "language" ? "Self-attention" : SIDES[side]);
+
+/** What a row means: a decoder predicts, an encoder does not, and a pool reads the class of a text. */
+export function ideaOf(trace, side) {
+  if (pools(trace, side)) return "One row: which words the class was read from.";
+  if (side === "encoder") return "Row by row: which words this word’s new representation is made of. An encoder predicts nothing; it only reads.";
+  if (trace.task === "language") return "Row by row: which of the words before it the model looked at when it predicted that word.";
+  if (side === "decoder") return "Row by row: which words that were already written the model looked at when it predicted that word.";
+  return "Row by row: which words of the source the model looked at when it predicted that word.";
+}
+
+const OUTPUTS = {translate: "Translation", tag: "Tags", classify: "Class"};
+export const outputName = (task) => OUTPUTS[task] ?? "Text";
+export const sourceName = (task) => (task === "translate" ? "Source" : "Text");
+
+/** What stands above and below lines between words: columns and rows of a picture. @returns {[string, string]} */
+export function namesOf({task}, side) {
+  if (task === "language") return ["Read so far", "Predicted next"];
+  if (side === "decoder") return ["Written so far", "Predicted next"];
+  return [sourceName(task), side === "encoder" ? "Their new representations" : outputName(task)];
+}
+
+/** Whether the columns of a side are words of the text that was asked about, which can be edited. */
+export const readsText = ({task}, side) => side !== "decoder" || task === "language";
+
 /**
  * @typedef {{side: string, layer: number | null, head: "best" | "mean" | number, words: boolean, special: boolean}} View
  * @typedef {{pieces: string[], ids: number[], words: string[], word_of: number[]}} Side
@@ -112,7 +140,7 @@ export function pictureOf(trace, view) {
 export function originOf(trace, view) {
   const layers = trace.sides[view.side];
   const heads = layers[0].heads;
-  const name = SIDES[view.side].toLowerCase();
+  const name = titleOf(trace, view.side).toLowerCase();
   if (view.head === "best") return trace.aligner.description + (trace.aligner.late ? "; each row is that of the step that read the word" : "");
   if (layers[0].name === "pool") return "the attention that pools the states";
   if (typeof view.head === "number") return `${name}, layer ${view.layer}, head ${view.head}`;
@@ -125,5 +153,6 @@ export function originOf(trace, view) {
 export function attentionName(name) {
   const [side, ...rest] = name.split(".");
   const kind = rest.at(-1) === "cross" ? "cross-attention" : "self-attention";
+  if (name === "pool") return "the attention that pools the text";
   return rest.length > 1 ? `${side} layer ${Number(rest[0]) + 1}, ${kind}` : kind;
 }

@@ -34,7 +34,7 @@ class Results {
     this.names = this.own.map((one, place) => `${found.rows[place] + 1} ${one.translation || one.word}`);
     this.plane = plane("The occurrences on two axes; the table of cosines has the numbers.");
     this.chart = lineChart({title: "Cosine by layer", x: {label: "", names: found.layers}, y: {label: "cosine", high: 1}, digits: 3});
-    this.map = heatmap({label: "Cosines of every two", digits: 3, describe: (row, column, value) => `${row} and ${column}  ${value}`});
+    this.map = heatmap({label: "Cosines of every pair", digits: 3, describe: (row, column, value) => `${row} and ${column}  ${value}`});
     this.node = this.layout();
     this.plane.show(this.picture(), 0);
   }
@@ -51,6 +51,7 @@ class Results {
     return element(
       "div",
       {},
+      found.translations.length ? part("How each is translated", "Marked is the word and what it became. Tap or point at any other to see its links.", translated(found, this.own)) : null,
       this.slider(),
       this.level,
       this.figures,
@@ -63,10 +64,9 @@ class Results {
       element(
         "div",
         {class: "two uneven"},
-        part("Every two", "The cosine of each with each, at this layer.", this.map.node),
-        part("Who is near", `The words with the nearest vectors at this layer, among ${found.searched ?? "some"} sentences: yours, and those that the run was validated on.`, this.near),
+        part("Each with each other", "The cosine of every pair, at this layer.", this.map.node),
+        part("Nearest words", `The words with the nearest vectors at this layer, among ${found.searched ?? "some"} sentences: yours, and those that the run was validated on.`, this.near),
       ),
-      found.translations.length ? part("How each is translated", "Marked is the word and what it became. Point at any other to see its links.", translated(found, this.own)) : null,
     );
   }
 

@@ -1,6 +1,7 @@
 // Each sentence with its translation; the word and what it became are marked, the other links light up when pointed at.
 
 import {element} from "../../element.js";
+import {markUnknown} from "../../pieces/question.js";
 import {linked, partners} from "../../pieces/tokens.js";
 
 /** @param {{translations: object[]}} found  @param {object[]} own the occurrences, in the order of the sentences */
@@ -8,9 +9,10 @@ export function translated({translations, rows}, own) {
   return element("ol", {class: "translated"}, own.map((one, place) => pair(one, rows[place], translations[place])));
 }
 
-function pair(one, row, {source_words: source, outputs: [output], warning}) {
+function pair(one, row, {source_words: source, outputs: [output], warning, unknown}) {
   const links = output.links ?? [];
   const lines = linked(source, output.words, links);
+  markUnknown(lines.source, unknown);
   mark(lines.source, [one.place]);
   mark(lines.target, [...partners(links, "source", one.place).keys()]);
   return element(

@@ -1,9 +1,10 @@
-// The corpus: one that comes along, one that was sent before, or files dropped here. Checked, with what is wrong in place.
+// The corpus: a built-in one, one that was sent before, or files dropped here. Checked, with what is wrong in place.
 
 import {get, post, put, remove} from "../../api.js";
 import {element} from "../../element.js";
-import {announce} from "../../pieces/announce.js";
+import {announce, offerUndo, toast} from "../../pieces/announce.js";
 import {field} from "../../pieces/forms.js";
+import {pair} from "../../pieces/runs.js";
 import {skeleton} from "../../pieces/skeleton.js";
 import {trouble} from "../../pieces/trouble.js";
 import {bytes} from "./log.js";
@@ -56,8 +57,8 @@ class CorpusPicker {
     input.checked = corpus === this.corpus;
     input.addEventListener("change", () => this.choose(corpus));
     const title = corpus.built_in ? {"fable:fr": "English to French", "fable:hi": "English to Hindi"}[corpus.name] : corpus.name;
-    const state = {"built in": "comes along", clean: "nothing wrong", findings: "checked, with findings", unchecked: "not checked", incomplete: "incomplete"}[corpus.state];
-    const size = corpus.built_in ? corpus.name : [corpus.pairs == null ? "" : `${corpus.pairs.toLocaleString("en")} pairs`, bytes(corpus.bytes)].filter(Boolean).join(" · ");
+    const state = {"built in": "built in", clean: "nothing wrong", findings: "checked, with findings", unchecked: "not checked", incomplete: "incomplete"}[corpus.state];
+    const size = corpus.built_in ? corpus.name : [pair(corpus.languages), corpus.pairs == null ? "" : `${corpus.pairs.toLocaleString("en")} pairs`, bytes(corpus.bytes)].filter(Boolean).join(" · ");
     const kind = {clean: "chip good", findings: "chip", incomplete: "chip bad"}[corpus.state] ?? "chip";
     return element("label", {class: "choice"}, input, element("b", {}, title), element("span", {class: "note"}, size), element("span", {class: kind}, state));
   }
@@ -79,7 +80,7 @@ class CorpusPicker {
       element("div", {class: "row"},
         button("Check it", () => this.check()),
         lacks ? button(`Hold out ${HELD_OUT} pairs`, () => this.split()) : null,
-        button("Delete it", () => this.delete(), "quiet small"),
+        button("Remove it", () => this.delete(), "quiet small"),
       ),
     ].filter(Boolean);
   }
@@ -114,10 +115,21 @@ class CorpusPicker {
   }
 
   async delete() {
-    await remove(`/api/v1/corpora/${encodeURIComponent(this.corpus.name)}`);
+    const {name} = this.corpus;
+    const address = `/api/v1/corpora/${encodeURIComponent(name)}`;
+    await remove(address);
     this.findings.replaceChildren();
     this.corpus = undefined;
     await this.load();
+    offerUndo(`Removed the corpus ${name}.`, async () => {
+      try {
+        await post(`${address}/restore`, {}, {lasting: true});
+        toast(`${name} is back`);
+        if (this.node.isConnected) await this.load();
+      } catch (problem) {
+        toast(problem.message, {bad: true});
+      }
+    });
   }
 
   /** Files that were dropped: what each is, by its name; people can say otherwise. */

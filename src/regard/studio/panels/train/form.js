@@ -7,11 +7,12 @@ import {count} from "../../pieces/runs.js";
 import {skeleton} from "../../pieces/skeleton.js";
 import {trouble} from "../../pieces/trouble.js";
 import {corpusPicker} from "./corpus.js";
+import {earlier} from "./choices.js";
 import {bytes, duration} from "./log.js";
 
 const SENTENCE = "the black cat ate the mouse";
 const TIMES = [["1m", "1 min"], ["5m", "5 min"], ["30m", "30 min"], ["2h", "2 hours"], ["", "no limit"]];
-const PIECES = [["word", "whole words"], ["bpe 8000", "8,000 subwords"], ["bpe 4000", "4,000 subwords"], ["bpe 1000", "1,000 subwords"], ["character", "characters"]];
+const PIECES = [["word", "whole words"], ["bpe 8000", "at most 8,000 subwords"], ["bpe 4000", "at most 4,000 subwords"], ["bpe 1000", "at most 1,000 subwords"], ["character", "characters"]];
 const TASKS = [["translate", "translate"], ["tag", "tag words"], ["classify", "classify texts"], ["language", "continue texts"]];
 
 /** The card of the first start: no choice to make, and something to see within seconds. */
@@ -21,7 +22,7 @@ export function demoButton({first, onstart, taken}) {
   const begin = async (event) => {
     event.target.disabled = true;
     try {
-      onstart((await post("/api/v1/trainings", {name: "demo", preset: "demo", corpus: "fable:fr", watch: SENTENCE})).run);
+      onstart((await post("/api/v1/trainings", {name: "demo", preset: "demo", corpus: "fable:fr", watch: SENTENCE}, {lasting: true})).run);
     } catch (trouble_) {
       event.target.disabled = false;
       problem.replaceChildren(trouble(trouble_));
@@ -31,7 +32,7 @@ export function demoButton({first, onstart, taken}) {
     "section",
     {class: "card first", "aria-labelledby": "first-title"},
     element("h2", {id: "first-title"}, first ? "Begin here" : "The demo"),
-    element("p", {}, "A small Transformer learns English to French, here, from a corpus that is made on the spot. It takes about a minute or two on an ordinary computer, and you can watch it from the first step."),
+    element("p", {}, "A small Transformer learns English to French from a built-in corpus, here on this machine, in about two minutes. You can watch it from the first step."),
     demo
       ? element("button", {class: "primary", type: "button", onclick: () => onstart("demo")}, "See the demo")
       : element("button", {class: "primary", type: "button", onclick: begin}, "Train the demo"),
@@ -39,20 +40,24 @@ export function demoButton({first, onstart, taken}) {
   );
 }
 
-/** @param {{taken: string[], onstart: (run: string) => void}} about */
+/**
+ * @param {{taken: string[], again?: object, onstart: (run: string) => void}} about  `again`: a training whose choices
+ *   the form begins with
+ */
 export function trainingForm(values, about) {
   return new TrainingForm(values, about);
 }
 
 class TrainingForm {
-  constructor(values, {taken, onstart}) {
+  constructor(values, {taken, again, onstart}) {
     this.names = taken;
     this.onstart = onstart;
     this.ask = latest();
+    this.before = again ? earlier(again, PIECES.map(([value]) => value)) : null;
     this.size = 1;
-    this.time = "5m";
-    this.build(values);
-    this.load(values);
+    this.time = this.before?.time ?? "5m";
+    this.build({...values, ...this.before});
+    this.load({...values, ...this.before});
   }
 
   build(values) {
@@ -64,21 +69,25 @@ class TrainingForm {
     this.pieces = element("select", {}, options(PIECES));
     this.pairs = element("input", {type: "number", min: 100, max: 1000000, step: 100, value: 20000});
     this.pairsField = field("Sentences", this.pairs, "of the built-in corpus");
+    this.languages = element("input", {type: "text", pattern: "[a-z]{2,3}-[a-z]{2,3}", maxlength: 7, placeholder: "en-de"});
+    this.languagesField = field("Languages", this.languages, "from-to, as codes: en-de");
     this.watch = element("input", {type: "text", maxlength: 1000, placeholder: "a sentence in the source language"});
     this.name = element("input", {type: "text", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", required: true, maxlength: 100});
     this.own = element("textarea", {rows: 3, spellcheck: "false", placeholder: "train.rate=5e-4\nmodel.dropout=0.2"});
     this.result = element("div", {class: "estimate", "aria-live": "polite"});
     this.buttons = [element("button", {class: "primary", disabled: true}, "Start training"), element("button", {type: "button", disabled: true, onclick: () => this.estimate()}, "What will it take?")];
-    const sizes = segmented({label: "Size", value: "1", onchange: (size) => (this.size = Number(size), this.describe()), options: [{value: "0.5", text: "half as wide"}, {value: "1", text: "as it is"}, {value: "2", text: "twice as wide"}]});
+    this.again = this.before ? element("p", {class: "note"}, "Filled in as for ", element("bdi", {}, this.before.name), ": change what was wrong, and start.", this.before.right ? ` ${this.before.right} would work; it is filled in below.` : "") : null;
+    const sizes = segmented({label: "Width", value: String(this.size), onchange: (size) => (this.size = Number(size), this.describe()), options: [{value: "0.5", text: "half"}, {value: "1", text: "usual"}, {value: "2", text: "double"}]});
     const times = segmented({label: "Train for at most", value: this.time, onchange: (time) => (this.time = time), options: TIMES.map(([value, text]) => ({value, text}))});
     this.node = element(
       "form",
       {class: "new-training", "aria-labelledby": "new-title"},
-      element("h2", {id: "new-title"}, "Train a new one"),
+      element("h2", {id: "new-title"}, this.before ? "Change and start again" : "Train your own"),
+      this.again,
       element("section", {class: "card"}, element("h3", {}, "1. What it learns from"), this.corpus.node),
-      element("section", {class: "card"}, element("h3", {}, "2. What learns"), element("div", {class: "grid-form"}, field("Task", this.task), field("Architecture", this.preset), field("Pieces", this.pieces), this.pairsField), this.about, sizes),
+      element("section", {class: "card"}, element("h3", {}, "2. What learns"), element("div", {class: "grid-form"}, field("Task", this.task), field("Architecture", this.preset), field("Pieces", this.pieces), this.pairsField, this.languagesField), this.about, sizes),
       element("section", {class: "card"}, element("h3", {}, "3. How long, and what to watch"), times, element("div", {class: "grid-form"}, field("Name of the run", this.name), field("Watch one sentence learn", this.watch)),
-        element("details", {}, element("summary", {}, "Any other setting"), field("Settings, one a line", this.own, "As on the command line; regard settings explain lists them all."))),
+        element("details", {}, element("summary", {}, "Any other setting"), field("Settings, one per line", this.own, "As on the command line; regard settings explain lists them all."))),
       element("div", {class: "row"}, this.buttons),
       this.result,
     );
@@ -98,6 +107,7 @@ class TrainingForm {
       this.presets = presets.filter(({name}) => name !== "demo");
       this.preset.replaceChildren(...this.presets.map(({name}) => element("option", {value: name}, name)));
       this.preset.value = this.presets.some(({name}) => name === values.preset) ? values.preset : "transformer-tiny";
+      this.refill();
       this.describe();
       this.buttons.forEach((button) => (button.disabled = false));
     } catch (problem) {
@@ -105,9 +115,19 @@ class TrainingForm {
     }
   }
 
+  /** What an earlier training had. */
+  refill() {
+    const {task, pieces, pairs, watch, own, languages} = this.before ?? {};
+    const filled = [[this.task, task], [this.pieces, pieces], [this.pairs, pairs], [this.watch, watch], [this.own, own], [this.languages, languages]];
+    for (const [control, value] of filled) if (value) control.value = value;
+    if (own) this.own.closest("details").open = true;
+  }
+
   /** Another corpus: what suits it is chosen along with it. */
   chosen(corpus) {
     this.pairsField.hidden = !corpus.built_in;
+    this.languagesField.hidden = corpus.built_in;
+    this.languages.value = corpus.built_in || !corpus.languages ? "" : `${corpus.languages.source}-${corpus.languages.target}`;
     this.pieces.value = corpus.built_in ? "word" : (corpus.pairs ?? 0) > 20000 ? "bpe 8000" : (corpus.pairs ?? 0) > 4000 ? "bpe 4000" : "bpe 1000";
     if (corpus.built_in && !this.watch.value) this.watch.value = SENTENCE;
     if (!corpus.built_in && this.watch.value === SENTENCE) this.watch.value = "";
@@ -149,7 +169,8 @@ class TrainingForm {
       ...(corpus.built_in ? [`data.pairs=${Number(this.pairs.value)}`] : []),
       ...this.own.value.split("\n").map((line) => line.trim()).filter(Boolean),
     ];
-    return {preset: this.preset.value, corpus: corpus.name, time: this.time, overrides};
+    const languages = corpus.built_in ? {} : {languages: this.languages.value.trim()};
+    return {preset: this.preset.value, corpus: corpus.name, time: this.time, overrides, ...languages};
   }
 
   async estimate() {
@@ -165,7 +186,9 @@ class TrainingForm {
   async start() {
     this.ask.stop();
     try {
-      const {run} = await post("/api/v1/trainings", {...this.wish(), name: this.name.value.trim(), watch: this.watch.value.trim()});
+      const name = this.name.value.trim();
+      const watch = this.watch.value.trim();
+      const {run} = await post("/api/v1/trainings", {...this.wish(), name, watch}, {lasting: true});
       this.onstart(run);
     } catch (problem) {
       this.result.replaceChildren(trouble(problem));
@@ -177,13 +200,13 @@ class TrainingForm {
   }
 }
 
-function estimated({parameters, examples, too_long: long, batches_per_epoch: batches, memory, seconds, steps, unknown, longest}, time) {
-  const facts = [
-    ["Time", `about ${duration(seconds)} for at most ${steps.toLocaleString("en")} steps${time ? `, and no more than ${time}` : ""}; right within a factor of two or so`],
-    ["Memory", `about ${bytes(memory)}`],
-    ["Parameters", count(parameters)],
-    ["Examples", `${examples.toLocaleString("en")}, ${batches.toLocaleString("en")} batches an epoch; the longest has ${longest} pieces${long ? `; ${long.toLocaleString("en")} are left out as too long` : ""}`],
-    ["Unknown pieces", `${(100 * unknown).toFixed(2)} %`],
-  ];
-  return element("dl", {class: "card facts-list"}, facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+/** What a training will take, in words. */
+function estimated({parameters, examples, too_long: long, memory, seconds, steps, unknown}, time) {
+  const figure = (value) => value.toLocaleString("en");
+  const lines = [
+    `About ${duration(seconds)} for ${figure(steps)} steps${time ? `; it stops after ${time} at the latest` : ""}. The time is right within a factor of two.`,
+    `${figure(examples)} sentences to learn from${long ? ` (${figure(long)} more are too long and left out)` : ""}, ${count(parameters)} parameters, about ${bytes(memory)} of memory.`,
+    unknown > 0.0005 ? `${(100 * unknown).toFixed(1)} % of the pieces will be unknown to it.` : "",
+  ].filter(Boolean);
+  return element("div", {class: "card"}, lines.map((line) => element("p", {}, line)));
 }

@@ -1,4 +1,4 @@
-// The list of runs: how each stands, and what can be done with it.
+// Trainings that go on, wait, or went wrong: how each stands. What is finished is in Runs.
 
 import {link} from "../../address.js";
 import {element} from "../../element.js";
@@ -6,27 +6,33 @@ import {count} from "../../pieces/runs.js";
 
 const WORDS = {running: "running", finished: "finished", interrupted: "stopped", prepared: "prepared", failed: "failed", unreadable: "unreadable"};
 const KINDS = {running: "chip now", finished: "chip good", failed: "chip bad", unreadable: "chip bad"};
+const MOST = 4; // rows above the form
 
-export function stateChip({state, stage}) {
-  return element("span", {class: KINDS[state] ?? "chip"}, state === "running" ? stage || "running" : WORDS[state]);
+/** Whether it ended because its time was over, and not its steps. */
+export const timeIsUp = ({state, time, steps, of_steps: all}) => state === "finished" && Boolean(time) && steps < all;
+
+export function stateChip(training) {
+  const {state, stage} = training;
+  const words = state === "running" ? stage || "running" : timeIsUp(training) ? "time is up" : WORDS[state];
+  return element("span", {class: KINDS[state] ?? "chip"}, words);
 }
 
-/** Where a run of this task can be tried; null where no page can. */
+/** Where a run can be tried; null while there is nothing to try. */
 export const tryLink = ({run, task, steps, state}) =>
-  task === "translate" && steps > 0 && state !== "unreadable" ? link("translate", {run}) : null;
+  steps > 0 && state !== "unreadable" ? link(task === "translate" ? "translate" : "runs", {run}) : null;
 
 /** @param {{onopen: (run: string) => void}} about */
-export function runsTable({onopen}) {
+export function trainingsTable({onopen}) {
   const body = element("tbody");
-  const heads = ["Run", "State", "Architecture", "Parameters", "Steps", "Best on validation", ""];
+  const heads = ["Training", "State", "Architecture", "Parameters", "Progress", "Best on validation"];
   const table = element(
     "table",
     {class: "runs"},
-    element("caption", {class: "visually-hidden"}, "All runs"),
-    element("thead", {}, element("tr", {}, heads.map((name, place) => (name ? element("th", {scope: "col", class: place < 3 ? "left" : null}, name) : element("td"))))),
+    element("caption", {class: "visually-hidden"}, "Trainings"),
+    element("thead", {}, element("tr", {}, heads.map((name, place) => element("th", {scope: "col", class: place < 3 ? "left" : null}, name)))),
     body,
   );
-  const node = element("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "All runs"}, table);
+  const node = element("div", {class: "scroll going", tabindex: 0, role: "region", "aria-label": "Trainings", hidden: true}, table);
   let known = "";
   return {
     node,
@@ -35,22 +41,24 @@ export function runsTable({onopen}) {
       if (now === known && node.contains(table)) return;
       known = now;
       if (!node.contains(table)) node.replaceChildren(table);
+      const listed = trainings.filter(({state, is_run: isRun}) => state === "running" || state === "failed" || !isRun).slice(0, MOST);
+      node.hidden = !listed.length;
       const focused = document.activeElement?.closest?.("tr")?.dataset.run;
-      body.replaceChildren(...trainings.map((training) => row(training, onopen)));
+      body.replaceChildren(...listed.map((training) => row(training, onopen)));
       if (focused) body.querySelector(`tr[data-run="${CSS.escape(focused)}"] a`)?.focus();
     },
   };
 }
 
 function row(training, onopen) {
-  const {run, preset, task, parameters, steps, of_steps: all, score, score_name: measure, note} = training;
+  const {run, preset, task, parameters, steps, of_steps: all, score, score_name: measure, note, time} = training;
   const open = (event) => {
     event.preventDefault();
     onopen(run);
   };
-  const name = element("a", {href: link("train", {run}), onclick: open}, run);
+  const name = element("a", {href: link("train", {run}), onclick: open}, element("bdi", {}, run));
   const kind = task && task !== "translate" ? `${preset || "own settings"} · ${task}` : preset || (task ? "own settings" : "");
-  const tried = tryLink(training);
+  const reached = time ? `step ${steps.toLocaleString("en")}, at most ${time}` : `${steps.toLocaleString("en")} of ${all.toLocaleString("en")} steps`;
   return element(
     "tr",
     {"data-run": run},
@@ -58,8 +66,7 @@ function row(training, onopen) {
     element("td", {class: "left"}, stateChip(training), note ? element("p", {class: "why"}, note) : null),
     element("td", {class: "left"}, kind),
     element("td", {}, parameters == null ? "–" : count(parameters)),
-    element("td", {}, all ? `${steps.toLocaleString("en")} of ${all.toLocaleString("en")}` : "–"),
+    element("td", {}, all ? reached : "–"),
     element("td", {}, score == null ? "–" : `${measure} ${score.toFixed(1)}`),
-    element("td", {}, tried ? element("a", {href: tried, "aria-label": `Translate with ${run}`}, "Translate") : null),
   );
 }

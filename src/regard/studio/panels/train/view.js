@@ -1,11 +1,11 @@
 // One training: what it does now, its curves, what it writes, the watched sentence, and how to stop it or go on.
 
-import {get, post} from "../../api.js";
+import {get, post, remove} from "../../api.js";
 import {link} from "../../address.js";
 import {element} from "../../element.js";
-import {announce} from "../../pieces/announce.js";
+import {announce, offerUndo, toast} from "../../pieces/announce.js";
 import {lineChart} from "../../pieces/chart.js";
-import {count} from "../../pieces/runs.js";
+import {count, remember, renamed} from "../../pieces/runs.js";
 import {trouble} from "../../pieces/trouble.js";
 import {TrainingLog, bytes, duration, follow} from "./log.js";
 import {stateChip, tryLink} from "./runs.js";
@@ -14,12 +14,14 @@ import {WatchedSentence} from "./watch.js";
 const STAGES = [["starting", "Starting"], ["preparing", "Preparing the corpus"], ["training", "Training"], ["validating", "Validating"]];
 const FRAME = 200; // milliseconds between two drawings while events pour in
 
-export function trainingView(training, {open}) {
-  return new TrainingView(training, open);
+/** @param {{open: (values: object) => void, known?: object}} about  `known`: the run, where there is one */
+export function trainingView(training, {open, known}) {
+  return new TrainingView(training, open, known);
 }
 
 class TrainingView {
-  constructor(training, open) {
+  constructor(training, open, known) {
+    this.known = known;
     this.training = training;
     this.open = open;
     this.log = new TrainingLog();
@@ -36,9 +38,9 @@ class TrainingView {
     this.actions = element("div", {class: "row"});
     this.problem = element("div");
     this.charts = {
-      loss: lineChart({title: "Loss", x: {label: "step"}, y: {label: "loss per piece, in nats"}, height: 220}),
-      score: lineChart({title: "Score", x: {label: "step"}, y: {label: "on validation", zero: true}, height: 220, digits: 1}),
-      speed: lineChart({title: "Speed", x: {label: "step"}, y: {label: "tokens a second", zero: true}, height: 220, digits: 0}),
+      loss: lineChart({title: "Loss", x: {label: "step", whole: true}, y: {label: "loss per piece, in nats"}, height: 220}),
+      score: lineChart({title: "Score", x: {label: "step", whole: true}, y: {label: "on validation", zero: true, most: 100}, height: 200, digits: 1}),
+      speed: lineChart({title: "Speed", x: {label: "step", whole: true}, y: {label: "tokens a second", zero: true}, height: 220, digits: 0}),
     };
     this.scoreTitle = element("h2", {}, "Score");
     this.notYet = element("p", {class: "later"}, "Comes with the first validation.");
@@ -49,16 +51,15 @@ class TrainingView {
     this.node = element(
       "div",
       {class: "training"},
-      element("p", {class: "crumb"}, element("a", {href: link("train", {})}, "All runs, or a new one")),
-      element("div", {class: "head row"}, element("h1", {}, run), this.head),
+      element("p", {class: "crumb"}, element("a", {href: link("train", {})}, "A new training"), " · ", element("a", {href: link("runs", {})}, "All runs")),
+      element("div", {class: "head row"}, element("h1", {}, element("bdi", {}, run)), this.head),
       element("section", {class: "card status", "aria-label": "State"}, this.stages, this.bar, this.facts, this.problem, this.actions),
-      this.watched.node,
-      element("div", {class: "curves"},
+      this.learning = element("div", {class: "learning"}, element("div", {class: "curves"},
         element("section", {class: "card"}, element("h2", {}, "Loss"), element("p", {class: "note"}, "How surprised the model is by the right answer: lower is better. Validation is text it does not learn from."), this.charts.loss.node),
         element("section", {class: "card"}, this.scoreTitle, element("p", {class: "note"}, "How good its own output is, on text it does not learn from."), this.notYet, this.charts.score.node),
-        element("section", {class: "card"}, element("h2", {}, "Speed"), element("p", {class: "note"}, "Predictions a second while training; validation is not counted."), this.charts.speed.node),
-      ),
+      ), this.watched.node),
       this.samples,
+      this.speed = element("details", {class: "card"}, element("summary", {}, "Speed"), element("p", {class: "note"}, "Predictions a second while training; validation is not counted."), this.charts.speed.node),
       this.notes,
     );
   }
@@ -108,6 +109,7 @@ class TrainingView {
       else item.removeAttribute("aria-current");
     }
     this.stages.hidden = this.bar.hidden = training.state !== "running";
+    this.learning.hidden = this.speed.hidden = training.state === "failed" && !this.log.moments.length; // nothing to draw
     this.problem.replaceChildren(...(training.note ? [trouble({message: training.note})] : []));
     this.actions.replaceChildren(...this.buttons());
     this.status();
@@ -117,20 +119,44 @@ class TrainingView {
     const {run, state, stage, ours} = this.training;
     const button = (words, kind, action) => element("button", {type: "button", class: kind, onclick: action}, words);
     const tried = this.log.validations.length || state !== "running" ? tryLink(this.training) : null;
-    const ended = ["interrupted", "prepared", "failed"].includes(state) && this.training.is_run;
+    const still = state !== "running";
+    const ended = ["interrupted", "prepared", "failed"].includes(state);
+    const words = this.training.task === "translate" ? "Translate with it" : "Try it";
     return [
       state === "running" && ours && stage !== "stopping" ? button("Stop and keep", "", () => this.ask("stop")) : null,
       stage === "stopping" ? element("p", {class: "note"}, "Stopping after this step; a checkpoint is written.") : null,
       state === "running" && !ours ? element("p", {class: "note"}, "Started in a terminal: stop it there, with Ctrl-C.") : null,
-      ended ? button("Go on", "primary", () => this.ask("resume")) : null,
-      tried ? element("a", {class: state === "finished" ? "button primary" : "button", href: tried}, "Translate with it") : null,
+      ended && this.training.is_run ? button("Continue training", state === "failed" ? "" : "primary", () => this.ask("resume")) : null,
+      ended ? button("Change and start again", state === "failed" ? "primary" : "", () => this.open({again: run})) : null,
+      tried ? element("a", {class: state === "finished" ? "button primary" : "button", href: tried, onclick: () => remember({name: run, task: this.training.task})}, words) : null,
       tried ? element("a", {class: "button quiet", href: link("look", {run, text: this.training.watch})}, "Look inside") : null,
+      still && !this.known?.fixed ? button("Remove", "quiet", () => this.remove()) : null,
     ].filter(Boolean);
+  }
+
+  async remove() {
+    const {run} = this.training;
+    try {
+      await remove(`/api/v1/runs/${encodeURIComponent(run)}`);
+    } catch (problem) {
+      this.problem.replaceChildren(trouble(problem));
+      return;
+    }
+    renamed(run);
+    this.open({});
+    offerUndo(`Removed ${run}.`, async () => {
+      try {
+        await post(`/api/v1/runs/${encodeURIComponent(run)}/restore`, {}, {lasting: true});
+        toast(`${run} is back`);
+      } catch (problem) {
+        toast(problem.message, {bad: true});
+      }
+    });
   }
 
   async ask(what) {
     try {
-      this.training = await post(`/api/v1/trainings/${encodeURIComponent(this.training.run)}/${what}`, {});
+      this.training = await post(`/api/v1/trainings/${encodeURIComponent(this.training.run)}/${what}`, {}, {lasting: true});
       if (what === "resume") this.begin();
       else this.state();
     } catch (problem) {
@@ -146,9 +172,10 @@ class TrainingView {
       {name: "validation", points: log.curve(log.validations, "loss")},
     ].filter(({points}) => points.length));
     const measure = log.validations.at(-1)?.name;
-    if (measure) this.scoreTitle.textContent = measure;
+    if (measure) this.scoreTitle.textContent = measure[0].toUpperCase() + measure.slice(1);
     this.notYet.hidden = Boolean(measure);
     this.charts.score.node.hidden = !measure;
+    this.charts.score.options.y.most = measure === "perplexity" ? Infinity : 100;
     this.charts.score.show(measure ? [{name: measure, points: log.curve(log.validations, "score")}] : []);
     this.charts.speed.show(log.moments.length ? [{name: "tokens a second", points: log.curve(log.moments, "tokens_per_second")}] : []);
     this.watched.show(log.watched);
@@ -172,9 +199,9 @@ class TrainingView {
     }
     const left = state === "running" && last.progress > 0.01 ? (last.seconds * (1 - last.progress)) / last.progress : null;
     const best = this.log.validations.filter((each) => each.best).at(-1);
+    const steps = last.step.toLocaleString("en");
     this.facts.textContent = [
-      `step ${last.step.toLocaleString("en")}${all ? ` of ${all.toLocaleString("en")}` : ""}`,
-      `${duration(last.seconds)} of training${time ? ` (limit ${time})` : ""}`,
+      ...(time ? [`${duration(last.seconds)} of at most ${time}`, `step ${steps}`] : [`step ${steps}${all ? ` of ${all.toLocaleString("en")}` : ""}`, `${duration(last.seconds)} of training`]),
       left === null ? "" : `about ${duration(left)} left`,
       `${Math.round(last.tokens_per_second).toLocaleString("en")} tokens a second`,
       bytes(last.memory),

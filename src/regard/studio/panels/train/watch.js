@@ -4,6 +4,7 @@ import {read, write} from "../../address.js";
 import {element} from "../../element.js";
 import {field, segmented} from "../../pieces/forms.js";
 import {heatmap} from "../../pieces/heatmap.js";
+import {legible} from "../../pieces/letters.js";
 
 const WIDEST = 60; // pieces that a picture still shows well
 
@@ -17,14 +18,15 @@ export class WatchedSentence {
     this.map = heatmap({label: "Cross-attention of the watched sentence", describe: (row, column, value) => `${row} ← ${column}  ${value}`});
     this.layers = element("div");
     this.caption = element("figcaption");
-    this.figure = element("figure", {hidden: true}, this.layers, this.map.node, this.caption);
+    const box = element("div", {class: "limited", tabindex: 0, role: "group", "aria-label": "Attention of the watched sentence"}, this.map.node);
+    this.figure = element("figure", {hidden: true}, this.layers, box, this.caption);
     this.slider.addEventListener("input", () => this.choose(Number(this.slider.value)));
     const moment = field("Moment of the training", this.slider);
     this.node = element(
       "section",
       {class: "card watched", "aria-labelledby": "watched-title"},
       element("h2", {id: "watched-title"}, "Watch one sentence learn"),
-      element("p", {class: "note"}, "The same sentence after 1, 2, 4, 8, … steps and at each validation: what the model makes of it, and where it looks."),
+      element("p", {class: "note"}, "What the model makes of the same sentence after 1, 2, 4, 8, … steps and at each validation, and where it looks."),
       this.input,
       this.output,
       element("div", {class: "row end"}, element("div", {class: "moment"}, moment), this.when),
@@ -80,7 +82,7 @@ export class WatchedSentence {
       };
       this.layers.append(segmented({label: "Layer", options, value: String(this.layer), onchange: pick}));
     }
-    this.map.show({rows: target, columns: source, values: Float32Array.from(layers[this.layer].flat()), range: [0, 1]});
+    this.map.show({rows: target.map(legible), columns: source.map(legible), values: Float32Array.from(layers[this.layer].flat()), range: [0, 1]});
     const which = layers.length > 1 ? `layer ${this.layer + 1}, mean of its heads` : "the model's attention";
     this.caption.textContent = `Cross-attention, ${which}: each row is where the model looked when it wrote that piece. It begins as noise and becomes an alignment.`;
   }

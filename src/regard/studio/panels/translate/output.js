@@ -1,91 +1,105 @@
-// What one run makes of a text: its sentences, word by word, and what else it thought of for one of them.
+// What one run makes of a text: its sentences, word by word, with what stands between them in the text.
 
-import {link} from "../../address.js";
 import {element} from "../../element.js";
 import {copyButton} from "../../pieces/forms.js";
 import {skeleton} from "../../pieces/skeleton.js";
-import {number} from "../../pieces/scales.js";
+import {percent} from "../../pieces/scales.js";
 import {partners, rangesOf, sentenceOf, tokenLine} from "../../pieces/tokens.js";
+import {alternatives} from "./alternatives.js";
+import {remarks} from "./remarks.js";
 
 /**
- * @typedef {{source: string, source_words: string[], outputs: object[], aligner: string, warning: string}} Translation
- * @param {{onpoint: (sentence: number, target: number | null) => void,
- *   onpick: (sentence: number, rank: number) => void}} options
+ * @typedef {{source: string, source_words: string[], outputs: object[], aligner: string, warning: string,
+ *   unknown: object[], read_as: string}} Translation
+ * @param {{head: Node, onpoint: (sentence: number, target: number | null) => void,
+ *   onpick: (sentence: number, rank: number) => void}} options  `head`: what stands above it
  */
-export function outputPane({onpoint, onpick}) {
-  const title = element("h2", {class: "pane-title"});
-  const time = element("span", {class: "note number"});
+export function outputPane({head, onpoint, onpick}) {
+  const time = element("span", {class: "note number time", role: "status"});
   const text = element("div", {class: "written", dir: "auto", "aria-busy": "false"});
   const notes = element("div", {class: "notes"});
   const others = element("section", {class: "card others", "aria-label": "What else it found", hidden: true});
   let lines = []; // by sentence: {light, translation, output} once it is known
-  const copied = () => byLine(lines).map((line) => line.map(({output}) => output?.text ?? "").join(" ")).join("\n");
+  let between = []; // what stands before, between and after them
+  const copied = () => between.map((kept, place) => kept + (lines[place]?.output?.text ?? "")).join("");
   const node = element(
     "section",
     {class: "card pane output", "aria-label": "Translation"},
-    element("div", {class: "row"}, title, time, element("span", {class: "push"}), copyButton(copied)),
+    element("div", {class: "row"}, head, time, element("span", {class: "push"}), copyButton(copied)),
     text,
     notes,
   );
 
-  const lineOf = (sentence, place, translation, rank) => {
-    if (!translation) return {line: sentence.line, node: element("span", {class: "pending"}), light: () => {}};
+  const lineOf = (place, translation, rank) => {
+    if (!translation) return {node: element("span", {class: "pending"}), light: () => {}};
     const output = translation.outputs[Math.min(rank, translation.outputs.length - 1)];
     const say = (target) => sentenceOf(output.links, "target", target, output.words, translation.source_words);
     const shown = tokenLine(
       output.words,
       {tag: "span", text: output.text, label: output.text, onpoint: (target) => onpoint(place, target), say},
     );
-    return {line: sentence.line, translation, rank, output, ...shown};
+    return {translation, rank, output, ...shown};
   };
 
   return {
     node,
     others,
+    get text() {
+      return copied();
+    },
     /**
-     * @param {{run: object, sentences: object[], translations: (Translation | undefined)[],
+     * @param {{run: object, sentences: object[], between: string[], translations: (Translation | undefined)[],
      *   picks: Map<number, number>, busy: boolean}} found
      */
-    show({run, sentences, translations, picks, busy}) {
-      title.textContent = run.name;
+    show({run, sentences, between: kept, translations, picks, busy}) {
       node.setAttribute("aria-label", `Translation by ${run.name}`);
       text.setAttribute("aria-busy", busy);
-      lines = sentences.map((sentence, place) => {
+      text.classList.remove("old");
+      time.classList.toggle("working", busy);
+      if (busy) time.textContent = "translating…";
+      between = kept;
+      lines = sentences.map((_, place) => {
         const [rank, before] = [picks.get(place) ?? 0, lines[place]];
-        if (before?.translation && before.translation === translations[place] && before.rank === rank) {
-          return {...before, line: sentence.line}; // as it was: a long text is not built anew for each letter
-        }
-        return lineOf(sentence, place, translations[place], rank);
+        const same = before?.translation && before.translation === translations[place] && before.rank === rank;
+        return same ? before : lineOf(place, translations[place], rank); // a long text is not built anew for each letter
       });
-      const paragraph = (line) => element("p", {dir: "auto"}, line.map(({node: span}) => [span, " "]));
-      text.replaceChildren(...byLine(lines).map(paragraph));
-      const warnings = [...new Set(translations.map((each) => each?.warning).filter(Boolean))];
-      notes.replaceChildren(...warnings.map((warning) => element("p", {class: "warning"}, warning)));
+      text.replaceChildren(...between.flatMap((each, place) => [each, lines[place]?.node ?? ""]));
+      notes.replaceChildren(...remarks(translations));
     },
-    /** While nothing is known yet of what was asked: what was there, a little paler, or the shape of it. */
-    stale(run) {
-      title.textContent = run.name;
+    /** While nothing is known yet of what was asked: what was there, struck pale, or the shape of it. */
+    stale() {
       text.setAttribute("aria-busy", "true");
+      text.classList.add("old");
+      time.classList.add("working");
+      time.textContent = "translating…";
       if (!text.childNodes.length) text.replaceChildren(skeleton("lines", 2));
     },
     time(milliseconds) {
+      time.classList.remove("working");
       time.textContent = milliseconds === null ? "" : `${Math.max(1, Math.round(milliseconds))} ms`;
     },
     problem(...nodes) {
+      text.setAttribute("aria-busy", "false");
+      this.time(null);
       notes.replaceChildren(...nodes);
+    },
+    /** The word of a sentence whose link is strongest, among the longer ones: what an example is shown with. */
+    telling(sentence) {
+      const {output} = lines[sentence] ?? {};
+      const length = ({target}) => Math.min(6, output.words[target].length);
+      return output?.links.reduce((best, link) => (!best || length(link) > length(best) ? link : best), null)?.target ?? null;
     },
     /** Of a word of the output: what lights in the source, as start of a word → weight, and a line about it. */
     linksOf(sentence, target) {
       const {translation, output} = lines[sentence] ?? {};
-      if (!output) return {weights: new Map(), words: ""};
+      if (!output) return {weights: new Map(), words: null};
       const ranges = rangesOf(translation.source, translation.source_words);
       const found = [...partners(output.links, "target", target)].map(
         ([place, weight]) => [ranges[place]?.[0], weight],
       );
       return {
         weights: new Map(found),
-        words: sentenceOf(output.links, "target", target, output.words, translation.source_words),
-        aligner: output.links.length ? translation.aligner : "",
+        words: told(output.links, "target", target, output.words, translation.source_words),
       };
     },
     /** Light what a word of the source led to. */
@@ -96,10 +110,7 @@ export function outputPane({onpoint, onpick}) {
       const place = rangesOf(translation.source, translation.source_words).findIndex((range) => range?.[0] === start);
       light(partners(output.links, "source", place));
       if (place < 0) return null;
-      return {
-        words: sentenceOf(output.links, "source", place, translation.source_words, output.words),
-        aligner: output.links.length ? translation.aligner : "",
-      };
+      return {words: told(output.links, "source", place, translation.source_words, output.words)};
     },
     lightOwn: (sentence, target) => lines.forEach(
       (line, place) => line.light(new Map(), place === sentence ? target : null),
@@ -115,45 +126,12 @@ export function outputPane({onpoint, onpick}) {
   };
 }
 
-/** Sentences of one line of the text together; a line without any is an empty list. */
-function byLine(sentences) {
-  const found = [];
-  for (const sentence of sentences) (found[sentence.line] ??= []).push(sentence);
-  return Array.from(found, (line) => line ?? []);
-}
-
-function alternatives(run, {source, outputs}, picked, onpick, several) {
-  const items = outputs.map((output, rank) => {
-    const chosen = rank === Math.min(picked, outputs.length - 1);
-    const scores = `${number(output.log_probability)} · ${number(output.score)}`;
-    return element(
-      "li",
-      {},
-      element(
-        "button",
-        {type: "button", class: "alternative", "aria-pressed": String(chosen), onclick: () => onpick(rank)},
-        element("span", {class: "rank number"}, rank + 1),
-        element("span", {class: "words", dir: "auto"}, output.text || "(nothing)"),
-        element("span", {class: "note number"}, scores),
-      ),
-    );
-  });
-  const deeper = {run: run.name, text: source};
-  return [
-    element(
-      "h2",
-      {},
-      outputs.length > 1 ? `The best that ${run.name} found` : `All that ${run.name} found`,
-      several ? element("span", {class: "note", dir: "auto"}, ` for “${source}”`) : null,
-    ),
-    element("ol", {class: "alternatives"}, items),
-    element(
-      "p",
-      {class: "note"},
-      "Log-probability · the same, normalised for length. ",
-      element("a", {href: link("beam", deeper)}, "How it searched"),
-      " · ",
-      element("a", {href: link("look", {...deeper, rank: picked || ""})}, "Look inside"),
-    ),
-  ];
+/** "chat ← cat 95 %"; each word by itself, so that two directions of writing do not mix. */
+function told(links, side, place, words, others) {
+  const found = [...partners(links, side, place)].sort((one, other) => other[1] - one[1]);
+  const word = (text) => element("bdi", {}, text);
+  if (!links.length) return null; // there is no attention to tell of
+  if (!found.length) return [word(words[place]), side === "target" ? " ← nothing" : " → nothing"];
+  const parts = found.flatMap(([other, weight], number) => [number ? ", " : "", word(others[other]), ` ${percent(weight)}`]);
+  return [word(words[place]), side === "target" ? " ← " : " → ", ...parts];
 }

@@ -1,4 +1,5 @@
-// A text as its sentences, and translations of sentences that are remembered: what did not change is not asked again.
+// A text as its sentences, cut by the service, and translations of sentences that are remembered: what did not change is
+// not asked again.
 
 import {post} from "../../api.js";
 
@@ -6,34 +7,35 @@ const TOGETHER = 24; // sentences in one request: the first ones are shown while
 const REMEMBERED = 1000;
 
 /**
- * @typedef {{text: string, start: number, line: number}} Sentence
- * @param {string} text  @param {string} [language]
- * @returns {Sentence[]} without the space around them; `line` counts the lines of the text
+ * @typedef {{text: string, start: number, end: number}} Sentence  `start` and `end` are places in the text as
+ *   JavaScript counts them
  */
-export function sentencesOf(text, language) {
-  const split = text === text.toLowerCase() ? plainly : carefully(language);
-  const found = [];
-  let offset = 0;
-  text.split("\n").forEach((line, number) => {
-    for (const {segment, index} of split(line)) {
-      const trimmed = segment.trim();
-      if (trimmed) found.push({text: trimmed, start: offset + index + segment.indexOf(trimmed), line: number});
-    }
-    offset += line.length + 1;
-  });
+
+const cuts = new Map(); // text → sentences
+
+/** What is known already of where the sentences of a text are, or undefined. @returns {Sentence[] | undefined} */
+export const recallCut = (text) => (text.trim() ? cuts.get(text) : []);
+
+/** Where the sentences of a text are. @returns {Promise<Sentence[]>} */
+export async function cut(text, {signal} = {}) {
+  const known = recallCut(text);
+  if (known) return known;
+  const {sentences} = await post("/api/v1/sentences", {text}, {signal});
+  const at = unitsOf(text);
+  const found = sentences.map(({start, end}) => ({start: at(start), end: at(end), text: text.slice(at(start), at(end))}));
+  cuts.set(text, found);
+  while (cuts.size > REMEMBERED) cuts.delete(cuts.keys().next().value);
   return found;
 }
 
-/** As Unicode has it: a full stop before a small letter may be that of an abbreviation. */
-function carefully(language) {
-  const segmenter = new Intl.Segmenter(language || undefined, {granularity: "sentence"});
-  return (line) => segmenter.segment(line);
-}
-
-/** Where all letters are small, or have no size, only the signs can tell. */
-function plainly(line) {
-  const found = line.matchAll(/.+?(?:[.!?…।؟。！？]+(?=\s|$)|$)/gu);
-  return Array.from(found, ({0: segment, index}) => ({segment, index}));
+/**
+ * The service counts characters, JavaScript counts halves of some of them (emoji, rare scripts): from one place to the
+ * other.
+ */
+export function unitsOf(text) {
+  const places = [0];
+  for (const character of text) places.push(places.at(-1) + character.length);
+  return (place) => places[Math.min(place, places.length - 1)];
 }
 
 const remembered = new Map();

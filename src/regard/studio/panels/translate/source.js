@@ -17,7 +17,7 @@ export function sourceField({onwrite, onpoint}) {
       placeholder: "Write something…",
       dir: "auto",
       spellcheck: "false",
-      rows: 4,
+      rows: 3,
       autocapitalize: "off",
     },
   );
@@ -55,7 +55,11 @@ export function sourceField({onwrite, onpoint}) {
     set text(text) {
       if (area.value !== text) area.value = text;
     },
-    /** Lay the words behind the field. @param {{text: string, start: number, words: string[]}[]} sentences */
+    /**
+     * Lay the words behind the field; `unknown` are the words that the run has never seen, as [start, end] in their
+     * sentence.
+     * @param {{text: string, start: number, words: string[], unknown: [number, number][]}[]} sentences
+     */
     spread(sentences) {
       spans = spansOf(sentences);
       [lit, pointed] = [[], null];
@@ -73,14 +77,26 @@ export function sourceField({onwrite, onpoint}) {
 
 function spansOf(sentences) {
   const found = [];
-  sentences.forEach(({text, start: from, words}, sentence) => {
+  sentences.forEach(({text, start: from, words, unknown}, sentence) => {
     rangesOf(text, words).forEach((range, word) => {
       if (!range) return;
-      const node = element("span", {class: "word", "data-number": found.length}, text.slice(...range));
+      const node = element("span", {class: "word", "data-number": found.length}, marked(text, range, unknown));
       found.push({sentence, word, from, start: from + range[0], end: from + range[1], node});
     });
   });
   return found;
+}
+
+/** A word with what is unknown of it under a wavy line: often it is the word without its full stop. */
+function marked(text, [from, to], unknown) {
+  const parts = [];
+  let place = from;
+  for (const [start, end] of unknown.filter(([first, last]) => first < to && last > from)) {
+    const [left, right] = [Math.max(start, place), Math.min(end, to)];
+    parts.push(text.slice(place, left), element("i", {class: "unknown"}, text.slice(left, right)));
+    place = right;
+  }
+  return [...parts, text.slice(place, to)];
 }
 
 /** The text in pieces: words, and what stands between them. */
