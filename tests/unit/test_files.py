@@ -85,7 +85,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path) -> None:
     assert pipe.is_fifo()
 
 
-def test_a_device_stays_a_device(tmp_path) -> None:
+def test_a_device_stays_a_device() -> None:
     with new_file(files.Path(os.devnull)) as file:
         file.write(b"nothing")
     assert files.Path(os.devnull).is_char_device()
@@ -107,7 +107,7 @@ def test_permissions_of_the_process_are_never_touched(tmp_path, monkeypatch) -> 
 
 
 def test_a_folder_steps_aside_where_two_cannot_change_places(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(files, "_exchange", lambda first, second: False)
+    monkeypatch.setattr(files, "_exchange", lambda *_: False)
     test_a_folder_replaces_the_old_one_whole(tmp_path)
 
 

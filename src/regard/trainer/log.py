@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from regard.tasks.shown import Sample, Watched
 
-
 LONGEST = 1 << 26  # bytes of a log that are read: days of training
 LONGEST_LINE = 1 << 20
 
