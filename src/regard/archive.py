@@ -18,7 +18,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal, cast
+from typing import IO, Annotated, Any, Literal, Self, cast
+
+from pydantic import Field
 
 import numpy as np
 from safetensors.numpy import load_file, save
@@ -34,11 +36,13 @@ from regard.text.tokenizers import Tokenizers
 CONTENTS = "regard-run.json"
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.zst")
 _LARGEST_CONTENTS = 1 << 20
+_LARGEST_HEADER = 1 << 16  # bytes of a name, or of what tar says of a file beside its name
+_LARGEST_TEXT = 1 << 26  # bytes of a file that is read whole: log, settings, vocabulary; weights have no limit
 _BLOCK = 1 << 20
 _PARTS = re.compile(
     r"settings\.toml|labels\.tsv|words\.tsv|aligner\.json|best|log\.jsonl"
-    r"|tokenizer(/[\w-]+)*/[\w-]+\.(json|tsv|model)"
-    r"|checkpoints/step-\d+/[\w-]+\.(json|safetensors)",
+    r"|tokenizer(/[\w-]{1,64}){0,2}/[\w-]{1,64}\.(json|tsv|model)"
+    r"|checkpoints/step-\d{1,18}/[\w-]{1,64}\.(json|safetensors)",
     re.ASCII,
 )
 
@@ -46,7 +50,7 @@ _PARTS = re.compile(
 class Entry(Frozen):
     """One file of an archive."""
 
-    size: int
+    size: Annotated[int, Field(ge=0)]
     sha256: str
 
 
@@ -214,10 +218,24 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
             damage = (*damage, zstandard.ZstdError)
             stream = zstandard.ZstdDecompressor().stream_reader(raw)
         try:
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as tar:
                 yield tar
         except damage as problem:
             raise ModelError(f"{file}: is cut short, damaged or no archive ({problem}); copy it again") from None
+
+
+class _Member(tarfile.TarInfo):
+    """A file of a foreign archive. Tar reads long names and remarks into memory before anybody can look at them."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in _REMARKS and member.size > _LARGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {member.size:,} bytes; {_LARGEST_HEADER:,} are the most")
+        return member
+
+
+_REMARKS = frozenset((*tarfile.GNU_TYPES, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE))
 
 
 def _read_contents(tar: tarfile.TarFile, file: Path) -> Contents:
@@ -227,9 +245,9 @@ def _read_contents(tar: tarfile.TarFile, file: Path) -> Contents:
         raise ModelError(f"{file}: is not a run: it does not begin with {CONTENTS}; regard runs export makes one")
     try:
         contents = read(Contents, json.loads(_bytes_of(tar, member).read()), f"{file}: {CONTENTS}")
-    except (SettingsError, ValueError) as problem:
+    except (SettingsError, ValueError, RecursionError) as problem:
         raise ModelError(f"{file}: {CONTENTS} is damaged ({problem})") from None
-    if not re.fullmatch(r"\w[\w. -]*", contents.name):
+    if not re.fullmatch(r"\w[\w. -]{0,99}", contents.name):
         raise ModelError(f"{file}: name = {contents.name!r}: not a name for a run; it was not written here")
     return contents
 
@@ -261,6 +279,8 @@ def _check_member(member: tarfile.TarInfo, contents: Contents, done: set[str], f
         raise ModelError(f"{file}: {name}: is a link, a folder or a device; an archive holds plain files alone")
     if not _PARTS.fullmatch(name):
         raise ModelError(f"{file}: {name}: is no part of a run; text, JSON and safetensors are taken, never a pickle")
+    if member.size > _LARGEST_TEXT and not name.endswith(".safetensors"):
+        raise ModelError(f"{file}: {name}: has {member.size:,} bytes; {_LARGEST_TEXT:,} are the most that are taken")
     if name not in contents.files or name in done:
         raise ModelError(f"{file}: {name}: is not in {CONTENTS}, or is there twice; the archive was changed")
     if member.size != contents.files[name].size:

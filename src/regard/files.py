@@ -5,7 +5,9 @@ A reader therefore never sees half a file, and a crash leaves the previous versi
 
 from __future__ import annotations
 
+import ctypes
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,16 +18,25 @@ from typing import BinaryIO
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of `path` when the block ends well, and vanishes when not."""
+    """A binary file that takes the place of `path` when the block ends well, and vanishes when not.
+
+    A link is followed: what it points to is replaced, and the link stays. What is replaced keeps its permissions. A
+    pipe or a device cannot be replaced, and is written to as it is.
+    """
+    if _is_stream(path):
+        with path.open("wb") as file:
+            yield file
+        return
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    beside = Path(name)
+    beside = _beside(path)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with beside.open("xb") as file:
+            if path.is_file():
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        beside.chmod(0o666 & ~_umask())
         beside.replace(path)
         _sync_names(path.parent)
     except BaseException:
@@ -37,18 +48,22 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 def new_folder(path: Path) -> Iterator[Path]:
     """An empty folder that takes the place of `path` when the block ends well, and vanishes when not.
 
-    A folder cannot be renamed onto one that holds files: the old one steps aside first and is removed last.
+    An old one changes places with it in one step, where the system can do that, and is removed last. Elsewhere it
+    steps aside first: whoever is killed in that moment finds it as `.NAME.….old`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    old = beside.with_name(f"{beside.name}.old")
+    beside = _beside(path)
+    old = beside
     try:
-        beside.chmod(0o777 & ~_umask())
+        beside.mkdir()
         yield beside
         _sync(beside)
-        if path.exists():
+        if not path.exists():
+            beside.rename(path)
+        elif not _exchange(beside, path):
+            old = beside.with_name(f"{beside.name}.old")
             path.rename(old)
-        beside.rename(path)
+            beside.rename(path)
         _sync_names(path.parent)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
@@ -56,6 +71,28 @@ def new_folder(path: Path) -> Iterator[Path]:
             old.rename(path)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether this is a pipe, a device or a name of an open file, such as /dev/stdout: nothing to put another into."""
+    return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def _beside(path: Path) -> Path:
+    """A free name in the same folder, hidden; made by whoever opens it, with the usual permissions."""
+    return path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}")
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Let two folders change names in one step; False where the system or its disk cannot."""
+    try:
+        rename = ctypes.CDLL(None).renameat2  # Linux
+    except (AttributeError, OSError, TypeError):
+        return False
+    return rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0
+
+
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <fcntl.h> and <linux/fs.h>
 
 
 def remove(folder: Path) -> None:
@@ -66,13 +103,6 @@ def remove(folder: Path) -> None:
     aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.removed."))
     folder.rename(aside)  # onto the empty one
     shutil.rmtree(aside)
-
-
-def _umask() -> int:
-    """The process's file mode mask; the system tells it only to those who set it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync(folder: Path) -> None:

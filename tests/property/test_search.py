@@ -43,6 +43,7 @@ rules: st.SearchStrategy[Rule] = st.one_of(
         top_k=st.sampled_from([0, 3]),
         nucleus=st.sampled_from([0.8, 1.0]),
         seed=st.integers(0, 9),
+        unknown=st.booleans(),
     ),
 )
 
@@ -379,3 +380,11 @@ def test_an_output_ends_at_its_own_limit() -> None:
     model, source = tiny.translator("gru"), tiny.rows([3, 3, 3], tiny.SOURCE_SIZE, 1)
     found = run(model, source, Beam(3), (1, 2, 5))
     assert [len(best.tokens) < limit for (best,), limit in zip(found, (1, 2, 5), strict=True)] == [True] * 3
+
+
+def test_a_sample_ends_at_its_limit_even_of_a_model_that_likes_the_unknown() -> None:
+    model = tiny.translator("gru")
+    source = tiny.rows([3, 2], tiny.SOURCE_SIZE, 1)
+    found = run(model, source, Sample(40, temperature=50.0, unknown=True), 3)
+    assert all(len(each.tokens) <= 2 for several in found for each in several)
+    assert any(UNK in each.tokens for several in found for each in several)

@@ -242,6 +242,17 @@ def test_broken_csv_and_json_are_refused_with_their_line(tmp_path) -> None:
         list(read_pairs(Corpus((deep,))))
 
 
+def test_reading_goes_on_after_a_record_that_is_not_csv(tmp_path) -> None:
+    table = write(tmp_path / "a.csv", 'a,b\nc,d\n"x" y,z\ne,f\n"g\nh",i\n"open,j\nk,l\n')
+    problems: list[Problem] = []
+    rows = list(Corpus((table,)).rows(("source", "target"), problems.append))
+    assert rows == [(1, ("a", "b")), (2, ("c", "d")), (4, ("e", "f")), (5, ("g\nh", "i"))]
+    assert [(problem.line, problem.message.partition(" (")[0]) for problem in problems] == [
+        (3, f"{table} line 3: not CSV"),
+        (7, f"{table} lines 7 to 8: not CSV"),
+    ]
+
+
 def test_what_is_not_parquet_is_refused(tmp_path) -> None:
     path = write(tmp_path / "a.parquet", "nonsense")
     with pytest.raises(DataError, match=r"a\.parquet row 1: not readable as Parquet"):

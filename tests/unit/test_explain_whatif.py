@@ -192,6 +192,13 @@ def test_all_kinds_are_tried_here() -> None:
             [{"kind": "set-row", "attention": "a", "head": 0, "row": 0, "weights": "x"}],
             "weights = x: not a list of numbers",
         ),
+        (
+            [{"kind": "set-row", "attention": "a", "head": 0, "row": 0, "weights": [10**400]}],
+            "weights = .1000.*: not a list of numbers",
+        ),
+        ([{"kind": "replace-word", "word": 0, "by": "x " * 3000}], "by = 6,000 long: too long; 1,000 are the most"),
+        ([{"kind": "force-prefix", "prefix": "x" * 1001}], "prefix = 1,001 long: too long"),
+        ([{"kind": "mask-word", "word": 0}] * 101, "edits = 101 of them: too many; 100 at once are the most"),
     ],
 )
 def test_edits_that_cannot_be_read_are_refused_in_one_line(data: object, complaint: str) -> None:

@@ -490,6 +490,14 @@ HOSTILE: dict[str, tuple[Change, bool, str]] = {
     "contents cut": (replaced(CONTENTS, b"{"), False, f"{CONTENTS} is damaged"),
     "contents of another kind": (replaced(CONTENTS, b'{"regard": 2}'), False, "regard = 2: not known"),
     "a name that leaves": (rename, False, r"name = '\.\./\.\./x': not a name for a run"),
+    "contents nested too deep": (replaced(CONTENTS, b"[" * 100_000), False, f"{CONTENTS} is damaged"),
+    "a size below zero": (
+        lambda found: found.__setitem__(0, (found[0][0], found[0][1].replace(b'"size": ', b'"size": -'))),
+        False,
+        f"{CONTENTS} is damaged",
+    ),
+    "a name of 300 letters": (add(f"tokenizer/{'x' * 300}.json"), True, "is no part of a run"),
+    "many folders": (add(f"tokenizer/{'x/' * 2000}x.json"), True, "is no part of a run"),
     "settings of something else": (replaced("settings.toml", b"x = 1"), True, r"settings\.toml"),
 }
 
@@ -506,6 +514,29 @@ def test_an_archive_that_is_not_what_it_should_be_is_refused_and_leaves_nothing(
         unpack(tmp_path / "run.tar", tmp_path / "again")
     assert str(error.value).startswith(f"{tmp_path / 'run.tar'}: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+def test_a_remark_of_an_archive_is_not_read_if_it_is_huge(
+    kind: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 3 << 30
+    with gzip.open(tmp_path / "x.tar.gz", "wb") as file:
+        file.write(header.tobuf() + bytes(1 << 20))  # it need not even be there
+    monkeypatch.setattr(tarfile.TarInfo, "_proc_member", lambda *_: pytest.fail("would be read into memory"))
+    with pytest.raises(ModelError, match="a header of 3,221,225,472 bytes; 65,536 are the most"):
+        unpack(tmp_path / "x.tar.gz", tmp_path / "again")
+
+
+def test_a_log_of_an_archive_that_would_fill_the_memory_is_refused(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack(run, tmp_path / "run.tar")
+    rewrite(tmp_path / "run.tar", replaced("log.jsonl", b"\n" * 5000), again=True)
+    monkeypatch.setattr(archive, "_LARGEST_TEXT", 4999)
+    with pytest.raises(ModelError, match=r"log\.jsonl: has 5,000 bytes; 4,999 are the most that are taken"):
+        unpack(tmp_path / "run.tar", tmp_path / "again")
 
 
 def test_a_pickle_with_honest_hashes_is_still_no_safetensors(run: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import regard
 import tiny
+from regard.errors import SettingsError
 from regard.reader import read
 from regard.settings import LuongDecoder, RecurrentModel, TransformerModel
 
@@ -91,3 +92,11 @@ def test_base_has_the_papers_number_of_parameters() -> None:
     model = regard.encoder_decoder(regard.load_settings("transformer-base").model, 37_000, 37_000)
     count = sum(parameter.numel() for parameter in model.parameters())
     assert 62e6 < count < 66e6
+
+
+def test_what_is_nested_too_deep_is_refused(tmp_path) -> None:
+    with pytest.raises(SettingsError, match=r"model\.depth=\[\[.*…: nested too deep to be a setting"):
+        regard.load_settings("lstm", "model.depth=" + "[" * 20_000)
+    (tmp_path / "deep.toml").write_text("x = " + "[" * 20_000)
+    with pytest.raises(SettingsError, match=r"deep\.toml: not settings; tables and lists are nested too deep"):
+        regard.load_settings(tmp_path / "deep.toml")

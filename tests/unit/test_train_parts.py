@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from regard.errors import DataError, ModelError
+from regard.nn.scores import AdditiveScore, CosineScore
 from regard.settings import load_settings, parse_time
 from regard.trainer import averaging, checkpoint
 from regard.trainer.checkpoint import Checkpoint, Progress
@@ -73,6 +74,14 @@ def test_only_matrices_decay(kind: str) -> None:
     model(torch.randn(4, 3)).sum().backward()
     optimizer.step()
     assert not torch.equal(before, model.weight)
+
+
+def test_what_a_score_adds_and_multiplies_by_does_not_decay() -> None:
+    for score, spared in ((AdditiveScore(3, 5, 5, 7), "bias"), (CosineScore(3, 5), "sharpness")):
+        model = nn.ModuleList([score, nn.Linear(3, 2)])
+        optimizer = make_optimizer("sgd", model, weight_decay=0.1, momentum=0.0, second_moment=0.9)
+        decay = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
+        assert decay[id(getattr(score, spared))] == 0.0
 
 
 # Averages

@@ -13,6 +13,7 @@ from regard.cli.main import run as cli
 from regard.errors import DataError
 from regard.loading import load
 from regard.tasks.shown import Watched
+from regard.trainer import log
 from regard.trainer.log import read_log
 from regard.training import start
 
@@ -88,3 +89,16 @@ def test_the_command_takes_a_sentence_and_tells_how_it_goes(tmp_path: Path, caps
     assert cli(["train", "gru", "--out", str(tmp_path / "run"), "--watch", SENTENCE, "--device", "cpu", *sizes]) == 0
     assert f"step 2  {SENTENCE} →" in capsys.readouterr().err
     assert watch_line(1200, Watched("a", "")) == "step 1,200  a → (nothing)"
+
+
+def test_a_log_is_read_whatever_is_in_it(tmp_path, monkeypatch) -> None:
+    """What JSON may hold within a line does not divide it, and what is no event harms no other."""
+    line = '{"event": "note", "text": "a\u2028b"}'
+    strange = [b"\xff\xfe", b"[1]", b"[" * 100_000, b'{"step": 1}', b'{"event": "step", "step": "x"}', b'{"event": 3}']
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"\n".join([*strange, line.encode(), b'{"event": "step", "step": 1}', b'{"event": "st']))
+    assert read_log(path) == [{"event": "note", "text": "a\u2028b"}, {"event": "step", "step": 1}]
+    monkeypatch.setattr(log, "LONGEST", 45)
+    assert read_log(path) == [{"event": "step", "step": 1}]
+    monkeypatch.setattr(log, "LONGEST_LINE", 5)
+    assert read_log(path) == []

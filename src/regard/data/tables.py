@@ -23,16 +23,22 @@ def read_tsv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_csv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each record, which may be quoted and span lines."""
+    """The cells of each record, which may be quoted and span lines; reading goes on after one that is not CSV."""
     csv.field_size_limit(_CSV_FIELD)
-    reader = csv.reader((f"{line}\n" for line in read_lines(path, complain)), strict=True)
-    begin = 1
-    try:
-        for cells in reader:
-            yield begin, cells
-            begin = reader.line_num + 1
-    except csv.Error as problem:
-        complain(Problem("format", path, begin, f"{path} line {begin}: not CSV ({problem})"))
+    lines = (f"{line}\n" for line in read_lines(path, complain))
+    begin = before = 1
+    while True:
+        reader = csv.reader(lines, strict=True)
+        try:
+            for cells in reader:
+                yield begin, cells
+                begin = before + reader.line_num
+            return
+        except csv.Error as problem:
+            last = before + reader.line_num - 1
+            where = f"{path} line {begin}" if last <= begin else f"{path} lines {begin} to {last}"
+            complain(Problem("format", path, begin, f"{where}: not CSV ({problem})"))
+            begin = before = last + 1
 
 
 def pick_cells(

@@ -18,7 +18,7 @@ from regard.decode.constraints import Constraint, Terms
 from regard.decode.front import Choice, Considered, Front
 from regard.decode.largest import largest, largest_sums
 from regard.errors import SettingsError
-from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
+from regard.text.special import END, PAD, START, UNK
 
 Choose = Callable[[Front, Tensor], Choice]  # odds (B, W, V) may be written to
 
@@ -323,7 +323,7 @@ class Sample:
 
     def _choose(self, front: Front, odds: Tensor, chance: Tensor) -> Choice:
         odds[:, :, [PAD, START] if self.unknown else [PAD, START, UNK]] = -torch.inf
-        odds[front.last.nonzero().squeeze(1), :, len(SPECIAL_TOKENS) :] = -torch.inf
+        odds[front.last.nonzero().squeeze(1), :, UNK:] = -torch.inf  # only <end> is left
         cumulated = self._likely(odds / self.temperature).double().exp().cumsum(2)  # (B, W, V)
         point = chance.to(cumulated.dtype)[:, :, None] * cumulated[:, :, -1:]
         tokens = torch.searchsorted(cumulated, point, right=True).clamp(max=odds.shape[2] - 1)  # (B, W, 1)

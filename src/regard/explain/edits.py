@@ -8,6 +8,7 @@ counts from 0, and attention is called as in a trace, without ``.weights``: ``de
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -22,6 +23,8 @@ from regard.text.words import space_words
 
 _OTHER = {"encoder": "decoder", "decoder": "encoder"}
 ROUNDING = 1e-3  # how far from one the sum of a row may be that a person typed
+MOST = 100  # edits at once
+LONGEST = 1_000  # characters of a word, a prefix or a name; numbers of a row
 
 
 @dataclass(frozen=True)
@@ -302,6 +305,8 @@ def from_data(data: object) -> tuple[Edit, ...]:
     """What `to_data` made, or a line that says what is wrong with it."""
     if not isinstance(data, list):
         raise DataError(f"edits = {str(data)[:40]}: not a list; a list of edits, each with its kind, would be right")
+    if len(data) > MOST:
+        raise DataError(f"edits = {len(data):,} of them: too many; {MOST} at once are the most")
     return tuple(map(_edit, data))
 
 
@@ -321,10 +326,13 @@ def _edit(content: object) -> Edit:
 
 
 def _value(where: str, wanted: str, value: object) -> object:
-    """A value of the type that a field is declared with."""
+    """A value of the type that a field is declared with, and of a length that somebody may have meant."""
+    if isinstance(value, str | list | tuple) and len(value) > LONGEST:
+        raise DataError(f"{where} = {len(value):,} long: too long; {LONGEST:,} are the most")
     if wanted.startswith("tuple"):
         if isinstance(value, list | tuple) and all(isinstance(one, int | float) for one in value):
-            return tuple(float(one) for one in value)
+            with suppress(OverflowError):  # an integer beyond all floats
+                return tuple(float(one) for one in value)
         raise DataError(f"{where} = {str(value)[:40]}: not a list of numbers")
     if isinstance(value, {"int": int, "str": str}[wanted]) and not isinstance(value, bool):
         return value

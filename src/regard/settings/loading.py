@@ -46,6 +46,8 @@ def load_settings(name: str | Path, *overrides: str) -> Settings:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{name}: not TOML; {error}") from None
+    except RecursionError:
+        raise SettingsError(f"{name}: not settings; tables and lists are nested too deep") from None
     for override in overrides:
         _override(values, override)
     return read(Settings, values, str(name))
@@ -60,6 +62,8 @@ def _override(values: dict[str, Any], override: str) -> None:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
+    except RecursionError:
+        raise SettingsError(f"{override[:60]}…: nested too deep to be a setting") from None
     if path.strip() == "model.depth" and values.get("model", {}).get("kind") == "transformer":
         values["model"] |= {"encoder_depth": value, "decoder_depth": value}  # a Transformer has two, and both are meant
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import time
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from regard.tasks.shown import Sample, Watched
+
+LONGEST = 1 << 26  # bytes of a log that are read: days of training
+LONGEST_LINE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -100,17 +104,40 @@ class Log:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The events of a training in order. What a resumed run did again counts once, as it was done last."""
+    """The events of a training in order. What a resumed run did again counts once, as it was done last.
+
+    Lines that are no events (the last one of a run that was killed while writing it, or what somebody put there) are
+    passed over; of a log that is too long for memory the end is read.
+    """
     events: list[dict[str, Any]] = []
     lowest: dict[str, float] = {}  # of the steps that came later, by kind of event
-    for line in reversed(path.read_text(encoding="utf-8").splitlines()):
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue  # the last line of a run that was killed while writing it
+    for line in reversed(_end(path).split(b"\n")):
+        event = _event(line)
+        if event is None:
+            continue
         if "step" in event:
             if event["step"] >= lowest.get(event["event"], math.inf):
                 continue
             lowest[event["event"]] = event["step"]
         events.append(event)
     return events[::-1]
+
+
+def _end(path: Path) -> bytes:
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(max(0, size - LONGEST))
+        return file.read(LONGEST)
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """The event of a line, if it is one."""
+    if not line or len(line) > LONGEST_LINE:
+        return None
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return None
+    return event if isinstance(event.get("step", 0), int) else None

@@ -18,8 +18,8 @@ def make_optimizer(
     capturable: bool = False,
 ) -> torch.optim.Optimizer:
     """``capturable`` keeps step counts and the learning rate on the device, for CUDA graphs."""
-    matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
-    vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
+    matrices = [parameter for name, parameter in model.named_parameters() if _decays(name, parameter)]
+    vectors = [parameter for name, parameter in model.named_parameters() if not _decays(name, parameter)]
     groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
     rate: float | Tensor = torch.zeros((), device=matrices[0].device) if capturable else 0.0
@@ -33,6 +33,11 @@ def make_optimizer(
             return torch.optim.SGD(groups, lr=rate, momentum=momentum, fused=True)
         case _:
             assert_never(kind)
+
+
+def _decays(name: str, parameter: Tensor) -> bool:
+    """Whether it is a matrix. A score's bias and sharpness have an axis for heads, and are none all the same."""
+    return parameter.dim() > 1 and name.rpartition(".")[2] not in {"bias", "sharpness"}
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
