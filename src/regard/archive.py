@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Annotated, Any, Literal, Self, cast
 
-from pydantic import Field
-
 import numpy as np
+from pydantic import Field
 from safetensors.numpy import load_file, save
 
 from regard import __version__

@@ -178,12 +178,6 @@ class Composer:
         self.used.append(word)
         return word
 
-    def common(self, words: Sequence[Item]) -> Item:
-        """A verb, the sooner the earlier it stands in its table."""
-        word = words[int(self.draw() ** 2 * len(words))]
-        self.used.append(word)
-        return word
-
     # ── Noun phrases ───────────────────────────────────────────────────────────────────────────────
 
     def noun_phrase(
@@ -380,7 +374,6 @@ class Composer:
         `clitic`: the subject is a pronoun that *am*, *is*, *are* and *will* can be contracted with.
         """
         kind, chance = self.draw(), self.draw()
-        choose = self.common if clitic else self.fresh  # I, you and we have forms of their own: let them be seen often
         negation: Negation = "not" if chance < 0.14 else "never" if chance < 0.17 and not question else ""
         if room < 5 + question or asked:
             negation = ""
@@ -390,13 +383,13 @@ class Composer:
         if asked:
             predicate = self.asked_about(acts, noun, asked, room)
         elif kind < 0.1 and acts.giving and room >= verbal + 5:
-            predicate = choose(acts.giving)
+            predicate = self.fresh(acts.giving)
         elif kind < 0.6 and acts.upon and room >= verbal + 3:
-            predicate = choose(acts.upon)
+            predicate = self.fresh(acts.upon)
         elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
             predicate, modal = self.common(self.pools.qualities[noun].all), ""
         else:
-            predicate = choose(acts.alone)
+            predicate = self.fresh(acts.alone)
         if isinstance(predicate, Verb) and (not predicate.takes_manner or predicate.imperfect):
             modal = ""
             negation = "not" if negation == "not" else ""  # something must be able to fill a last word

@@ -38,8 +38,8 @@ def tree_lines(tree: BeamTree, width: int = 100) -> list[Text]:
     lines = [Text(f"{'log p':>{SCORE}}{'normed':>{SCORE}}  <start>", "bold")]
     for stem, twig in _walk(children, 0, "", deep=deep):
         mark, reason = _mark(twig, way), reason_of(tree, twig)
-        drawn = _line(twig, f"{stem}{mark} ", room, reasons.get(reason, reason))
-        lines.append(Text(drawn.rstrip(), STYLES.get(mark, "")))
+        line = _line(twig, f"{stem}{mark} ", room, reasons.get(reason, reason))
+        lines.append(Text(line.rstrip(), STYLES.get(mark, "")))
     return lines
 
 

@@ -11,7 +11,14 @@ from fastapi.responses import StreamingResponse
 from regard.errors import SettingsError
 from regard.serve.answers import Problem
 from regard.serve.jobs import TRAININGS
-from regard.serve.schema.trainings import ResumeRequest, Started, StopRequest, TrainingAnswer, TrainingRequest, TrainingsAnswer
+from regard.serve.schema.trainings import (
+    ResumeRequest,
+    Started,
+    StopRequest,
+    TrainingAnswer,
+    TrainingRequest,
+    TrainingsAnswer,
+)
 from regard.serve.trainings import Trainings, settings_for
 
 router = APIRouter(prefix="/api/v1/trainings", tags=["trainings"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -142,8 +142,10 @@ class ResumeRequest(BaseModel):
     """How much further to go."""
 
     model_config = FORBID
-    time: str = Field("", pattern=r"^(\d+(\.\d+)?[smh])?$", description="So much longer.", examples=["10m"])
-    steps: str = Field("", pattern=r"^(\+?\d{1,9})?$", description="So many in all, or `+` more.", examples=["+1000"])
+    time: Annotated[str, Field(pattern=r"^(\d+(\.\d+)?[smh])?$", description="So much longer.", examples=["10m"])] = ""
+    steps: Annotated[
+        str, Field(pattern=r"^(\+?\d{1,9})?$", description="So many in all, or `+` more.", examples=["+9"])
+    ] = ""
 
 
 class TrainingAnswer(BaseModel):
