@@ -7,7 +7,7 @@ from typing import NamedTuple
 VOWELS = frozenset("aeiouyàâäéèêëîïôöùûüœæh")
 # No elision before these: le hibou, le haut mur, le yaourt, de onze rois.
 ASPIRATED = frozenset(
-    (
+    {
         "hibou",
         "hiboux",
         "héros",
@@ -19,8 +19,8 @@ ASPIRATED = frozenset(
         "haricots",
         "hache",
         "haches",
-    )
-    + ("honte", "hontes", "haut", "hauts", "haute", "hautes", "yaourt", "yaourts", "huit", "onze")
+    }
+    | {"honte", "hontes", "haut", "hauts", "haute", "hautes", "yaourt", "yaourts", "huit", "onze"}
 )
 ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
