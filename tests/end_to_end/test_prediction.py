@@ -50,8 +50,8 @@ def trained(folder: Path, task: str) -> Path:
 @pytest.fixture(scope="module")
 def corpus(folder: Path) -> Path:
     """Held-out sentences of the built-in corpus as files, for every task."""
-    sentences = list(generate("fr", count=60, split="test", maximum_words=8))
-    (folder / "words").write_text("".join(f"{sentence.source}\n" for sentence in sentences))
+    sentences = list(generate("fr", count=60, split="test", minimum_words=5, maximum_words=8))
+    (folder / "words").write_text("".join(f"{' '.join(sentence.tokens)}\n" for sentence in sentences))
     (folder / "tags").write_text("".join(f"{' '.join(sentence.tags)}\n" for sentence in sentences))
     rows = "".join(f"{sentence.source}\t{sentence.sentiment}\n" for sentence in sentences)
     (folder / "classes.tsv").write_text(rows)

@@ -43,8 +43,8 @@ MOST = 2_000_000
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Runs of every kind, hardly trained, each when it is first asked for."""
     folder = tmp_path_factory.mktemp("runs")
-    sentences = list(generate("fr", count=97, split="train", maximum_words=8))
-    (folder / "words").write_text("".join(f"{each.source}\n" for each in sentences))
+    sentences = list(generate("fr", count=97, split="train", minimum_words=5, maximum_words=8))
+    (folder / "words").write_text("".join(f"{' '.join(each.tokens)}\n" for each in sentences))
     (folder / "french").write_text("".join(f"{each.target}\n" for each in sentences))
     (folder / "tags").write_text("".join(f"{' '.join(each.tags)}\n" for each in sentences))
     (folder / "classes.tsv").write_text("".join(f"{each.source}\t{each.sentiment}\n" for each in sentences))

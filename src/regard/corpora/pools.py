@@ -42,7 +42,8 @@ class Pools:
         self.humans = self.of("human")
         self.animals = self.of("animal")
         self.things = tuple(noun for noun in self.nouns if not noun.animate and "event" not in noun.classes)
-        self.acts = {noun: acts(lexicon.verbs, noun.classes) for noun in self.nouns}
+        self.groups = {classes: acts(lexicon.verbs, classes) for classes in {noun.classes for noun in self.nouns}}
+        self.acts = {noun: self.groups[noun.classes] for noun in self.nouns}
         self.human_acts = acts(lexicon.verbs, frozenset({"human"}))
         self.animal_acts = acts(lexicon.verbs, frozenset({"animal"}))
         self.patients = {verb: self.of(*verb.objects) for verb in lexicon.verbs}
@@ -90,7 +91,9 @@ class Pools:
             for feminine in (False, True)
         }
         self.asked: dict[str, dict[Acts, tuple[Verb, ...]]] = {
-            asked: {group: askable(group, asked) for group in (self.human_acts, self.animal_acts, *self.acts.values())}
+            asked: {
+                group: askable(group, asked) for group in (self.human_acts, self.animal_acts, *self.groups.values())
+            }
             for asked in ("what", "who", "upon", "alone")
         }
         self.commands = tuple(verb for verb in self.human_acts.alone if verb.imperfect is None)

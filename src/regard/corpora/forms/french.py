@@ -7,9 +7,21 @@ from typing import NamedTuple
 VOWELS = frozenset("aeiouyàâäéèêëîïôöùûüœæh")
 # No elision before these: le hibou, le haut mur, le yaourt, de onze rois.
 ASPIRATED = frozenset(
-    ("hibou", "hiboux", "héros", "hamster", "hamsters", "hérisson", "hérissons", "haricot", "haricots", "hache", "haches",
-     "honte", "hontes", "haut", "hauts", "haute", "hautes", "yaourt", "yaourts", "huit", "onze")
-)  # fmt: skip
+    {
+        "hibou",
+        "hiboux",
+        "héros",
+        "hamster",
+        "hamsters",
+        "hérisson",
+        "hérissons",
+        "haricot",
+        "haricots",
+        "hache",
+        "haches",
+    }
+    | {"honte", "hontes", "haut", "hauts", "haute", "hautes", "yaourt", "yaourts", "huit", "onze"}
+)
 ELIDING = frozenset({"le", "la", "de", "que", "je", "ne"})
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
 BEFORE_VOWEL = {"ce": "cet", "ma": "mon", "sa": "son"}
