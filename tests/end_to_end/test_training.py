@@ -243,3 +243,23 @@ def test_the_users_own_files_are_trained_on(tmp_path: Path, capsys: pytest.Captu
     assert '"reason": "steps"' in capsys.readouterr().out
     assert cli(["translate", str(tmp_path / "run"), "the cat sleeps", "", "--device", "cpu"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize("lines", [1, 3, 30])
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_corpus_of_a_few_lines_trains_with_the_usual_vocabulary(lines: int, kind: str, tmp_path: Path) -> None:
+    for side in ("en", "fr"):
+        text = "".join(f"the cat {number} in {side}\n" for number in range(lines))
+        (tmp_path / f"train.{side}").write_text(text, encoding="utf-8")
+    names = ("source", "target")
+    files = [
+        f"data.{valid}{name}='{tmp_path}/train.{side}'"
+        for valid in ("", "valid_")
+        for name, side in zip(names, ("en", "fr"), strict=True)
+    ]
+    chosen = (*files, "data.corpus=''", f"text.tokenizer={kind}", "text.joint=true", "train.steps=2")
+    notes = small.Notes()
+    start(tmp_path / "run", small.settings("lstm", *chosen), notes)
+    told = [line for line in notes.lines if "instead of 8,000" in line]
+    assert len(told) == 1
+    assert load(tmp_path / "run").translate("the cat 0 in en").warning == ""

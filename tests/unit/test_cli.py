@@ -273,7 +273,7 @@ def test_lines_of_stdin_are_translated_one_by_one(tmp_path: Path) -> None:
 def test_bytes_that_are_no_text_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"fine\n\xff\xfe\n")))
     lines = stdin()
-    assert next(lines) == "fine"
+    assert next(lines) == ["fine"]
     with pytest.raises(DataError, match="stdin line 2: byte 1 is not UTF-8; convert the text first"):
         next(lines)
 

@@ -231,7 +231,7 @@ def test_the_verbs_take_an_engine(copied: Path, tmp_path: Path, capsys: Capture)
     assert "--engine ctranslate2 uses it" in capsys.readouterr().err
     assert run(["translate", str(copied), TEXTS[0], "--engine", "auto"]) == 0
     shown = capsys.readouterr()
-    assert shown.err == "engine: ctranslate2, float32: the same outputs in less time\n"
+    assert shown.err.startswith("engine: ctranslate2, float32: the same outputs in less time\n")
     assert run(["translate", str(copied), TEXTS[0]]) == 0
     assert capsys.readouterr().out == shown.out
     files = [tmp_path / "in", tmp_path / "ref"]

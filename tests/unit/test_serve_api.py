@@ -185,8 +185,8 @@ def test_the_shape_of_a_model_is_told_by_its_settings(
 
 
 def test_one_text_gives_one_and_many_give_many(client: TestClient) -> None:
-    one = ask(client, "/translate", q=CAT, source="en", target="fr")
-    many = ask(client, "/translate", q=[CAT, "the bear sleeps"], source="en", target="fr", format="text")
+    one = ask(client, "/translate", q="the cat", source="en", target="fr")
+    many = ask(client, "/translate", q=["the cat", "the bear sleeps"], source="en", target="fr", format="text")
     assert set(one) == set(many) == {"translatedText"}
     assert many["translatedText"][0] == one["translatedText"]
     assert len(many["translatedText"]) == 2
@@ -216,6 +216,46 @@ def test_lines_stay_lines(client: TestClient) -> None:
     assert (empty, blank) == ("", "  ")
     assert first == ask(client, "/translate", q=CAT, source="en", target="fr")["translatedText"]
     assert last
+
+
+def test_a_paragraph_is_cut_into_sentences_as_everywhere(client: TestClient) -> None:
+    texts = ["the bear sleeps.", "the cat sleeps!", "the bird sees the cat"]
+    alone = ask(client, "/translate", q=texts, source="en", target="fr")["translatedText"]
+    whole = ask(
+        client,
+        "/translate",
+        q="the bear sleeps. the cat sleeps!\n\n- the bird sees the cat 🙂",
+        source="en",
+        target="fr",
+    )
+    assert whole["translatedText"] == f"{alone[0]} {alone[1]}\n\n- {alone[2]} 🙂"
+    page = "<p>the bear sleeps. the cat sleeps!</p>"
+    html = ask(client, "/translate", q=page, source="en", target="fr", format="html")["translatedText"]
+    assert html == f"<p>{alone[0]} {alone[1]}</p>"
+
+
+def test_words_never_seen_and_the_run_are_named(client: TestClient) -> None:
+    answer = client.post("/translate", json={"q": "the zyx sleeps", "source": "en", "target": "fr"})
+    assert answer.headers["X-Regard-Run"] in ("attentive", "plain")
+    found = answer.json()
+    assert found["unknown"] == ["zyx"]
+    assert "1 word this run has never seen" in found["warning"]
+    many = ask(client, "/translate", q=["the zyx sleeps", "the cat"], source="en", target="fr")
+    assert many["unknown"] == [["zyx"], []]
+    assert many["warning"] == [found["warning"], ""]
+
+
+def test_a_translation_says_what_was_read_and_what_was_never_seen(client: TestClient) -> None:
+    text = "The zyx sleeps. the cat sleeps"
+    (found,) = ask(client, "/api/v1/translate", run="attentive", texts=[text])["translations"]
+    assert found["sentences"] == [{"start": 0, "end": 15}, {"start": 16, "end": 30}]
+    assert found["unknown"] == [{"start": 4, "end": 7, "word": "zyx"}]
+    assert found["read_as"] == "the zyx sleeps. the cat sleeps"
+    assert "zyx" in found["warning"]
+    assert max(link["source"] for link in found["outputs"][0]["links"]) >= 3
+    foreign = ask(client, "/api/v1/translate", run="attentive", texts=["ذهب القط"])["translations"][0]
+    assert foreign["outputs"][0]["text"] == "ذهب القط"
+    assert "Arabic script" in foreign["warning"]
 
 
 def test_html_keeps_its_tags(client: TestClient) -> None:

@@ -49,10 +49,7 @@ def translate(
     forbid: Annotated[list[str] | None, typer.Option(help="A word not to write; may be given again.")] = None,
     prefix: Annotated[str, typer.Option(help="What each translation begins with.")] = "",
     constrain: Annotated[Path | None, typer.Option(help="A glossary: lines of source term, tab, target term.")] = None,
-    copy_unknown: Annotated[
-        bool | None,
-        typer.Option("--copy-unknown/--no-copy-unknown", help="Copy words the model cannot write; as a rule it does."),
-    ] = None,
+    copy_unknown: Annotated[bool | None, typer.Option(help="Copy words the model cannot write; usual.")] = None,
     ensemble: Annotated[list[Path] | None, typer.Option("--with", help="A further run that votes; again.")] = None,
     show: Annotated[str, typer.Option(help="text, align (who looked at whom) or scores.")] = "text",
     engine: Annotated[

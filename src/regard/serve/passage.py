@@ -1,4 +1,4 @@
-"""A text as a client sends it, with its line breaks or its tags, and the pieces of it that go to a model."""
+"""A text as a client sends it, with its tags where it has some, and the pieces of it that go to a model."""
 
 from __future__ import annotations
 
@@ -22,30 +22,19 @@ class Passage(Protocol):
 
 
 def passage(text: str, *, markup: bool) -> Passage:
-    return Tagged(text) if markup else Lines(text)
+    return Tagged(text) if markup else Plain(text)
 
 
-class Lines:
-    """Plain text: each line by itself, so that line breaks stay where they are."""
+class Plain:
+    """Plain text, which is cut into sentences where it is translated."""
 
     tagged = False
 
     def __init__(self, text: str) -> None:
-        self._lines = text.split("\n")
-        self._filled = [number for number, line in enumerate(self._lines) if line.strip()]
-
-    @property
-    def texts(self) -> list[str]:
-        return [self._lines[number] for number in self._filled]
+        self.texts = [text]
 
     def render(self, found: Sequence[Translated], count: int) -> list[str]:
-        return _different([self._whole(found, rank) for rank in range(count)])
-
-    def _whole(self, found: Sequence[Translated], rank: int) -> str:
-        lines = list(self._lines)
-        for number, each in zip(self._filled, found, strict=True):
-            lines[number] = _ranked(each, rank)[0]
-        return "\n".join(lines)
+        return _different([_ranked(found[0], rank)[0] for rank in range(count)])
 
 
 class Tagged:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -33,6 +34,7 @@ from regard.serve.schema.libre import (
     TranslateQuestion,
     TranslateReply,
 )
+from regard.serve.worker import Translated
 from regard.settings.languages import Languages, name_of
 
 router = APIRouter(tags=["LibreTranslate"])
@@ -57,16 +59,19 @@ async def translate(request: Request, response: Response) -> TranslateReply:
     _check(request, texts)
     detected = await _languages_of(request, question, texts)
     runs = [_run(request, each.language, question.target) for each in detected]
-    response.headers["X-Regard-Run"] = ", ".join(dict.fromkeys(runs))
     passages = [passage(text, markup=question.format == "html") for text in texts]
     found = await _translate(request, passages, runs, 1 + question.alternatives)
-    best, others = [each[0] for each in found], [each[1:] for each in found]
+    response.headers["X-Regard-Run"] = ", ".join(quote(run) for run in dict.fromkeys(runs))
+    best, others = [each.outputs[0] for each in found], [each.outputs[1:] for each in found]
+    warnings, unknown = [each.warning for each in found], [each.unknown for each in found]
     sure = [Detection(confidence=each.confidence, language=each.language) for each in detected]
     single = isinstance(question.q, str)
     return TranslateReply(
         translated=best[0] if single else best,
         detected=(sure[0] if single else sure) if question.source == AUTO else None,
         alternatives=(others[0] if single else others) if question.alternatives else None,
+        warning=(warnings[0] if single else warnings) if any(warnings) else None,
+        unknown=(unknown[0] if single else unknown) if any(unknown) else None,
     )
 
 
@@ -203,19 +208,36 @@ def _run(request: Request, source: str, target: str) -> str:
 # Translating
 
 
-async def _translate(request: Request, passages: Sequence[Passage], runs: Sequence[str], count: int) -> list[list[str]]:
+@dataclass(frozen=True)
+class _Rendered:
+    """What became of a passage."""
+
+    outputs: list[str]  # best first
+    warning: str
+    unknown: list[str]
+
+    @classmethod
+    def of(cls, passage: Passage, found: Sequence[Translated], count: int) -> _Rendered:
+        texts = [each.translation for each in found]
+        warnings = dict.fromkeys(text.warning for text in texts if text.warning)
+        unknown = dict.fromkeys(each.word for text in texts for each in text.unknown)
+        return cls(passage.render(found, count), "; ".join(warnings), list(unknown))
+
+
+async def _translate(request: Request, passages: Sequence[Passage], runs: Sequence[str], count: int) -> list[_Rendered]:
     """Each passage's translations, best first. Runs work side by side; each gets all its texts at once."""
     library = request.app.state.service.library
     if count > library.limits.beam:
         raise DataError(f"alternatives = {count - 1}: too many; ask for at most {library.limits.beam - 1}")
     options = Options(Beam(max(BEAM, count), best=count))
 
-    async def of_run(run: str) -> dict[int, list[str]]:
+    async def of_run(run: str) -> dict[int, _Rendered]:
         own = [number for number, name in enumerate(runs) if name == run]
         worker = await library.worker(run)
         texts = [text for number in own for text in passages[number].texts]
         found = iter(await worker.translate(texts, options, links=any(passages[number].tagged for number in own)))
-        return {number: passages[number].render([next(found) for _ in passages[number].texts], count) for number in own}
+        parts = {number: [next(found) for _ in passages[number].texts] for number in own}
+        return {number: _Rendered.of(passages[number], part, count) for number, part in parts.items()}
 
     results = await asyncio.gather(*(of_run(run) for run in dict.fromkeys(runs)))
     merged = {number: outputs for result in results for number, outputs in result.items()}

@@ -12,9 +12,11 @@ from regard.serve.library import Library
 from regard.serve.schema.translate import (
     LinkAnswer,
     OutputAnswer,
+    SpanAnswer,
     TranslateAnswer,
     TranslateBody,
     TranslationAnswer,
+    UnknownAnswer,
 )
 from regard.serve.worker import Translated
 from regard.text.words import space_words
@@ -57,4 +59,7 @@ def _translation(found: Translated) -> TranslationAnswer:
         outputs=outputs,
         aligner=found.aligner,
         warning=translation.warning,
+        unknown=[UnknownAnswer(start=each.start, end=each.end, word=each.word) for each in translation.unknown],
+        read_as=translation.read_as,
+        sentences=[SpanAnswer(start=start, end=end) for start, end in translation.sentences],
     )

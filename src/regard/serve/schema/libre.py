@@ -48,6 +48,10 @@ class TranslateReply(BaseModel):
         Detection | list[Detection] | None, Field(alias="detectedLanguage", description="With source `auto`.")
     ] = None
     alternatives: Annotated[list[str] | list[list[str]] | None, Field(description="Where they were asked for.")] = None
+    warning: Annotated[str | list[str] | None, Field(description="What the reader should know, if anything.")] = None
+    unknown: Annotated[
+        list[str] | list[list[str]] | None, Field(description="Words that the run has never seen, if any.")
+    ] = None
 
 
 class Language(BaseModel):

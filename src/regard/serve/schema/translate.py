@@ -40,6 +40,19 @@ class OutputAnswer(BaseModel):
     links: list[LinkAnswer]
 
 
+class SpanAnswer(BaseModel):
+    """A sentence of the source."""
+
+    start: Annotated[int, Field(description="Its first character.")]
+    end: Annotated[int, Field(description="The one behind its last.")]
+
+
+class UnknownAnswer(SpanAnswer):
+    """A word of the source that the run has never seen."""
+
+    word: Annotated[str, Field(examples=["wizard"])]
+
+
 class TranslationAnswer(BaseModel):
     """One text with its translations."""
 
@@ -48,6 +61,9 @@ class TranslationAnswer(BaseModel):
     outputs: list[OutputAnswer]
     aligner: Annotated[str, Field(description="Where the links were read; empty where there are none.")]
     warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")]
+    unknown: Annotated[list[UnknownAnswer], Field(description="Words that the run has never seen.")]
+    read_as: Annotated[str, Field(description="How the text was read, where that differs from how it is written.")]
+    sentences: Annotated[list[SpanAnswer], Field(description="Where its sentences are; each was translated by itself.")]
 
 
 class TranslateAnswer(BaseModel):
