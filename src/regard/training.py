@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -95,6 +96,8 @@ def _any_preset(overrides: tuple[str, ...]) -> str:
 def free_place(preset: str | Path, settings: Settings) -> Path:
     """A folder for a new run, named after its preset or its corpus; with a number where there is one of that name."""
     first = place(preset, settings)
+    if "RANK" in os.environ:  # torchrun's processes must agree, and one may have made it already
+        return first
     others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
     return next(folder for folder in itertools.chain((first,), others) if not folder.exists())
 

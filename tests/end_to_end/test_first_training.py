@@ -124,7 +124,7 @@ def test_at_most_a_thousand_rows_are_held_out(monkeypatch: pytest.MonkeyPatch) -
     assert sum(1 for _ in files.rows(NAMES)) == 1000
 
 
-def test_a_run_has_the_name_of_its_preset_or_corpus() -> None:
+def test_a_run_has_the_name_of_its_preset_or_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     def name(preset: str, *overrides: str) -> str:
         return str(free_place(preset, load_settings("lstm", *overrides)))
 
@@ -136,6 +136,8 @@ def test_a_run_has_the_name_of_its_preset_or_corpus() -> None:
     Path("runs/lstm").mkdir(parents=True)
     Path("runs/lstm-2").mkdir()
     assert name("lstm") == "runs/lstm-3"
+    monkeypatch.setenv("RANK", "1")
+    assert name("lstm") == "runs/lstm"
 
 
 def test_python_needs_no_preset_either() -> None:
