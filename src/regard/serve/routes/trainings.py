@@ -71,7 +71,7 @@ def stop(request: Request, run: str, wish: StopRequest | None = None) -> Trainin
 @router.post("/{run}/resume", status_code=202, responses=PROBLEMS)
 def resume(request: Request, run: str, wish: ResumeRequest | None = None) -> TrainingAnswer:
     """Go on from the last checkpoint; a run that has finished goes on with more `time` or `steps`."""
-    trainings, more = _trainings(request), wish or ResumeRequest()
+    trainings, more = _trainings(request), wish or ResumeRequest(time="", steps="")
     if trainings.one(run).state == "finished" and not (more.time or more.steps):
         raise SettingsError(f"run = {run}: has finished; say how much longer it shall go on, by time or steps")
     trainings.jobs.resume(run, time=more.time, steps=more.steps)
