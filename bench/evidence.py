@@ -1,17 +1,19 @@
-"""What the demo run must show from inside: trains it, or takes one that is there, and checks three claims.
+"""What the demo run must show from inside: trains it with each seed, or takes runs that are there, and checks claims.
 
-    python bench/evidence.py [--run FOLDER] [--ledger]
+    python bench/evidence.py [--seeds 1,2,3] [--run FOLDER …] [--ledger]
 
-1. The alignment of *the black cat ate the mouse* is right, link by link.
-2. In *the bear ate the honey because it was hungry* and *… delicious*, blanking out the noun that *it* stands for costs
-   the pronoun's translation more than blanking out the other. Both nouns are masculine in French, so *il* itself
+1. The alignment of *The black cat ate the mouse.* is right, link by link, and so is that of the careless form, *the
+   black cat ate the mouse*.
+2. In *The bear ate the honey because it was hungry.* and *… delicious.*, blanking out the noun that *it* stands for
+   costs the pronoun's translation more than blanking out the other. Both nouns are masculine in French, so *il* itself
    cannot show it; with *pear*, which is feminine, it can, and must come out right with both endings. Beside this
    stands how often masking points to the right noun, and how often the pronoun is right, in sentences of this kind
    that training did not have.
 3. *Bank* is closer to itself in two money sentences than in a money and a river sentence at the last layer, and not so
    at layer 0.
 
-One table is printed; the exit code is 1 if a claim fails. ``--ledger`` appends the result to bench/ledger.jsonl.
+All of it must hold for every seed: one table is printed for each, and the exit code is 1 if any claim fails.
+``--ledger`` appends the results to bench/ledger.jsonl, a line a seed.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from regard.cli.display import display
 from regard.corpora.author import Author
 from regard.corpora.fable import pools, split_of
 from regard.corpora.sentence import Sentence, compose
-from regard.demonstration import demo_settings
+from regard.demonstration import PRESET, demo_settings
 from regard.explain.importance import masking_between
 from regard.explain.meaning import find, meaning
 from regard.loading import load
@@ -41,14 +43,14 @@ from regard.translator import Translator
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 TESTED, MASKED, GOOD = 400, 50, 0.8  # sentences; how many of them are masked too; how often right is often
-CAT = "the black cat ate the mouse"
+CAT = "The black cat ate the mouse."
 LINKS = {(0, 0), (1, 2), (2, 1), (3, 3), (3, 4), (4, 5), (5, 6)}
-BEAR = "the bear ate the {} because it was {}"
+BEAR = "The bear ate the {} because it was {}."
 NOUNS = (1, 4)  # their places in it
 BANKS = (
-    "the thief found the coin in the bank",
-    "the banker counted the money in the bank",
-    "the duck slept on the bank",
+    "The thief found the coin in the bank.",
+    "The banker counted the money in the bank.",
+    "The duck slept on the bank.",
 )
 
 
@@ -105,10 +107,19 @@ def pointed_right(translator: Translator, sentences: Sequence[Sentence]) -> floa
     return hits / len(sentences)
 
 
+def careless(text: str) -> str:
+    """As one writes in a hurry: no capital, no full stop."""
+    return text[0].lower() + text[1:].rstrip(".")
+
+
 def cat(translator: Translator) -> list[Claim]:
-    found = translator.translate(CAT)
-    links = set(translator.explained(found.trace()).links)
-    return [Claim("the black cat: links", f"{found.text}: {len(links & LINKS)} of {len(LINKS)}", links == LINKS)]
+    claims = []
+    for how, text in (("as people write", CAT), ("in a hurry", careless(CAT))):
+        found = translator.translate(text)
+        links = set(translator.explained(found.trace()).links)
+        shown = f"{found.text}: {len(links & LINKS)} of {len(LINKS)}"
+        claims.append(Claim(f"the black cat, {how}: links", shown, links == LINKS))
+    return claims
 
 
 def bear(translator: Translator) -> list[Claim]:
@@ -142,31 +153,59 @@ def bank(translator: Translator) -> list[Claim]:
     ]
 
 
+def claims_of(run: Path) -> list[Claim]:
+    translator = load(run)
+    return [*cat(translator), *bear(translator), *bank(translator)]
+
+
+def trained(folder: Path, seed: int) -> tuple[list[Claim], int]:
+    """The demo with another seed, what it shows, and the seconds that it took to train."""
+    run, began = folder / f"seed-{seed}", time.perf_counter()
+    with display() as shown:
+        shown.tell(f"seed {seed}")
+        training.start(run, demo_settings(PRESET, f"train.seed={seed}"), shown, device="cpu")
+    took = round(time.perf_counter() - began)
+    return claims_of(run), took
+
+
+def table(title: str, claims: Sequence[Claim]) -> str:
+    width = max(len(claim.name) for claim in claims)
+    lines = [f"{'yes' if claim.right else 'NO':4}{claim.name:{width}}  {claim.found}" for claim in claims]
+    return "\n".join([title, *lines])
+
+
+def record(claims: Sequence[Claim], seed: int | None, took: int | None) -> str:
+    """A line of the ledger."""
+    about = {"bench": "evidence", "date": time.strftime("%Y-%m-%d"), "device": f"{os.cpu_count()} CPU cores"}
+    shown = {claim.name: {"found": claim.found, "right": claim.right} for claim in claims}
+    given = "--run FOLDER" if seed is None else f"--seeds {seed}"
+    rest = {"train_seconds": took, "claims": shown, "command": f"python bench/evidence.py {given} --ledger"}
+    return json.dumps({**about, **({} if seed is None else {"seed": seed}), **rest}, ensure_ascii=False)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="What the demo run shows from inside, claim by claim.")
-    parser.add_argument("--run", type=Path, help="a demo's run folder; without it, one is trained")
+    parser.add_argument("--seeds", default="1", help="train one for each: 1,2,3")
+    parser.add_argument("--run", type=Path, nargs="+", help="demo runs that are there; without, they are trained")
     parser.add_argument("--ledger", action="store_true")
     arguments = parser.parse_args()
+    lines, right = [], True
     with tempfile.TemporaryDirectory() as folder:
-        run, took = arguments.run, None
-        if run is None:
-            run, began = Path(folder) / "demo", time.perf_counter()
-            with display() as shown:
-                training.start(run, demo_settings(), shown, device="cpu")
-            took = round(time.perf_counter() - began)
-        translator = load(run)
-        claims = [*cat(translator), *bear(translator), *bank(translator)]
-    width = max(len(claim.name) for claim in claims)
-    for claim in claims:
-        print(f"{'yes' if claim.right else 'NO':4}{claim.name:{width}}  {claim.found}")
+        seeds = [] if arguments.run else [int(seed) for seed in arguments.seeds.split(",")]
+        for seed in seeds:
+            claims, took = trained(Path(folder), seed)
+            lines.append(record(claims, seed, took))
+            print(table(f"seed {seed}, {took} s", claims), flush=True)
+            right &= all(claim.right for claim in claims)
+        for run in arguments.run or ():
+            claims = claims_of(run)
+            lines.append(record(claims, None, None))
+            print(table(str(run), claims), flush=True)
+            right &= all(claim.right for claim in claims)
     if arguments.ledger:
-        given = " --run FOLDER" if arguments.run else ""
-        record = {"bench": "evidence", "date": time.strftime("%Y-%m-%d"), "device": f"{os.cpu_count()} CPU cores"}
-        shown_claims = {claim.name: {"found": claim.found, "right": claim.right} for claim in claims}
-        rest = {"train_seconds": took, "claims": shown_claims, "command": f"python bench/evidence.py{given} --ledger"}
         with LEDGER.open("a", encoding="utf-8") as ledger:
-            ledger.write(json.dumps({**record, **rest}, ensure_ascii=False) + "\n")
-    return not all(claim.right for claim in claims)
+            ledger.writelines(f"{line}\n" for line in lines)
+    return not right
 
 
 if __name__ == "__main__":
