@@ -1,6 +1,6 @@
 """Make the run that comes with the package: train the demo for longer, test it, keep what using it takes.
 
-    python bench/demo_model.py [--time 20m] [--seed 1] [--run FOLDER] [--out src/regard/demo] [a.b=c …]
+    python bench/demo_model.py [--time 20m] [--seed 1] [--device cpu] [--run FOLDER] [--out src/regard/demo] [a.b=c …]
 
 What is kept: settings, tokenizers, the best weights in 16 bits, the aligner, a thinned log, and ``about.json``: the
 command, the settings that differ from `regard demo`, seed, versions, the hash of the training text and the scores on
@@ -125,6 +125,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Make the run that comes with the package.")
     parser.add_argument("--time", default="20m", help="train no longer than this")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--run", type=Path, help="pack this run; without it, one is trained")
     parser.add_argument("--out", type=Path, default=HOME)
     parser.add_argument("overrides", nargs="*", help="settings to change: train.steps=20000")
@@ -135,7 +136,7 @@ def main() -> int:
         if run is None:
             run = Path(folder) / "demo"
             with display() as shown:
-                training.start(run, demo_settings(PRESET, *changed), shown, device="cpu")
+                training.start(run, demo_settings(PRESET, *changed), shown, device=given.device)
         words = ["python", "bench/demo_model.py", *sys.argv[1:]]
         about = package(run, given.out, command=shlex.join(words), changed=() if given.run else changed)
     print(json.dumps(about, indent=2, ensure_ascii=False))
