@@ -259,7 +259,8 @@ def test_corpora_are_not_taken_for_runs_and_no_run_takes_their_name(service: Tes
         (("my_corpus-en.txt", "my_corpus-de.txt"), "en-de"),
         (("one.txt", "two.txt"), ""),
         (("train.en", "train.en"), ""),
-        (("train.en", "dev.de"), ""),
+        (("train.en", "dev.de"), "en-de"),
+        (("one.en.txt", "two.de.txt"), ""),
         (("train.en", ""), ""),
     ],
 )
