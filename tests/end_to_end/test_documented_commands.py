@@ -57,7 +57,8 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     quick = ("train.steps=3", "train.validate_every=3", "data.pairs=97")
     presets = {"translate": "transformer-tiny", "tag": "lstm", "classify": "lstm", "language": "transformer-tiny"}
     for task, preset in presets.items():
-        settings = small.settings(preset, *quick, f"task='{task}'", "about='regard demo'")
+        deep = ("model.encoder_depth=2", "model.decoder_depth=2") if preset == "transformer-tiny" else ()
+        settings = small.settings(preset, *quick, *deep, f"task='{task}'", "about='regard demo'")
         training.start(folder / task, settings, small.Notes(), device="cpu")
     return folder
 
@@ -69,7 +70,7 @@ def template_of(name: str) -> str:
 def write_files(here: Path) -> None:
     """What the documents call files of one's own, as small as they can be."""
     bears = ("der Bär frisst Honig {}", "the bear eats honey {}")
-    pairs = [tuple(side.format(f"{number} {number**5}") for side in bears) for number in range(203)]
+    pairs = [tuple(side.format(f"{number} {number**5}") for side in bears) for number in range(603)]
     pairs += [("ein Hund läuft durch den Schnee", "a dog runs in the snow"), ("die Bank am Fluss", "the bank there")]
     pairs += [("Geld auf der Bank", "money in the bank")]
     german, english = ("\n".join(side) + "\n" for side in zip(*pairs, strict=True))
@@ -86,7 +87,7 @@ def write_files(here: Path) -> None:
         "".join(french): "test.fr",
         words: "train.words dev.words train.words.gz dev.words.gz",
         tags: "train.tags dev.tags train.upos.gz dev.upos.gz",
-        tagged * 5: "train.conllu",
+        "".join(tagged.replace("cat", name) for name in ("bear", "dog", "cow", "fox")): "train.conllu",
         tagged: "dev.conllu",
         labelled: "train.tsv dev.tsv train.tsv.gz dev.tsv.gz",
         vectors: "glove.6B.50d.txt.gz",
@@ -278,7 +279,7 @@ HINTS: dict[str, list[str] | str] = {
     "regard help train says what one of them takes": ["regard help train"],
     "regard runs ls {}": ["regard runs ls runs"],
     "regard runs restore {}": "needs something in the trash: tests/unit/test_runs.py has it",
-    "regard settings presets": ["regard settings presets"],
+    "regard settings presets. None: one that fits": ["regard settings presets"],
     "regard demo": ["regard demo"],
     "regard demo trains one": ["regard demo"],
     "regard demo` trains": "the same",
@@ -287,9 +288,8 @@ HINTS: dict[str, list[str] | str] = {
     "regard studio {}": ["regard studio runs"],
     "regard train --source train.de --target train.en": ["regard train --source train.de --target train.en"],
     "regard train bahdanau --corpus fable:fr --time 2m": ["regard train bahdanau --corpus fable:fr --time 2m"],
-    "regard train PRESET --source FILE --target FILE --valid-source FILE --valid-target FILE": [
-        "regard train lstm --source train.de --target train.en --valid-source val.de --valid-target val.en"
-    ],
+    "regard train --source FILE --target FILE": ["regard train --source train.de --target train.en"],
+    "regard train --resume {} --time 10m": ["regard train --resume runs/demo --time 10m"],
     "regard train --resume {}": ["regard train --resume runs/demo"],
     "regard train --resume {}, or choose another --out": ["regard train --resume runs/demo"],
     "regard train settings.toml --out again": ["regard train settings.toml --out again"],
@@ -349,7 +349,7 @@ def names_for(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if documented.examples(page)], ids=lambda page: page.stem)
 def test_every_python_example_of_a_page_runs(page: Path, here: Callable[[str], Path]) -> None:
-    folder = here(page.read_text(encoding="utf-8"))
+    folder = here("\n".join(documented.examples(page)))
     names = names_for(folder)
     with service(folder, needed="http://127.0.0.1" in "".join(documented.examples(page))) as address:
         for example in documented.examples(page):
