@@ -61,7 +61,10 @@ def test_pointing_at_a_word_lights_its_source_with_its_weight(page: Any, ask: As
     reading = page.locator(".reading").inner_text()
     target, source = found["outputs"][0]["words"][link["target"]], found["source_words"][link["source"]]
     assert reading.startswith(f"{target} ← {source} {percent(link['weight'])}")
-    assert page.locator(".reading bdi").all_inner_texts()[:2] == [target, source]  # two directions of writing stay apart
+    assert page.locator(".reading bdi").all_inner_texts()[:2] == [
+        target,
+        source,
+    ]  # each by itself
     page.locator(".others summary").click()
     assert found["aligner"] in page.locator(".others .weights").inner_text()
 
@@ -182,7 +185,9 @@ def test_the_page_cuts_where_the_service_cuts(page: Any, ask: Ask) -> None:
     page.on("request", lambda one: one.url.endswith("/translate") and asked.append(one.post_data_json["texts"]))
     page.goto(f"/#translate?run={RUN}&beam=1")
     page.locator("textarea").fill(text)
-    page.wait_for_function("(count) => document.querySelectorAll('.written .tokens').length === count", arg=len(expected))
+    page.wait_for_function(
+        "(count) => document.querySelectorAll('.written .tokens').length === count", arg=len(expected)
+    )
     assert asked == [expected]
 
 
