@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +37,9 @@ def test_two_runs_are_compared_and_opened_side_by_side(
         page.locator(f".inside figure:nth-child({figure}) .heatmap").wait_for(timeout=60_000)
     maps = page.evaluate("[...document.querySelectorAll('.inside .heatmap')].map(map => map.shown.columns.join(' '))")
     assert maps == [first["source"]] * 2
+    ticks = page.locator(".chart svg text").all_text_contents()
+    assert not any(tick.replace(",", "").isdigit() and int(tick.replace(",", "")) > 100 for tick in ticks)
+    assert page.locator("table.scores").bounding_box()["y"] < 600  # the form has folded
     accessible(page)
     narrowed = page.evaluate("s = document.querySelector('.chart .stage'), s.style.width = '200px', s.scrollWidth")
     assert narrowed == 200  # at once, before anything is drawn anew
@@ -50,6 +55,50 @@ def test_what_cannot_be_compared_is_said_before_it_is_tried(page: Any) -> None:
     page.goto("/#compare?runs=lstm")
     page.get_by_text("Choose at least two.").wait_for()
     assert page.get_by_role("button", name="Compare").is_disabled()
+
+
+@pytest.mark.parametrize(
+    ("runs", "why"),
+    [
+        ("zebra,tagger", "These runs are for different tasks."),
+        ("zebra,hindi", "These runs translate different languages: English → Hindi, English → French."),
+    ],
+)
+def test_runs_that_do_not_go_together_are_told_apart_in_words(eight_page: Any, runs: str, why: str) -> None:
+    eight_page.goto(f"/#compare?runs={runs}")
+    eight_page.get_by_text(why).wait_for()
+    assert eight_page.get_by_role("button", name="Compare").is_disabled()
+
+
+def test_runs_that_share_a_test_are_chosen_beforehand_and_else_none(eight_page: Any) -> None:
+    chosen = "all => all.map((box) => box.value)"
+    eight_page.goto("/#compare")
+    eight_page.locator(".pick").first.wait_for()
+    assert eight_page.locator(".pick input:checked").evaluate_all(chosen) == ["middling", "zebra"]
+    eight_page.goto("about:blank")
+    eight_page.goto("/#compare?run=german")
+    eight_page.get_by_text("Choose at least two.").wait_for()
+    assert eight_page.locator(".pick input:checked").evaluate_all(chosen) == ["german"]
+    rows = eight_page.locator(".pick").evaluate_all(
+        "all => all.map((pick) => [pick.querySelector('input'), pick].map((node) => node.getBoundingClientRect().top))"
+    )
+    assert len({round(box - pick) for box, pick in rows}) == 1  # boxes stand at one height
+
+
+def test_with_one_run_a_second_is_offered(page_of: Callable[[Path], Any], runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "lstm", tmp_path / "runs" / "lstm")
+    page = page_of(tmp_path / "runs")
+    page.route("**/api/v1/runs", lambda route: alone(route, "lstm"))
+    page.goto("/#compare")
+    page.get_by_role("heading", name="A second run is needed").wait_for()
+    page.get_by_role("link", name="Train another").click()
+    page.get_by_role("heading", level=1, name="Train").wait_for()
+
+
+def alone(route: Any, name: str) -> None:
+    """As if there were no run but this: one comes with the package."""
+    answer = route.fetch()
+    route.fulfill(response=answer, json={"runs": [run for run in answer.json()["runs"] if run["name"] == name]})
 
 
 def test_a_job_that_is_not_there_is_complained_of_in_place(page: Any, heard: list[str]) -> None:

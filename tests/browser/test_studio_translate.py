@@ -64,7 +64,7 @@ def test_pointing_at_a_word_lights_its_source_with_its_weight(page: Any, ask: As
     assert page.locator(".reading bdi").all_inner_texts()[:2] == [
         target,
         source,
-    ]  # two directions of writing stay apart
+    ]  # each by itself
     page.locator(".others summary").click()
     assert found["aligner"] in page.locator(".others .weights").inner_text()
 

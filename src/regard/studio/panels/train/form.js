@@ -201,10 +201,10 @@ class TrainingForm {
 }
 
 /** What a training will take, in words. */
-function estimated({parameters, examples, too_long: long, memory, seconds, steps, unknown}, time) {
+function estimated({words, parameters, examples, too_long: long, memory, seconds, steps, unknown}, time) {
   const figure = (value) => value.toLocaleString("en");
   const lines = [
-    `About ${duration(seconds)} for ${figure(steps)} steps${time ? `; it stops after ${time} at the latest` : ""}. The time is right within a factor of two.`,
+    words || `About ${duration(seconds)} for ${figure(steps)} steps${time ? `; it stops after ${time} at the latest` : ""}.`,
     `${figure(examples)} sentences to learn from${long ? ` (${figure(long)} more are too long and left out)` : ""}, ${count(parameters)} parameters, about ${bytes(memory)} of memory.`,
     unknown > 0.0005 ? `${(100 * unknown).toFixed(1)} % of the pieces will be unknown to it.` : "",
   ].filter(Boolean);

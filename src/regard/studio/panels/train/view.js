@@ -90,6 +90,7 @@ class TrainingView {
   }
 
   async ended(state) {
+    if (this.gone) return;
     this.changed(state);
     this.draw();
     try {
@@ -136,6 +137,8 @@ class TrainingView {
 
   async remove() {
     const {run} = this.training;
+    this.gone = true; // what still comes of it is not asked about
+    this.stop();
     try {
       await remove(`/api/v1/runs/${encodeURIComponent(run)}`);
     } catch (problem) {

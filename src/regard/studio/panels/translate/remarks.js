@@ -2,23 +2,26 @@
 
 import {element} from "../../element.js";
 
+const OF_UNKNOWN = /^\d+ words? this run has never seen/; // these are counted over all sentences
+const LEFT_OUT = /^left out: /;
+
 /** @param {({unknown?: {word: string}[], read_as?: string, warning?: string} | undefined)[]} translations */
 export function remarks(translations) {
   const known = translations.filter(Boolean);
   const words = [...new Set(known.flatMap(({unknown = []}) => unknown.map(({word}) => word)))];
   const readings = [...new Set(known.map((each) => each.read_as).filter(Boolean))];
-  const warnings = [...new Set(known.flatMap(({unknown = [], warning}) => (warning && !onlyOf(warning, unknown) ? [warning] : [])))];
-  const line = (...parts) => element("p", {class: "warning", dir: "auto"}, parts);
+  const parts = [...new Set(known.flatMap(({warning}) => (warning ? warning.split("; ") : [])))];
+  const others = parts.filter((part) => !words.length || !(OF_UNKNOWN.test(part) || LEFT_OUT.test(part)));
+  const lost = words.length ? parts.filter((part) => LEFT_OUT.test(part)).map((part) => part.replace(LEFT_OUT, "")) : [];
+  const line = (...children) => element("p", {class: "warning", dir: "auto"}, children);
   return [
-    words.length ? line(count(words), listed(words), " What it makes of ", words.length === 1 ? "it" : "them", " is a guess.") : null,
-    ...warnings.map((warning) => line(warning)),
+    words.length ? line(count(words), listed(words), lost.length ? ` Left out: ${lost.join(", ")}.` : "") : null,
+    ...others.map((part) => line(sentence(part))),
     readings.length ? line("Read as ", readings.map((reading) => element("q", {dir: "auto"}, reading))) : null,
   ].filter(Boolean);
 }
 
-/** Whether a warning says no more than which words are unknown: those of all sentences are counted together. */
-const onlyOf = (warning, unknown) => unknown.length > 0 && /never seen/.test(warning) && !/[.!] ./.test(warning);
-
+const sentence = (part) => `${part[0].toUpperCase()}${part.slice(1)}${/[.!?]$/.test(part) ? "" : "."}`;
 const count = (words) => (words.length === 1 ? "1 word this run has never seen: " : `${words.length} words this run has never seen: `);
 
 function listed(words) {
