@@ -164,7 +164,9 @@ def test_a_page_that_was_left_never_takes_the_place_of_the_present_one(slow_tabs
         moved(slow_tabs, after, 2600)
         for name, tab in slow_tabs.items():
             tab.locator("main h1").wait_for()
-            assert standing(tab) == (f"{PAGES[after[name]]} · Regard", [headings[after[name]]]), f"{name}, {after[name]}"
+            assert standing(tab) == (f"{PAGES[after[name]]} · Regard", [headings[after[name]]]), (
+                f"{name}, {after[name]}"
+            )
 
 
 def test_a_page_that_is_left_at_once_is_not_shown_and_its_questions_are_stopped(slow_tabs: dict[str, Any]) -> None:
