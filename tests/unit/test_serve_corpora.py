@@ -19,6 +19,8 @@ from regard.runs import find
 from regard.serve.commands import Commands, Outcome
 from regard.serve.corpora import Corpora
 from regard.serve.limits import BusyError, LateError, Limits
+from regard.serve.routes.presets import in_words
+from regard.serve.schema.trainings import EstimateAnswer
 from regard.serve.trainings import settings_for
 
 SOURCE = "the cat sleeps\nthe dog eats\na bird sings\nthe old man sees a house\nshe reads\n"
@@ -257,7 +259,8 @@ def test_corpora_are_not_taken_for_runs_and_no_run_takes_their_name(service: Tes
         (("my_corpus-en.txt", "my_corpus-de.txt"), "en-de"),
         (("one.txt", "two.txt"), ""),
         (("train.en", "train.en"), ""),
-        (("train.en", "dev.de"), ""),
+        (("train.en", "dev.de"), "en-de"),
+        (("one.en.txt", "two.de.txt"), ""),
         (("train.en", ""), ""),
     ],
 )
@@ -432,3 +435,28 @@ def test_presets_say_how_large_they_are(service: TestClient) -> None:
     assert found["transformer-tiny"]["sizes"]["model.heads"] == 4
     assert found["lstm"]["sizes"] == {"model.width": 256, "model.hidden": 256, "model.depth": 1}
     assert SimpleNamespace(**found["demo"]).train["steps"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "About 2 minutes here for 1,000 steps, in which each of the 2,500 examples is seen about 28 times."),
+        (
+            {"seconds": 33.0, "within": 36},
+            "About 30 seconds here for 36 steps, in which each of",
+        ),
+        (
+            {"seconds": 9000.0, "steps": 3},
+            "About 2.5 hours here for 3 steps",
+        ),
+        ({"too_long": 7, "memory": 3 << 30}, "needs about 3.0 GB of memory. 7 are too long and are left out."),
+        (
+            {"parameters": 1_250_000, "within": 40},
+            "seen about once. The model has 1.2 million parameters",
+        ),
+    ],
+)
+def test_an_estimate_is_told_in_words(changes: dict[str, Any], expected: str) -> None:
+    known = {"parameters": 73_679, "examples": 2500, "too_long": 0, "batches_per_epoch": 36, "padding": [0.0, 0.0]}
+    known |= {"unknown": 0.0, "longest": 57, "memory": 150 << 20, "seconds": 119.0, "steps": 1000}
+    assert expected in in_words(EstimateAnswer(**known | changes))

@@ -351,11 +351,16 @@ def test_too_many_trainings_are_answered_with_a_time_to_come_back(service: TestC
     assert int(answer.headers["retry-after"]) > 0
 
 
-def test_a_finished_run_is_not_resumed(service: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_finished_run_is_resumed_only_with_more_time_or_steps(
+    service: TestClient, children: studios.Children, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     studios.run_folder(tmp_path / "runs", "done")
     monkeypatch.setattr("regard.runs._state", lambda *_: "finished")
     answer = service.post("/api/v1/trainings/done/resume")
-    assert (answer.status_code, "has finished" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "has finished; say how much longer" in answer.json()["error"]) == (400, True)
+    assert service.post("/api/v1/trainings/done/resume", json={"time": "soon"}).status_code == 400
+    assert service.post("/api/v1/trainings/done/resume", json={"time": "10m", "steps": "+50"}).status_code == 202
+    assert children.asked[-1][3:] == ["--time", "10m", "--steps", "+50"]
 
 
 def test_an_interrupted_run_is_resumed(service: TestClient, children: studios.Children, tmp_path: Path) -> None:

@@ -355,3 +355,12 @@ def test_a_translator_is_not_asked_to_predict(client: TestClient) -> None:
     assert refusal(answer) == (404, "run = zebra: translates; ask /api/v1/translate")
     answer = client.post("/api/v1/predict", json={"run": "tagger", "texts": ["a"] * 300})
     assert refusal(answer)[0] == 413
+
+
+# Comparing
+
+
+def test_a_comparison_of_labels_takes_no_more_texts_than_it_was_asked_for(eight: Path) -> None:
+    found = regard.compare([eight / "classifier"], limit=7)
+    assert found.conditions.sentences == 7
+    assert all(row.scores for row in found.rows)

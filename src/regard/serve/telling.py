@@ -43,6 +43,7 @@ from regard.serve.schema.look import (
     StateAnswer,
     TraceAnswer,
 )
+from regard.serve.sentences import Asked
 from regard.understanding import Compared
 
 PLACES: dict[SideName, tuple[str, str, str]] = {  # side: where in a trace, and its name in statistics
@@ -53,10 +54,11 @@ PLACES: dict[SideName, tuple[str, str, str]] = {  # side: where in a trace, and 
 POOL = "pool.weights"  # a classifier's attention: one row, the label, over the source
 
 
-def tell_trace(looked: Looked, run: str) -> TraceAnswer:
+def tell_trace(looked: Looked, run: str, asked: Asked) -> TraceAnswer:
     """All of a trace that a page shows."""
     trace, shown = looked.trace, looked.explanation
     return TraceAnswer(
+        **asked.fields(shown.output),
         run=run,
         task=looked.task,
         text=looked.text,
@@ -142,9 +144,10 @@ def _difference(outcome: Outcome) -> DifferenceAnswer:
     )
 
 
-def tell_importance(found: Importance) -> ImportanceAnswer:
+def tell_importance(found: Importance, asked: Asked) -> ImportanceAnswer:
     """Attention beside importance."""
     return ImportanceAnswer(
+        **asked.fields(" ".join(found.rows)),
         rows=list(found.rows),
         columns=list(found.columns),
         attention=None if found.attention is None else pack(found.attention),
@@ -155,10 +158,11 @@ def tell_importance(found: Importance) -> ImportanceAnswer:
     )
 
 
-def tell_cells(looked: Looked, found: Cells, run: str) -> GatesAnswer:
+def tell_cells(looked: Looked, found: Cells, run: str, asked: Asked) -> GatesAnswer:
     """Gates and states."""
     trace = looked.trace
     return GatesAnswer(
+        **asked.fields(looked.explanation.output),
         run=run,
         output=looked.explanation.output,
         rows=list(trace.target.pieces),
@@ -194,14 +198,20 @@ def _pieces(trace: Trace, name: str) -> list[str]:
     return list(trace.source.pieces if name.startswith("encoder.") else trace.target.pieces)
 
 
-def tell_search(found: Searched) -> BeamAnswer:
+def tell_search(found: Searched, asked: Asked) -> BeamAnswer:
     """A tree."""
     nodes = [NodeAnswer(piece=leaf.piece, text=leaf.text, **asdict(leaf.node)) for leaf in found.leaves]
     others = [
         OtherBeam(beam=other.beam, text=other.output, score=other.score, log_probability=other.log_probability)
         for other in found.others
     ]
-    return BeamAnswer(text=found.best.text, nodes=nodes, outputs=list(found.outputs), others=others)
+    return BeamAnswer(
+        **asked.fields(found.best.text),
+        text=found.best.text,
+        nodes=nodes,
+        outputs=list(found.outputs),
+        others=others,
+    )
 
 
 def tell_meanings(found: Compared) -> MeaningAnswer:

@@ -22,6 +22,7 @@ _NAMED = (
 )
 NAMES = dict(each.split(" ", 1) for each in _NAMED.split(", "))
 _CODES = {name.lower(): code for code, name in NAMES.items()} | {code: code for code in NAMES}
+_PACKED = (".gz", ".zst", ".bz2", ".xz")
 _PAIR = re.compile(r"(?<![a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
 
 
@@ -54,7 +55,8 @@ def _files(data: DataSettings) -> tuple[str, ...]:
 
 
 def named_in(*files: str) -> Languages | None:
-    """What the names of a corpus say: two files that differ in a language alone, or one that names both (`en-de`).
+    """What the names of a corpus say: two files that differ in a language alone or end in one, or one file that names
+    both (`en-de`).
 
     A language is its code or its English name: `train.de` and `train.en`, `news-en.txt` and `news-de.txt`,
     `English.txt` and `German.txt`.
@@ -64,10 +66,16 @@ def named_in(*files: str) -> Languages | None:
         found = _PAIR.search(PurePath(files[0]).name.lower())
         return None if found is None else _pair(found[1], found[2])
     source, target = parts
-    if len(source) != len(target):
-        return None
-    differing = [(one, other) for one, other in zip(source, target, strict=True) if one != other]
-    return _pair(*differing[0]) if len(differing) == 1 else None
+    differing = [(one, other) for one, other in zip(source, target, strict=False) if one != other]
+    if len(source) == len(target) and len(differing) == 1:
+        return _pair(*differing[0])
+    return _pair(*map(_suffix, files))
+
+
+def _suffix(file: str) -> str:
+    """How a name ends, whatever it is packed with."""
+    path = PurePath(file.lower())
+    return (path.with_suffix("") if path.suffix in _PACKED else path).suffix.removeprefix(".")
 
 
 def _pair(source: str, target: str) -> Languages | None:

@@ -22,11 +22,14 @@ from regard.serve.schema.look import (
     Inquiry,
     MeaningAnswer,
     MeaningBody,
+    SentencesAnswer,
+    SentencesBody,
     TraceAnswer,
     TraceBody,
     WalkthroughAnswer,
     WalkthroughBody,
 )
+from regard.serve.sentences import choose, cut_up
 from regard.serve.telling import tell_cells, tell_importance, tell_meanings, tell_search, tell_trace
 from regard.serve.worker import Model
 from regard.understanding import compare_meanings
@@ -48,21 +51,28 @@ async def ask(request: Request, run: str, work: Callable[[Model], Result]) -> Re
     return answer
 
 
-def _question(body: Inquiry) -> Question:
+def _question(body: Inquiry, text: str) -> Question:
     edits = from_data(body.edits)
     if isinstance(body, TraceBody):
-        return Question(body.text, body.target, body.rank, body.beam, edits)
-    return Question(body.text, body.target, edits=edits)
+        return Question(text, body.target, body.rank, body.beam, edits)
+    return Question(text, body.target, edits=edits)
+
+
+@router.post("/sentences")
+async def sentences(body: SentencesBody) -> SentencesAnswer:
+    """Where the sentences of a text are, as everything here cuts them."""
+    return SentencesAnswer(sentences=cut_up(body.text))
 
 
 @router.post("/trace")
 async def trace(request: Request, body: TraceBody) -> TraceAnswer:
     """Attention, probabilities and checks of one output; with edits, what they did."""
-    question, folder, name = _question(body), request.app.state.service.library.path(body.run), body.checkpoint
+    folder, name = request.app.state.service.library.path(body.run), body.checkpoint
 
     def work(model: Model) -> TraceAnswer:
         chosen = model if name is None else at_checkpoint(folder, name, like=model)
-        return tell_trace(look(chosen, question, body.run), body.run)
+        asked = choose(chosen, body.text, body.sentence)
+        return tell_trace(look(chosen, _question(body, asked.text), body.run), body.run, asked)
 
     return await ask(request, body.run, work)
 
@@ -70,18 +80,22 @@ async def trace(request: Request, body: TraceBody) -> TraceAnswer:
 @router.post("/importance")
 async def weigh(request: Request, body: Inquiry) -> ImportanceAnswer:
     """Attention beside the effect of masking each word, and beside the gradient."""
-    question = _question(body)
-    return await ask(request, body.run, lambda model: tell_importance(importance(look(model, question, body.run))))
+
+    def work(model: Model) -> ImportanceAnswer:
+        asked = choose(model, body.text, body.sentence)
+        return tell_importance(importance(look(model, _question(body, asked.text), body.run)), asked)
+
+    return await ask(request, body.run, work)
 
 
 @router.post("/gates")
 async def gates(request: Request, body: Inquiry) -> GatesAnswer:
     """Gates and states of a recurrent model, and what each step's choice hangs on."""
-    question = _question(body)
 
     def work(model: Model) -> GatesAnswer:
-        looked = look(model, question, body.run)
-        return tell_cells(looked, cells(looked), body.run)
+        asked = choose(model, body.text, body.sentence)
+        looked = look(model, _question(body, asked.text), body.run)
+        return tell_cells(looked, cells(looked), body.run, asked)
 
     return await ask(request, body.run, work)
 
@@ -91,8 +105,9 @@ async def beam(request: Request, body: BeamBody) -> BeamAnswer:
     """The tree of a search: what was kept, what was pruned and why, and what other beams find."""
 
     def work(model: Model) -> BeamAnswer:
+        asked = choose(model, body.text, body.sentence)
         rule = Beam(body.beam, body.length_penalty, best=body.beam)
-        return tell_search(search_tree(model, body.text, rule, prefix=body.prefix))
+        return tell_search(search_tree(model, asked.text, rule, prefix=body.prefix), asked)
 
     return await ask(request, body.run, work)
 
@@ -116,7 +131,9 @@ async def walkthrough(request: Request, body: WalkthroughBody) -> WalkthroughAns
     """The mathematics of one sentence with the run's own numbers."""
 
     def work(model: Model) -> WalkthroughAnswer:
-        steps = walk_text(model, body.text, layer=body.layer, head=body.head, word=body.word, side=body.side)
-        return WalkthroughAnswer.model_validate(steps.to_dict())
+        asked = choose(model, body.text, body.sentence)
+        steps = walk_text(model, asked.text, layer=body.layer, head=body.head, word=body.word, side=body.side)
+        found = steps.to_dict()
+        return WalkthroughAnswer.model_validate(found | asked.fields(" ".join(found["target"]["words"])))
 
     return await ask(request, body.run, work)

@@ -91,7 +91,7 @@ def in_words(found: EstimateAnswer) -> str:
     size = f"{found.parameters / 1e6:.1f} million" if found.parameters >= 100_000 else f"{found.parameters:,}"
     left = f" {found.too_long:,} are too long and are left out." if found.too_long else ""
     return (
-        f"{_clock(found.seconds)} on this machine for {steps:,} steps, in which each of the {found.examples:,} examples "
+        f"{_clock(found.seconds)} here for {steps:,} steps, in which each of the {found.examples:,} examples "
         f"is seen {seen}. The model has {size} parameters and needs about {_memory(found.memory)} of memory.{left}"
     )
 

@@ -11,7 +11,14 @@ from fastapi.responses import StreamingResponse
 from regard.errors import SettingsError
 from regard.serve.answers import Problem
 from regard.serve.jobs import TRAININGS
-from regard.serve.schema.trainings import ResumeRequest, Started, StopRequest, TrainingAnswer, TrainingRequest, TrainingsAnswer
+from regard.serve.schema.trainings import (
+    ResumeRequest,
+    Started,
+    StopRequest,
+    TrainingAnswer,
+    TrainingRequest,
+    TrainingsAnswer,
+)
 from regard.serve.trainings import Trainings, settings_for
 
 router = APIRouter(prefix="/api/v1/trainings", tags=["trainings"])
@@ -64,7 +71,7 @@ def stop(request: Request, run: str, wish: StopRequest | None = None) -> Trainin
 @router.post("/{run}/resume", status_code=202, responses=PROBLEMS)
 def resume(request: Request, run: str, wish: ResumeRequest | None = None) -> TrainingAnswer:
     """Go on from the last checkpoint; a run that has finished goes on with more `time` or `steps`."""
-    trainings, more = _trainings(request), wish or ResumeRequest()
+    trainings, more = _trainings(request), wish or ResumeRequest(time="", steps="")
     if trainings.one(run).state == "finished" and not (more.time or more.steps):
         raise SettingsError(f"run = {run}: has finished; say how much longer it shall go on, by time or steps")
     trainings.jobs.resume(run, time=more.time, steps=more.steps)

@@ -16,6 +16,10 @@ WIDEST = 20  # beams
 
 _RUN = Field(description="Name of a run.", max_length=100, examples=["demo"])
 _TEXT = Field(description="The sentence to look into.", max_length=LONGEST_TEXT, examples=["the black cat sleeps"])
+_SENTENCE = Field(default=0, ge=0, description="Which sentence of the text, where a translator is given several.")
+_SENTENCES = Field(description="The text, cut as for translation; what does not translate reads it whole.")
+_UNKNOWN = Field(description="Words of the sentence that the run has never seen, and where they are in it.")
+_WARNING = Field(description="What the reader should know; empty if all is as usual.")
 _TARGET = Field(
     default=None,
     description="An output by somebody else, looked into instead of the run's own.",
@@ -48,11 +52,49 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class SentenceAnswer(Answer):
+    """A sentence of a text, and where it is."""
+
+    start: int
+    end: int
+    text: str
+
+
+class UnknownAnswer(Answer):
+    """A word that the run has never seen, and where it is."""
+
+    start: int
+    end: int
+    word: str
+
+
+class SentencesBody(Body):
+    """A text to cut."""
+
+    text: str = Field(max_length=LONGEST_TEXT, examples=["The cat sleeps. Dr. Smith does not."])
+
+
+class SentencesAnswer(Answer):
+    """Where the sentences of a text are; whatever is between them stays as it is."""
+
+    sentences: list[SentenceAnswer]
+
+
+class OfSentence(Answer):
+    """Which sentence an answer is about."""
+
+    sentences: list[SentenceAnswer] = _SENTENCES
+    sentence: int = Field(description="Which of them this is about.")
+    unknown: list[UnknownAnswer] = _UNKNOWN
+    warning: str = _WARNING
+
+
 class Inquiry(Body):
     """A sentence, and perhaps what to change."""
 
     run: str = _RUN
     text: str = _TEXT
+    sentence: int = _SENTENCE
     target: str | None = _TARGET
     edits: Annotated[list[dict[str, JsonValue]], AfterValidator(_is_text)] = _EDITS
 
@@ -172,7 +214,7 @@ class DifferenceAnswer(Answer):
     changes: list[ChangeAnswer]
 
 
-class TraceAnswer(Answer):
+class TraceAnswer(OfSentence):
     """Everything the model had in mind while it wrote one output."""
 
     run: str
@@ -194,7 +236,7 @@ class TraceAnswer(Answer):
     difference: DifferenceAnswer | None = Field(description="What the edits did; null without edits.")
 
 
-class ImportanceAnswer(Answer):
+class ImportanceAnswer(OfSentence):
     """Attention beside what each word did, (words written, words read)."""
 
     rows: list[str]
@@ -235,7 +277,7 @@ class FillingAnswer(Answer):
     length: Packed = Field(description="Norm of the state.")
 
 
-class GatesAnswer(Answer):
+class GatesAnswer(OfSentence):
     """A recurrent model from inside."""
 
     run: str
@@ -253,6 +295,7 @@ class BeamBody(Body):
 
     run: str = _RUN
     text: str = _TEXT
+    sentence: int = _SENTENCE
     beam: int = Field(default=5, ge=1, le=WIDEST)
     length_penalty: float = Field(default=1.0, ge=-5, le=5)
     prefix: str = Field(default="", max_length=LONGEST_TEXT, description="What the output begins with.")
@@ -282,7 +325,7 @@ class OtherBeam(Answer):
     log_probability: float
 
 
-class BeamAnswer(Answer):
+class BeamAnswer(OfSentence):
     """The tree of a search."""
 
     text: str
@@ -338,13 +381,14 @@ class WalkthroughBody(Body):
 
     run: str = _RUN
     text: str = _TEXT
+    sentence: int = _SENTENCE
     layer: int = Field(default=0, ge=0)
     head: int = Field(default=0, ge=0)
     word: int = Field(default=0, ge=0)
     side: Literal["all", "encoder", "decoder", "cross"] = "all"
 
 
-class WalkthroughAnswer(Answer):
+class WalkthroughAnswer(OfSentence):
     """The mathematics of a sentence, step by step."""
 
     format: int
