@@ -599,3 +599,19 @@ def test_markup_in_a_sentence_is_text(page: Page) -> None:
 def test_without_a_run_it_says_what_to_do(empty_page: Page) -> None:
     empty_page.goto("/#look")
     empty_page.get_by_role("link", name="Train the demo").wait_for()
+
+
+@pytest.mark.parametrize(("where", "ready"), [("look", ".lines"), ("beam", ".tree svg"), ("learn", "article.step")])
+def test_every_page_takes_one_sentence_of_a_paragraph(page: Page, where: str, ready: str) -> None:
+    """The service cuts; the page lets one choose, and says nothing of the other sentence."""
+    page.set_default_timeout(1000 * PATIENCE)
+    page.goto(f"/#{where}?run={RUN}&text=The+cat+sees+a+bird.+A+dog+hears+it.&sentence=1")
+    page.wait_for_selector(ready)
+    choice = page.get_by_role("group", name="Which sentence").get_by_role("button")
+    assert [button.get_attribute("title") for button in choice.all()] == ["The cat sees a bird.", "A dog hears it."]
+    assert choice.nth(1).get_attribute("aria-pressed") == "true"
+    choice.nth(0).press("Enter")
+    until(page, "!location.hash.includes('sentence=1')")
+    until(page, "document.querySelector('.sentence-choice button').getAttribute('aria-pressed') === 'true'")
+    if where == "look":
+        settled(page)

@@ -169,10 +169,10 @@ def test_another_word_that_is_not_asked_for_yet_marks_the_result_as_old(page: An
     opened(page, address())
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Word", exact=True).press_sequentially("er")
-    assert "What stands below is of “bank”" in page.locator(".warning:visible").inner_text()
+    assert "What stands below is of “bank”" in page.locator(".meaning > .warning:visible").inner_text()
     assert page.locator(".results.old").count() == 1
     page.get_by_label("Word", exact=True).fill("bank")
-    assert page.locator(".warning:visible").count() == 0
+    assert page.locator(".meaning > .warning:visible").count() == 0
     assert page.locator(".results.old").count() == 0
 
 

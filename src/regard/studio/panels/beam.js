@@ -3,6 +3,7 @@
 import {write} from "../address.js";
 import {latest, post} from "../api.js";
 import {element, sheet} from "../element.js";
+import {toast} from "../pieces/announce.js";
 import {field, pageHead} from "../pieces/forms.js";
 import {chosenSentence, folding, markUnknown, placeOf, remarks, saidRun, saidText, sentenceChoice, sentenceOf} from "../pieces/question.js";
 import {chosen, runPicker, usable} from "../pieces/runs.js";
@@ -155,7 +156,8 @@ class Beam {
   }
 
   force(node) {
-    this.change({prefix: node.text});
+    if (node.text.includes("<unk>")) return toast("<unk> stands for every unknown word: it cannot be forced");
+    return this.change({prefix: node.text});
   }
 
   showForced() {
