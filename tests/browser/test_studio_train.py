@@ -113,9 +113,7 @@ def test_a_training_that_cannot_be_says_why_in_place(page: Any, heard: list[str]
     heard.clear()
 
 
-def test_a_failed_training_is_changed_or_removed(
-    page: Any, accessible: Callable[[Any], None]
-) -> None:
+def test_a_failed_training_is_changed_or_removed(page: Any, accessible: Callable[[Any], None]) -> None:
     parts = {"train.source": SOURCE, "train.target": TARGET[:25], "valid.source": SOURCE, "valid.target": TARGET}
     for part, text in parts.items():  # of the training part one side is shorter
         sent = page.request.put(f"/api/v1/corpora/broken/{part}", data=text, headers={"X-Regard": "studio"})
