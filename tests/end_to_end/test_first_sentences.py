@@ -1,0 +1,201 @@
+"""What a stranger types first, through every way in, with the run that comes along: a right answer, or a mark.
+
+The right answers are written by hand, in French typography: a narrow no-break space (U+202F) before ? and ! and
+inside « », a no-break space (U+00A0) before a colon.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+import regard
+from regard.cli.main import run as cli
+from serving import client
+
+pytestmark = pytest.mark.usefixtures("with_demo")
+RIGHT = 0.95  # of the sentences inside the grammar, exactly
+
+INSIDE = {
+    # as people write
+    "The black cat ate the mouse.": "Le chat noir a mangé la souris.",
+    "The bear ate the pear because it was hungry.": "L'ours a mangé la poire parce qu'il était affamé.",
+    "The bear ate the pear because it was delicious.": "L'ours a mangé la poire parce qu'elle était délicieuse.",
+    "The duck slept on the bank.": "Le canard a dormi sur la rive.",
+    "The thief found the coin in the bank.": "Le voleur a trouvé la pièce dans la banque.",
+    "I have a book.": "J'ai un livre.",
+    "We have a dog.": "Nous avons un chien.",
+    "She reads the letter.": "Elle lit la lettre.",
+    "They will see the church.": "Ils verront l'église.",
+    "You are tired.": "Vous êtes fatigué.",
+    "There is a cat in the garden.": "Il y a un chat dans le jardin.",
+    "The old king slept.": "Le vieux roi a dormi.",
+    "The girl drinks the milk and the boy eats the bread.": "La fille boit le lait et le garçon mange le pain.",
+    # questions and exclamations
+    "Where is the cat?": "Où est le chat\u202f?",
+    "Who ate the honey?": "Qui a mangé le miel\u202f?",
+    "What is this?": "Qu'est-ce que c'est\u202f?",
+    "Did the fox see the rabbit?": "Est-ce que le renard a vu le lapin\u202f?",
+    "What time is it?": "Quelle heure est-il\u202f?",
+    "Do you speak English?": "Parlez-vous anglais\u202f?",
+    "Stop!": "Arrêtez\u202f!",
+    # greetings
+    "Hello!": "Bonjour\u202f!",
+    "Good morning.": "Bonjour.",
+    "How are you?": "Comment allez-vous\u202f?",
+    "Thank you very much.": "Merci beaucoup.",
+    "My name is Anna.": "Je m'appelle Anna.",
+    "I love you.": "Je vous aime.",
+    # contractions
+    "I'm hungry.": "J'ai faim.",
+    "I don't know.": "Je ne sais pas.",
+    "The cat didn't see the mouse.": "Le chat n'a pas vu la souris.",
+    # numbers, dates, names
+    "I am 32 years old.": "J'ai 32 ans.",
+    "There are three surgeons here.": "Il y a trois chirurgiens ici.",
+    "It is seven o'clock.": "Il est sept heures.",
+    "Today is Monday.": "Aujourd'hui, c'est lundi.",
+    "Peter was in Paris.": "Peter était à Paris.",
+    "Mary's dog slept.": "Le chien de Mary a dormi.",
+    # speech
+    'The king said, "The wolf slept."': "Le roi a dit\u00a0: «\u202fLe loup a dormi.\u202f»",
+    # as people write in a hurry, and aloud
+    "the black cat ate the mouse": "le chat noir a mangé la souris",
+    "where is the cat": "où est le chat",
+    "THE BLACK CAT ATE THE MOUSE.": "LE CHAT NOIR A MANGÉ LA SOURIS.",
+    "The black cat ate the mouse": "Le chat noir a mangé la souris",
+    # more than one sentence, and what is between them
+    "The cat slept. The dog ran.": "Le chat a dormi. Le chien a couru.",
+    "The cat slept.\n\nThe dog ran.": "Le chat a dormi.\n\nLe chien a couru.",
+    "Hello! How are you?": "Bonjour\u202f! Comment allez-vous\u202f?",
+}
+
+# What the run cannot know: the words that must be marked.
+OUTSIDE = {
+    "an unknown word": ("The gnorp slept.", ["gnorp"]),
+    "an unknown name": ("Zebulonix ate the mouse.", ["Zebulonix"]),
+    "gibberish": ("qwertyuiop asdfgh", ["qwertyuiop", "asdfgh"]),
+    "German": ("Der Hund läuft durch den Schnee.", ["Hund", "läuft", "durch", "Schnee"]),
+    "Arabic": ("القط الأسود أكل الفأر.", ["القط"]),
+    "Hindi": ("काली बिल्ली ने चूहे को खाया।", ["बिल्ली"]),
+    "Chinese": ("黑猫吃了老鼠。", ["黑猫吃了老鼠"]),
+    "an address": ("Look at https://example.org today.", ["https://example.org"]),
+}
+
+# What is neither right nor wrong: nothing breaks, and what is no word comes through.
+KEPT = {
+    "an emoji": ("The cat slept. 😀", "😀"),
+    "an abbreviation": ("Mr. Smith slept.", "Smith"),
+    "a list": ("- The cat slept.\n- The dog ran.", "\n- "),
+    "a number alone": ("1984", "1984"),
+    "marks alone": ("?!", "?!"),
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What somebody sees, whichever way was taken."""
+
+    text: str
+    warning: str
+    unknown: tuple[str, ...]
+
+
+Ask = Callable[[str], Answer]
+
+
+@pytest.fixture(scope="module")
+def service(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A service on an empty folder: all it has is what comes along."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("regard.run.PACKAGED", demo)
+        with client(tmp_path_factory.mktemp("none"), studio=True) as found:
+            yield found
+
+
+@pytest.fixture(params=["python", "command line", "/translate", "/api/v1/translate"])
+def ask(
+    request: pytest.FixtureRequest,
+    service: TestClient,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Ask:
+    monkeypatch.chdir(tmp_path)
+    translator = regard.load("demo")
+
+    def python(text: str) -> Answer:
+        found = translator.translate(text)
+        return Answer(found.text, found.warning, tuple(each.word for each in found.unknown))
+
+    def command_line(text: str) -> Answer:
+        assert cli(["translate", "demo", text, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        return Answer(found["target"], found.get("warning", ""), tuple(map(word_of, found.get("unknown", ()))))
+
+    def libre(text: str) -> Answer:
+        answer = service.post("/translate", json={"q": text, "source": "en", "target": "fr"})
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["X-Regard-Run"] == "demo"
+        found = answer.json()
+        return Answer(found["translatedText"], found.get("warning", ""), tuple(found.get("unknown", ())))
+
+    def api(text: str) -> Answer:
+        answer = service.post("/api/v1/translate", json={"run": "demo", "texts": [text]})
+        assert answer.status_code == 200, answer.text
+        found = answer.json()["translations"][0]
+        return Answer(found["outputs"][0]["text"], found["warning"], tuple(map(word_of, found["unknown"])))
+
+    return {"python": python, "command line": command_line, "/translate": libre, "/api/v1/translate": api}[
+        request.param
+    ]
+
+
+def word_of(unknown: str | dict[str, str]) -> str:
+    return unknown if isinstance(unknown, str) else unknown["word"]
+
+
+def test_there_are_at_least_forty_sentences() -> None:
+    assert len(INSIDE) >= 40
+
+
+def test_nearly_all_that_the_grammar_knows_is_exactly_right_and_nothing_of_it_is_marked(ask: Ask) -> None:
+    found = {text: ask(text) for text in INSIDE}
+    wrong = {text: answer.text for text, answer in found.items() if answer.text != INSIDE[text]}
+    assert len(wrong) <= (1 - RIGHT) * len(INSIDE), wrong
+    assert {text: answer.unknown for text, answer in found.items() if answer.unknown} == {}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_the_run_has_never_seen_is_marked(name: str, ask: Ask) -> None:
+    text, words = OUTSIDE[name]
+    answer = ask(text)
+    assert answer.warning
+    assert set(words) <= set(answer.unknown)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_no_word_comes_through(name: str, ask: Ask) -> None:
+    text, kept = KEPT[name]
+    assert kept in ask(text).text
+
+
+def test_nothing_stays_nothing(ask: Ask) -> None:
+    assert ask("") == Answer("", "", ())
+
+
+def test_a_page_of_5000_characters_is_translated_sentence_by_sentence(ask: Ask) -> None:
+    one, other = "The cat slept. ", "Le chat a dormi. "
+    count = 5000 // len(one)
+    assert ask((one * count).strip()).text == (other * count).strip()
+
+
+def test_tags_stay_where_they_are(service: TestClient) -> None:
+    asked = {"q": "<p>The <b>black</b> cat slept.</p>", "source": "en", "target": "fr", "format": "html"}
+    answer = service.post("/translate", json=asked)
+    assert answer.json()["translatedText"] == "<p>Le chat <b>noir</b> a dormi.</p>"
