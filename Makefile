@@ -9,9 +9,15 @@ DATA   ?= ../shared/data
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
-.venv/.ready: pyproject.toml constraints.txt
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+.venv/.used: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) .
+	@touch $@
+
+.venv/.ready: .venv/.used
+	$(PIP) '.[dev]'
 	@touch $@
 
 setup: .venv/.ready ## make .venv with the tested set of packages
@@ -32,7 +38,7 @@ fmt: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-demo: setup ## train a translator on the built-in corpus, test it, write its report, translate: about three minutes
+demo: .venv/.used ## train a translator on the built-in corpus, test it, write its report, translate: about four minutes
 	$(BIN)/regard demo
 
 demo-model: setup ## make the run that comes with the package, src/regard/demo: about 25 minutes

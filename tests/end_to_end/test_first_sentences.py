@@ -134,7 +134,7 @@ def ask(
         return Answer(found.text, found.warning, tuple(each.word for each in found.unknown))
 
     def command_line(text: str) -> Answer:
-        assert cli(["translate", "demo", text, "--json"]) == 0
+        assert cli(["translate", "demo", "--json", "--", text]) == 0
         found = json.loads(capsys.readouterr().out)
         return Answer(found["target"], found.get("warning", ""), tuple(map(word_of, found.get("unknown", ()))))
 

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from regard.text import Tokenizers
+from regard.decode.copying import copied, unknown_words
+from regard.text import UNK, Tokenizers, WordTokenizer
+from regard.text.casing import CAPITAL
 from regard.text.known import COUNTED, KnownWords, script_of
 from regard.text.reading import Unknown, read
 from regard.text.tokenizer import Kind
+from regard.text.words import split_words
 
 LINES = ["the cat can't sleep .", 'The Bear saw 12 cafés , "why" ?', "Paris is a city"] * 3
 KINDS: tuple[Kind, ...] = ("word", "space", "character", "byte", "bpe", "unigram")
@@ -92,7 +95,7 @@ def test_punctuation_with_and_without_a_space_is_one_to_a_vocabulary_of_words() 
 def test_numbers_are_unknown_to_words_and_spelled_by_subwords() -> None:
     assert [each.word for each in read("the cat saw 77", known("word")).unknown] == ["77"]
     assert read("the cat saw 77", known("bpe")).unknown == ()
-    assert [each.left for each in read("77.\n12", known("bpe")).readings] == [True, False]
+    assert read("77.\n12", known("word")).readings == ()  # numbers alone are no sentence, and stay as they are
     assert read("77", known("bpe")).remarks("77") == []
 
 
@@ -127,4 +130,25 @@ def test_a_sentence_of_which_nothing_was_seen_is_named() -> None:
 def test_a_script_has_a_name_for_people() -> None:
     assert [script_of(text) for text in ("the", "вы", "नमस्ते", "你好", "12")] == [
         *("Latin", "Cyrillic", "Devanagari", "Chinese", "")
+    ]
+
+
+def test_an_address_is_one_word() -> None:
+    assert split_words("See https://example.org/a?b=1, or write to m.s@example.com.") == [
+        *("See", "https://example.org/a?b=1", "￭,", "or", "write", "to", "m.s@example.com", "￭."),
+    ]
+
+
+def test_a_copied_word_has_a_capital_where_the_model_wrote_its_mark() -> None:
+    lines = ["The cat", "the dog"]
+    both = WordTokenizer.learn(lines, case="mark")
+    tokenizers = Tokenizers(both, both)
+    assert unknown_words(tokenizers, "Zorblax NATO iPhone") == {1: "zorblax", 3: "nato", 4: "iPhone"}
+    mark = both.id(CAPITAL)
+    assert copied(tokenizers, [mark, UNK, both.id("cat"), UNK], ["zorblax", "wug"]) == "Zorblax cat wug"
+
+
+def test_a_copied_word_is_found_again_whatever_its_capital() -> None:
+    assert read("Wug can't sleep", known()).remarks("le wug a dormi") == [
+        "1 word this run has never seen: Wug (copied)"
     ]

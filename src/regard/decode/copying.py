@@ -14,6 +14,11 @@ def unknown_words(tokenizers: Tokenizers, source: str) -> dict[int, str]:
     """What each <unk> of a source stands for: by the place of its piece, the word as it is written."""
     ids, pieces = tokenizers.source.encode(source), tokenizers.source.pieces(source)
     marks = ["", *(piece if piece in MARKS else "" for piece in pieces)]
+    target = tokenizers.target
+    if (
+        isinstance(target, WordTokenizer) and target.case == "mark"
+    ):  # the model says by marks which begin with a capital
+        marks = [""] * len(marks)
     return {place: _written(pieces[place], marks[place]) for place, number in enumerate(ids) if number == UNK}
 
 

@@ -83,11 +83,12 @@ class Passage:
         words = list(dict.fromkeys(each.word for reading in translated for each in reading.unknown))
         if not words or self.known is None:
             return
-        there = {piece.removeprefix(JOINER) for piece in split_words(output)}
-        lost = [word for word in words if word not in there and word not in output]
+        whole = output.casefold()  # a word that began the source need not begin the output
+        there = {piece.removeprefix(JOINER) for piece in split_words(whole)}
+        lost = [word for word in words if word.casefold() not in there and word.casefold() not in whole]
         if not self.known.whole:  # they are spelled, in one way or another
             lost = []
-        named = [f"{word} (copied)" if word in there else word for word in words if word not in lost]
+        named = [f"{word} (copied)" if word.casefold() in there else word for word in words if word not in lost]
         count = f"{len(words)} word{'s' if len(words) > 1 else ''} this run has never seen"
         kept = f": {_listed(named)}" if named else ""
         yield f"{count}{kept}{f'; left out: {_listed(lost)}' if lost else ''}"

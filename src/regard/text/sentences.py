@@ -105,7 +105,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         start, last = line.span()
         for end in (*_ends(text, start, last), last):
             first, final = _trimmed(text, start, end)
-            if any(character.isalnum() for character in text[first:final]):
+            if any(character.isalpha() for character in text[first:final]):
                 yield first, final
             start = end
 

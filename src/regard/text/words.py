@@ -27,6 +27,7 @@ _SILENT = frozenset((PAD, START, END))
 
 _RULES = r"""
     aujourd['’]hui                                                        # one word all the same
+  | (?:https?://|www\.)\S*[^\W_][/]?  | [\w.+-]+@[\w-]+(?:\.[\w-]+)+       # an address stays whole
   | (?<!{letter})(?:(?:jus|lors|puis|quoi)?qu|[cdjlmnst])['’](?={letter}) # l'ours: l' ours, qu'il: qu' il
   | (?<={letter})n['’]t(?!{letter})                                       # doesn't: does n't
   | (?<={letter})['’](?:s|re|ve|ll|d|m)(?!{letter})                       # bear's: bear 's, we'll: we 'll
