@@ -104,7 +104,7 @@ def test_the_slider_goes_through_the_moments_and_the_address_remembers_one(page:
 
 
 def test_a_training_that_cannot_be_says_why_in_place(page: Any, heard: list[str]) -> None:
-    page.goto("/#train")
+    page.goto("/#train?corpus=fable:fr")
     page.get_by_text("Any other setting").click()
     page.get_by_label("Settings, one per line").fill("model.head=8")
     page.get_by_role("button", name="Start training").click()

@@ -161,7 +161,7 @@ class CorpusPicker {
     try {
       for (const [place, [role, file]] of files.entries()) {
         told.textContent = `Taking ${file.name}, ${place + 1} of ${files.length}…`;
-        await put(`/api/v1/corpora/${encodeURIComponent(name)}/${encodeURIComponent(role + packing(file.name))}`, file);
+        await put(`/api/v1/corpora/${encodeURIComponent(name)}/${encodeURIComponent(role + packing(file.name))}?called=${encodeURIComponent(file.name)}`, file); // from its name the language is known
       }
     } catch (problem) {
       told.remove();
