@@ -158,12 +158,12 @@ def claims_of(run: Path) -> list[Claim]:
     return [*cat(translator), *bear(translator), *bank(translator)]
 
 
-def trained(folder: Path, seed: int) -> tuple[list[Claim], int]:
+def trained(folder: Path, seed: int, device: str) -> tuple[list[Claim], int]:
     """The demo with another seed, what it shows, and the seconds that it took to train."""
     run, began = folder / f"seed-{seed}", time.perf_counter()
     with display() as shown:
         shown.tell(f"seed {seed}")
-        training.start(run, demo_settings(PRESET, f"train.seed={seed}"), shown, device="cpu")
+        training.start(run, demo_settings(PRESET, f"train.seed={seed}"), shown, device=device)
     took = round(time.perf_counter() - began)
     return claims_of(run), took
 
@@ -187,13 +187,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="What the demo run shows from inside, claim by claim.")
     parser.add_argument("--seeds", default="1", help="train one for each: 1,2,3")
     parser.add_argument("--run", type=Path, nargs="+", help="demo runs that are there; without, they are trained")
+    parser.add_argument("--device", default="cpu", help="where to train: cpu or cuda")
     parser.add_argument("--ledger", action="store_true")
     arguments = parser.parse_args()
     lines, right = [], True
     with tempfile.TemporaryDirectory() as folder:
         seeds = [] if arguments.run else [int(seed) for seed in arguments.seeds.split(",")]
         for seed in seeds:
-            claims, took = trained(Path(folder), seed)
+            claims, took = trained(Path(folder), seed, arguments.device)
             lines.append(record(claims, seed, took))
             print(table(f"seed {seed}, {took} s", claims), flush=True)
             right &= all(claim.right for claim in claims)
