@@ -296,7 +296,7 @@ def open_task(run: Run, tell: Tell) -> Task:
     if not run.tokenizer.exists():
         _tell_held_out(valid_rows, settings.task, tell)
     tokenizers = _tokenizers(run, train_rows, tell)
-    encoder = _encoder(run, tokenizers, train_rows)
+    encoder = _encoder(run, tokenizers, train_rows, valid_rows)
     train, valid = (
         _encoded(rows, encoder, run.data / name, tell) for name, rows in (("train", train_rows), ("valid", valid_rows))
     )
@@ -411,7 +411,7 @@ def _column(rows: Material, names: tuple[str, ...], place: int) -> Iterator[str]
     return (row[place] for _, row in rows.rows(names))
 
 
-def _encoder(run: Run, tokenizers: Tokenizers, rows: Material) -> Encoder:
+def _encoder(run: Run, tokenizers: Tokenizers, rows: Material, valid: Material) -> Encoder:
     match task := run.settings.task:
         case "translate":
             return PairEncoder(tokenizers)
@@ -419,7 +419,9 @@ def _encoder(run: Run, tokenizers: Tokenizers, rows: Material) -> Encoder:
             return TextEncoder(tokenizers.target)
         case "classify" | "tag":
             if not run.labels.exists():
-                found = (label for text in _column(rows, COLUMNS[task], 1) for label in _labels(task, text))
+                # a label that validation alone has is one the model gets wrong, and no reason not to train
+                texts = (text for each in (rows, valid) for text in _column(each, COLUMNS[task], 1))
+                found = (label for text in texts for label in _labels(task, text))
                 Vocabulary.count(found, special=False).save(run.labels)
             if task == "tag" and not run.words.exists():
                 words = (word for text in _column(rows, COLUMNS[task], 0) for word in text.split())
