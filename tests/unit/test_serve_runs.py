@@ -78,6 +78,19 @@ def test_of_eight_runs_clients_get_the_best_and_hear_which(client: TestClient) -
     assert client.get("/frontend/settings").json()["language"]["target"]["code"] == "fr"
 
 
+def test_a_run_on_own_text_comes_before_better_ones_on_the_built_in_corpus(tmp_path: Path, eight: Path) -> None:
+    for name in ("german", "zebra"):
+        shutil.copytree(eight / name, tmp_path / name)
+    settings = tmp_path / "german" / "settings.toml"
+    settings.write_text(
+        settings.read_text().replace("[data]\n", '[data]\nlanguages = "en-fr"\n', 1).replace('languages = ""\n', "", 1)
+    )
+    library = Library(tmp_path)
+    with serving.client_of(library) as client:
+        assert used(client, "fr") == "german"
+    library.close()
+
+
 def test_several_texts_in_several_languages_name_every_run(client: TestClient) -> None:
     answer = client.post("/translate", json={"q": [CAT, CAT], "source": "en", "target": "fr"})
     assert answer.headers["X-Regard-Run"] == "zebra"
