@@ -256,8 +256,9 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
 def best_first(found: Iterable[Summary]) -> list[Summary]:
     """Runs of one task and language pair in order of quality.
 
-    A run on somebody's own text comes before those on the built-in corpus, then the higher score of the best validation,
-    then the newer; a run without a score comes after all that have one, and the one of the package after its equals.
+    A run on somebody's own text comes before those on the built-in corpus, then the higher score of the best
+    validation, then the newer; a run without a score comes after all that have one, and the one of the package after
+    its equals.
     """
     return sorted(found, key=_rank)
 

@@ -346,6 +346,14 @@ def test_a_tagger_tags_every_word(client: TestClient, eight: Path) -> None:
     assert (empty["tags"], empty["classes"], empty["continuation"]) == ([], [], "")
 
 
+@pytest.mark.parametrize("run", ["tagger", "classifier", "writer"])
+def test_words_that_a_run_has_never_seen_are_told(client: TestClient, run: str) -> None:
+    (found,) = predicted(client, run, "the qwertyuiop")
+    assert {"start": 4, "end": 14, "word": "qwertyuiop"} in found["unknown"]
+    assert "never seen: " in found["warning"]
+    assert "qwertyuiop" in found["warning"]
+
+
 def test_a_classifier_gives_every_class_the_likeliest_first(client: TestClient) -> None:
     (found,) = predicted(client, "classifier", CAT)
     shares = [each["probability"] for each in found["classes"]]
