@@ -75,13 +75,13 @@ def load_predictor(
     path = best_checkpoint(run) if checkpoint_name is None else named_checkpoint(run, checkpoint_name)
     if settings.task == "language":
         writer = build.language_model(settings.model, tokenizers.target.size)
-        return Writer(_with_weights(writer, path, chosen), tokenizers.target, chosen)
+        return Writer(_with_weights(writer, path, chosen), tokenizers.target, chosen, tokenizers.known)
     labels = _vocabulary(run.labels)
     pool = settings.pool if settings.task == "classify" else None
     tokenizer, seen = tokenizers.source, seen_words(tokenizers.source)
     labeller = build.labeller(settings.model, tokenizer.size, len(labels), pool, seen=seen)
     labeller = _with_weights(labeller, path, chosen)
-    reader = Reader(tokenizer, settings.model.letters, chosen)
+    reader = Reader(tokenizer, settings.model.letters, chosen, tokenizers.known)
     return Tagger(labeller, reader, labels) if settings.task == "tag" else Classifier(labeller, reader, labels)
 
 

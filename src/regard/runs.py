@@ -65,6 +65,7 @@ class Summary:
     best_step: int = 0
     changed: float = 0.0  # seconds since 1970
     bytes: int = 0
+    built_in: bool = False  # whether its text is the built-in corpus, where scores come easily
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,7 @@ def _summary(run: Run, known: Summary) -> Summary:
         score=best and best["score"],
         score_name=best["name"] if best else "",
         best_step=progress.best_step,
+        built_in=run.settings.data.corpus.startswith("fable:"),
     )
 
 
@@ -254,17 +256,18 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
 def best_first(found: Iterable[Summary]) -> list[Summary]:
     """Runs of one task and language pair in order of quality.
 
-    The score is that of a run's best validation; a run without one comes after all that have one, and of equals the
-    newer comes first.
+    A run on somebody's own text comes before those on the built-in corpus, then the higher score of the best
+    validation, then the newer; a run without a score comes after all that have one, and the one of the package after
+    its equals.
     """
     return sorted(found, key=_rank)
 
 
-def _rank(summary: Summary) -> tuple[bool, float, float]:
-    score = summary.score
-    if score is None or not math.isfinite(score):
-        return True, 0.0, -summary.changed
-    return False, score if summary.score_name in _LOWER else -score, -summary.changed
+def _rank(summary: Summary) -> tuple[bool, bool, float, bool, float]:
+    score = math.nan if summary.score is None else summary.score
+    unscored = not math.isfinite(score)
+    order = 0.0 if unscored else score if summary.score_name in _LOWER else -score
+    return unscored, summary.built_in, order, is_fixed(Path(summary.folder)), -summary.changed
 
 
 def is_usable(summary: Summary) -> bool:

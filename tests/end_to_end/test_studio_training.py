@@ -17,9 +17,11 @@ import httpx
 import pytest
 
 import corpora_for_tests as small
-from regard.run import is_occupied, steps
+from regard.corpora.fable import generate
+from regard.run import Run, is_occupied, steps
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
+from regard.settings import load_settings
 
 SECONDS = 240.0  # of patience; nothing is asserted about time
 
@@ -95,3 +97,20 @@ def test_a_server_that_is_killed_leaves_its_training_to_the_next(runs: Path) -> 
         while client.get("/api/v1/trainings/small").json()["state"] == "running":
             assert time.monotonic() < deadline
             time.sleep(0.1)
+
+
+def test_a_training_of_the_studio_is_fitted_to_its_corpus_and_what_was_chosen_wins(runs: Path) -> None:
+    pairs = list(generate("fr", count=300))
+    with studio(runs) as (client, _):
+        for side in ("source", "target"):
+            text = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
+            client.put(f"/api/v1/corpora/mine/train.{side}", content=text)
+        client.post("/api/v1/corpora/mine/split", json={"valid": 20})
+        chosen = ["text.tokenizer=bpe", "train.steps=2", "train.warmup=1"]
+        body = {"name": "small", "preset": "transformer-tiny", "corpus": "mine", "overrides": chosen}
+        assert client.post("/api/v1/trainings", json=body).status_code == 201
+        assert [event["state"] for _, event in follow(client) if event["name"] == "end"] == ["finished"]
+    settings, usual = Run.open(runs / "small").settings, load_settings("transformer-tiny")
+    assert (settings.train.steps, settings.train.warmup) == (2, 1)
+    assert settings.text.size < usual.text.size
+    assert settings.train.batch < usual.train.batch

@@ -18,6 +18,7 @@ from regard.data.menu import Shape
 from regard.data.readers import Corpus
 from regard.data.shards import prepare_corpus
 from regard.data.stats import stats
+from regard.decode.labels import Reader
 from regard.errors import DataError, ResourceError, SettingsError
 from regard.measure.baselines import baselines
 from regard.measure.labels import ClassResult, Confusion, TagResult, Tally
@@ -25,6 +26,7 @@ from regard.measure.language import language_result
 from regard.tasks.losses import drop_words
 from regard.text.special import END, PAD, START, UNK
 from regard.text.spelling import spell, word_ids, word_letters
+from regard.text.tokenizer import Kind
 from regard.text.tokenizers import learn
 from regard.text.vocabulary import Vocabulary
 
@@ -49,6 +51,19 @@ def test_a_word_without_pieces_is_unknown_and_has_its_letters() -> None:
     assert tokenizer.encode("▁") == []
     assert word_ids(tokenizer, "▁") == [UNK]
     assert len(word_letters(tokenizer, "▁", 5)) == 5
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_the_tag_of_a_word_is_at_its_own_piece_and_not_at_the_mark_of_its_capital(kind: Kind) -> None:
+    tokenizer = learn(kind, ["The cat saw NATO"] * 9, size=290, case="mark")
+    ids, labels = TagEncoder(tokenizer, Vocabulary(("A", "B", "C"))).encode(("The cat NATO", "A B C"))
+    rows, places = Reader(tokenizer, 0, torch.device("cpu")).words(["The", "cat", "NATO"])
+    assert [number for (number,) in rows] == ids
+    assert [place for place, label in enumerate(labels) if label] == places
+    assert [label for label in labels if label] == [1, 2, 3]
+    marks = {tokenizer.encode(word)[0] for word in ("The", "NATO")}
+    assert len(marks) == 2
+    assert marks.isdisjoint(ids[place] for place in places)
 
 
 def test_a_word_without_pieces_keeps_tags_and_words_in_step() -> None:
@@ -171,7 +186,7 @@ def test_a_missing_scikit_learn_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         raise ImportError(name)
 
     monkeypatch.setattr("regard.measure.baselines.import_module", refuse)
-    with pytest.raises(ResourceError, match=r"need the package scikit-learn; pip install 'regard\[baselines\]'"):
+    with pytest.raises(ResourceError, match="need the package scikit-learn; pip install scikit-learn"):
         baselines(GOOD + BAD, GOOD)
 
 

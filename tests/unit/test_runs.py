@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from regard.archive import CONTENTS, pack, unpack
 from regard.cli.main import run as cli
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.loading import load
-from regard.run import Run, is_occupied, occupied, shapes, steps
+from regard.run import Run, is_occupied, occupied, packaged, shapes, steps
 from regard.settings import load_settings, preset_names
 from regard.training import preflight, resume, start
 
@@ -104,6 +105,11 @@ def test_the_best_run_is_the_one_with_the_best_score_and_of_equals_the_newer() -
 
     found = [run("a", 1.0, "BLEU", 5), run("b", None, "", 9), run("c", 7.0, "BLEU", 1), run("d", 7.0, "BLEU", 2)]
     assert "".join(each.name for each in runs.best_first([*found, run("e", float("nan"), "BLEU", 99)])) == "dcaeb"
+    own = [replace(each, name=each.name.upper()) for each in found]
+    built_in = [replace(each, built_in=True) for each in found]
+    assert "".join(each.name for each in runs.best_first([*built_in, *own])) == "DCAdcaBb"
+    along = replace(built_in[3], name="demo", folder=str(packaged()))
+    assert [each.name for each in runs.best_first([along, *built_in])][:3] == ["d", "c", "demo"]
     lower = [run("f", 30.0, "perplexity", 3), run("g", 3.0, "perplexity", 2), run("h", None, "", 4)]
     assert "".join(each.name for each in runs.best_first(lower)) == "gfh"
 

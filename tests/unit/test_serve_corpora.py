@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect, Request
 
 import studios
+from regard.demonstration import demo_settings
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
 from regard.run import occupied
 from regard.runs import find
@@ -21,7 +22,8 @@ from regard.serve.corpora import Corpora
 from regard.serve.limits import BusyError, LateError, Limits
 from regard.serve.routes.presets import in_words
 from regard.serve.schema.trainings import EstimateAnswer
-from regard.serve.trainings import settings_for
+from regard.serve.trainings import asked_for
+from regard.settings import load_settings
 
 SOURCE = "the cat sleeps\nthe dog eats\na bird sings\nthe old man sees a house\nshe reads\n"
 TARGET = "le chat dort\nle chien mange\nun oiseau chante\nle vieil homme voit une maison\nelle lit\n"
@@ -274,10 +276,10 @@ def test_a_corpus_keeps_the_names_of_its_files_and_its_languages(
     assert found["names"].get("valid.source", "") == Path(names[0]).name
     source, _, target = expected.partition("-")
     assert found["languages"] == ({"source": source, "target": target} if expected else None)
-    settings = settings_for(Corpora(tmp_path / "runs" / "corpora"), "lstm", "mine", [])
-    assert settings.data.languages == expected
-    said = settings_for(Corpora(tmp_path / "runs" / "corpora"), "lstm", "mine", [], languages="fr-hi")
-    assert said.data.languages == "fr-hi"
+    corpora = Corpora(tmp_path / "runs" / "corpora")
+    assert load_settings(*asked_for(corpora, "lstm", "mine", [])).data.languages == expected
+    said = asked_for(corpora, "lstm", "mine", [], languages="fr-hi")
+    assert load_settings(*said).data.languages == "fr-hi"
 
 
 def test_a_table_may_name_both_languages_and_damaged_names_are_none(service: TestClient, tmp_path: Path) -> None:
@@ -392,16 +394,18 @@ ESTIMATE = {
 def test_an_estimate_is_made_by_the_command_and_remembered(service: TestClient) -> None:
     asked: list[list[str]] = []
 
-    async def command(_: object, arguments: list[str], folder: Path) -> Outcome:
+    async def command(_: object, arguments: list[str], __: Path) -> Outcome:
         asked.append(arguments)
-        assert "steps = 17" in (folder / "settings.toml").read_text()
         return Outcome(0, ESTIMATE, "")
 
     service.app.state.commands = command  # type: ignore[attr-defined]
     body = {"preset": "lstm", "corpus": "fable:fr", "overrides": ["train.steps=17"]}
     for _ in range(2):
-        assert service.post("/api/v1/estimate", json=body).json() == ESTIMATE
-    assert asked == [["train", "settings.toml", "--out", "run", "--dry-run", "--json"]]
+        found = service.post("/api/v1/estimate", json=body).json()
+        assert {name: found[name] for name in ESTIMATE} == ESTIMATE
+        assert "for 17 steps" in found["words"]
+    chosen = ['data.corpus="fable:fr"', "train.steps=17"]
+    assert asked == [["train", "lstm", *chosen, "--out", "run", "--dry-run", "--json"]]
 
 
 def test_an_estimate_complains_as_the_command_does(service: TestClient, tmp_path: Path) -> None:
@@ -434,7 +438,7 @@ def test_presets_say_how_large_they_are(service: TestClient) -> None:
     assert found["transformer-tiny"]["parameters"] > 1e6
     assert found["transformer-tiny"]["sizes"]["model.heads"] == 4
     assert found["lstm"]["sizes"] == {"model.width": 256, "model.hidden": 256, "model.depth": 1}
-    assert SimpleNamespace(**found["demo"]).train["steps"] == 3000
+    assert SimpleNamespace(**found["demo"]).train["steps"] == demo_settings().train.steps
 
 
 @pytest.mark.parametrize(

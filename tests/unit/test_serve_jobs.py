@@ -23,9 +23,9 @@ from regard.serve.library import Library
 from regard.serve.limits import BusyError
 from regard.serve.processes import Process, spawn, started
 from regard.serve.trainings import Complaint, Trainings, complaint
-from regard.settings import load_settings
+from regard.settings import Extent, Machine, fit, load_settings
 
-SETTINGS = load_settings("lstm", "data.corpus='fable:fr'")
+ASKED = ["lstm", "data.corpus='fable:fr'"]
 
 
 @pytest.fixture
@@ -103,22 +103,21 @@ def test_a_child_is_regard_in_a_session_of_its_own(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text().strip()
 
 
-def test_a_training_is_started_from_settings_in_a_file_and_found_by_the_next_server(
+def test_a_training_is_started_with_what_was_chosen_and_found_by_the_next_server(
     jobs: Jobs, children: studios.Children
 ) -> None:
-    jobs.train("one", SETTINGS)
-    (verb, settings, option, place), *_ = children.asked
-    assert (verb, option, Path(place).name) == ("train", "--out", "one")
-    assert load_settings(Path(settings)) == SETTINGS
+    jobs.train("one", ASKED)
+    ((verb, *asked, option, place),) = children.asked
+    assert (verb, asked, option, Path(place).name) == ("train", ASKED, "--out", "one")
     found = Trainings(again(jobs)).one("one")
     assert (found.state, found.stage, found.ours, found.is_run) == ("running", "starting", True, False)
-    assert (found.of_steps, found.task) == (SETTINGS.train.steps, "translate")
+    assert (found.of_steps, found.task) == (load_settings(*ASKED).train.steps, "translate")
     assert again(jobs).is_training("one")
 
 
 @pytest.mark.usefixtures("children")
 def test_a_training_that_failed_keeps_what_was_asked_for_and_says_which_setting_is_to_blame(jobs: Jobs) -> None:
-    jobs.train("one", load_settings("bahdanau", "about='regard demo'", "data.corpus='fable:fr'"), {"preset": "x"})
+    jobs.train("one", ["bahdanau", "about='regard demo'", "data.corpus='fable:fr'"], {"preset": "x"})
     line = "size = 1,000: too large for this corpus; bpe can have at most 625 pieces"
     ended(jobs, "one", line, "  regard train … text.size=625")
     found = Trainings(again(jobs)).one("one")
@@ -147,7 +146,7 @@ def test_a_complaint_is_told_without_flags_and_commands(line: str, expected: Com
 
 @pytest.mark.usefixtures("children")
 def test_what_was_asked_for_survives_going_on(jobs: Jobs) -> None:
-    jobs.train("one", SETTINGS, {"preset": "lstm"})
+    jobs.train("one", ASKED, {"preset": "lstm"})
     ended(jobs, "one", "interrupted")
     studios.run_folder(jobs.library.folder or Path(), "one")
     jobs.resume("one")
@@ -159,7 +158,7 @@ def test_what_was_asked_for_survives_going_on(jobs: Jobs) -> None:
 def test_stopping_sends_one_signal_to_the_right_process_and_a_second_only_when_asked(
     jobs: Jobs, children: studios.Children, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs.train("one", SETTINGS)
+    jobs.train("one", ASKED)
     sent: list[tuple[int, signal.Signals]] = []
     monkeypatch.setattr(Process, "send", lambda self, number: sent.append((self.pid, number)))
     other = again(jobs)
@@ -186,30 +185,30 @@ def test_what_is_not_trained_here_cannot_be_stopped_here(jobs: Jobs, children: s
 
 
 def test_only_so_many_at_once(jobs: Jobs, children: studios.Children) -> None:
-    jobs.train("one", SETTINGS)
-    jobs.train("two", SETTINGS)
+    jobs.train("one", ASKED)
+    jobs.train("two", ASKED)
     with pytest.raises(BusyError, match="one, two: are going on, and 2 at once is the most"):
-        jobs.train("three", SETTINGS)
+        jobs.train("three", ASKED)
     assert len(children.asked) == 2
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "x" * 101, "ä", "a b"])
 def test_a_name_is_no_path(jobs: Jobs, name: str) -> None:
     with pytest.raises(SettingsError, match="not a name for a run"):
-        jobs.train(name, SETTINGS)
+        jobs.train(name, ASKED)
     assert jobs.training(name) is None
 
 
 def test_a_name_that_is_taken_is_refused(jobs: Jobs, children: studios.Children) -> None:
     studios.run_folder(jobs.library.folder or Path(), "one")
     with pytest.raises(SettingsError, match="there is a run of this name"):
-        jobs.train("one", SETTINGS)
+        jobs.train("one", ASKED)
     assert not children.asked
 
 
 def test_without_a_folder_nothing_new_is_trained() -> None:
     with pytest.raises(SettingsError, match="no folder for new runs"):
-        Jobs(Library()).train("one", SETTINGS)
+        Jobs(Library()).train("one", ASKED)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +221,7 @@ def test_without_a_folder_nothing_new_is_trained() -> None:
 )
 def test_a_training_that_died_says_why(jobs: Jobs, children: studios.Children, lines: list[str], note: str) -> None:
     assert not children.asked
-    jobs.train("one", SETTINGS)
+    jobs.train("one", ASKED)
     place = str((jobs.library.folder or Path()).resolve())
     ended(jobs, "one", *(line.replace("PLACE", place) for line in lines))
     found = Trainings(again(jobs)).one("one")
@@ -231,7 +230,7 @@ def test_a_training_that_died_says_why(jobs: Jobs, children: studios.Children, l
 
 
 def test_one_that_was_asked_to_end_has_not_failed(jobs: Jobs, children: studios.Children) -> None:
-    jobs.train("one", SETTINGS)
+    jobs.train("one", ASKED)
     run_folder = studios.run_folder(jobs.library.folder or Path(), "one")
     ended(jobs, "one", "interrupted at step 7, checkpoint written; go on with: …")
     assert Trainings(jobs).one("one").state == "prepared"
@@ -240,7 +239,7 @@ def test_one_that_was_asked_to_end_has_not_failed(jobs: Jobs, children: studios.
 
 
 def test_what_has_ended_can_be_forgotten_and_what_runs_cannot(jobs: Jobs, children: studios.Children) -> None:
-    jobs.train("one", SETTINGS)
+    jobs.train("one", ASKED)
     with pytest.raises(SettingsError, match="is being trained; stop it first"):
         jobs.forget("one")
     ended(jobs, "one")
@@ -254,7 +253,7 @@ def test_what_has_ended_can_be_forgotten_and_what_runs_cannot(jobs: Jobs, childr
 
 
 def test_a_record_that_cannot_be_read_is_no_job(jobs: Jobs, children: studios.Children) -> None:
-    jobs.train("one", SETTINGS)
+    jobs.train("one", ASKED)
     (jobs.folder / "train-one" / "job.json").write_text("{")
     assert jobs.trainings() == {}
     assert len(children.asked) == 1
@@ -330,7 +329,7 @@ WISH = {"name": "one", "preset": "lstm", "corpus": "fable:fr", "overrides": ["tr
 
 def test_a_training_is_started_listed_stopped_and_forgotten(service: TestClient, children: studios.Children) -> None:
     assert service.post("/api/v1/trainings", json=WISH).json() == {"run": "one"}
-    settings = load_settings(Path(children.asked[0][1]))
+    settings = load_settings(*children.asked[0][1:-2])
     assert (settings.train.steps, settings.train.watch, settings.data.corpus) == (7, "the cat", "fable:fr")
     (listed,) = service.get("/api/v1/trainings").json()["trainings"]
     assert (listed["run"], listed["state"], listed["stage"]) == ("one", "running", "starting")
@@ -399,7 +398,8 @@ def test_the_demo_is_the_one_of_the_command_line(service: TestClient, children: 
 
     body = {"name": "demo", "preset": "demo", "corpus": "fable:fr"}
     assert service.post("/api/v1/trainings", json=body).status_code == 201
-    assert load_settings(Path(children.asked[0][1])) == demo_settings()
+    assert load_settings(*children.asked[0][1:-2]) == demo_settings()
+    assert fit(demo_settings(), Extent(100, 1000, 20), Machine(gpu=False, threads=2))[0] == demo_settings()
 
 
 def test_runs_are_compared_by_name_on_a_part_of_a_corpus(
@@ -490,7 +490,7 @@ def test_a_service_that_ends_may_ask_every_training_of_its_own_to_end(
     jobs: Jobs, children: studios.Children, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("one", "two"):
-        jobs.train(name, SETTINGS)
+        jobs.train(name, ASKED)
     sent: list[int] = []
     monkeypatch.setattr(Process, "send", lambda self, _: sent.append(self.pid))
     jobs.stop_all()

@@ -78,6 +78,19 @@ def test_of_eight_runs_clients_get_the_best_and_hear_which(client: TestClient) -
     assert client.get("/frontend/settings").json()["language"]["target"]["code"] == "fr"
 
 
+def test_a_run_on_own_text_comes_before_better_ones_on_the_built_in_corpus(tmp_path: Path, eight: Path) -> None:
+    for name in ("german", "zebra"):
+        shutil.copytree(eight / name, tmp_path / name)
+    settings = tmp_path / "german" / "settings.toml"
+    settings.write_text(
+        settings.read_text().replace("[data]\n", '[data]\nlanguages = "en-fr"\n', 1).replace('languages = ""\n', "", 1)
+    )
+    library = Library(tmp_path)
+    with serving.client_of(library) as client:
+        assert used(client, "fr") == "german"
+    library.close()
+
+
 def test_several_texts_in_several_languages_name_every_run(client: TestClient) -> None:
     answer = client.post("/translate", json={"q": [CAT, CAT], "source": "en", "target": "fr"})
     assert answer.headers["X-Regard-Run"] == "zebra"
@@ -331,6 +344,14 @@ def test_a_tagger_tags_every_word(client: TestClient, eight: Path) -> None:
     )
     assert all(0 < each["probability"] <= 1 for each in found["tags"])
     assert (empty["tags"], empty["classes"], empty["continuation"]) == ([], [], "")
+
+
+@pytest.mark.parametrize("run", ["tagger", "classifier", "writer"])
+def test_words_that_a_run_has_never_seen_are_told(client: TestClient, run: str) -> None:
+    (found,) = predicted(client, run, "the qwertyuiop")
+    assert {"start": 4, "end": 14, "word": "qwertyuiop"} in found["unknown"]
+    assert "never seen: " in found["warning"]
+    assert "qwertyuiop" in found["warning"]
 
 
 def test_a_classifier_gives_every_class_the_likeliest_first(client: TestClient) -> None:

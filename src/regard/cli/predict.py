@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import destination, texts_of
+from regard.cli.streams import Remarks, destination, has_lines, hush, say, texts_of
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -38,16 +39,23 @@ def predict(
     from regard.decode.rules import Beam, Sample
     from regard.device import pick_device
     from regard.prediction import labels_of
+    from regard.text.reading import unseen
 
     rule = Sample(1, temperature, 0, nucleus, seed) if sample else Beam(beam)
 
     predictor = labels_of(run, str(pick_device(device)))
+    remarks = Remarks(hush if quiet else say, "line" if has_lines(texts) else "text" if texts and texts[1:] else "")
     first = 0
     with destination(out) as write:
         for chunk in waiting:
-            for answer in _answers(predictor, chunk, length, rule, first):
-                write(json.dumps(_fields(answer), ensure_ascii=False) if as_json else str(answer))
+            answers = _answers(predictor, chunk, length, rule, first)
+            for number, (text, answer) in enumerate(zip(chunk, answers, strict=True), start=first + 1):
+                unknown, warning = unseen(text, predictor.known)
+                remarks.note(number, warning)
+                more = {"warning": warning, "unknown": [asdict(each) for each in unknown]} if warning else {}
+                write(json.dumps(_fields(answer) | more, ensure_ascii=False) if as_json else str(answer))
             first += len(chunk)
+    remarks.end()
 
 
 def _answers(predictor: Predictor, chunk: list[str], length: int, rule: Rule, first: int) -> list[Any]:

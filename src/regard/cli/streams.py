@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 STDIN: Final = "-"
+REMARKS: Final = 10  # texts that are remarked on, one by one
 TOGETHER: Final = 8192  # lines that are answered together at the most
 _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[0-~])|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -52,6 +53,24 @@ def _broken(line: str, width: int) -> str:
 
 def hush(line: str) -> None:
     """Nobody wants to know."""
+
+
+class Remarks:
+    """What people should know about single texts: the first in full, of the rest how many."""
+
+    def __init__(self, tell: Callable[[str], object], name: str) -> None:
+        self._tell, self._name, self._count = tell, name, 0
+
+    def note(self, number: int, line: str) -> None:
+        if not line:
+            return
+        self._count += 1
+        if self._count <= REMARKS:
+            self._tell(printable(f"{self._name} {number}: {line}" if self._name else line))
+
+    def end(self) -> None:
+        if self._count > REMARKS:
+            self._tell(f"… and remarks on {self._count - REMARKS:,} more {self._name}s; --json has them all")
 
 
 def texts_of(texts: list[str] | None, file: Path | None, *, quiet: bool = False) -> Iterator[list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.imports import unswept
-from regard.cli.streams import destination, has_lines, hush, printable, say, texts_of
+from regard.cli.streams import Remarks, destination, has_lines, hush, printable, say, texts_of
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from regard.translator import Translation, Translator
 
 SHOWN = ("text", "align", "scores")
-REMARKS = 10  # texts that are remarked on, one by one
 
 
 def translate(
@@ -93,32 +92,17 @@ def _translations(translator: Translator, waiting: Iterable[list[str]], options:
         number += len(chunk)
 
 
-class Remarks:
-    """What people should know about single texts: the first in full, of the rest how many."""
-
-    def __init__(self, tell: Callable[[str], object], name: str) -> None:
-        self._tell, self._name, self._count = tell, name, 0
-
-    def note(self, number: int, found: Translation) -> None:
-        line = "; ".join(filter(None, (found.warning, found.read_as and f"read as: {_one_line(found.read_as)}")))
-        if not line:
-            return
-        self._count += 1
-        if self._count <= REMARKS:
-            self._tell(printable(f"{self._name} {number}: {line}" if self._name else line))
-
-    def end(self) -> None:
-        if self._count > REMARKS:
-            self._tell(f"… and remarks on {self._count - REMARKS:,} more {self._name}s; --json has them all")
-
-
 def _write(found: Iterable[Translation], remarks: Remarks, out: Path | None, count: int, show: str) -> None:
     with destination(out) as write:
         for number, each in enumerate(found, start=1):
-            remarks.note(number, each)
+            remarks.note(number, _remark(each))
             for line in _json(each, count) if show == "json" else _lines(each, count, show):
                 write(line)
     remarks.end()
+
+
+def _remark(found: Translation) -> str:
+    return "; ".join(filter(None, (found.warning, found.read_as and f"read as: {_one_line(found.read_as)}")))
 
 
 def _glossary(path: Path | None) -> Glossary | None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from regard.errors import DataError, did_you_mean
 from regard.text.special import END
-from regard.text.spelling import LETTERS, spell, word_ids, word_letters
+from regard.text.spelling import LETTERS, own_piece, spell, word_ids, word_letters
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import Vocabulary
@@ -113,7 +113,7 @@ class LabelEncoder:
 
 @dataclass(frozen=True)
 class TagEncoder:
-    """Tagging: words and their tags. The first piece of a word has its tag, the other pieces have none."""
+    """Tagging: words and their tags. One piece of a word has its tag, the first that is no mark of a capital."""
 
     tokenizer: Tokenizer
     tags: Vocabulary
@@ -129,8 +129,10 @@ class TagEncoder:
         if len(words) != len(tags):
             raise DataError(f"{len(words)} words but {len(tags)} tags; every word needs one tag")
         pieces = [word_ids(self.tokenizer, word) for word in words]
-        first = ([_label(self.tags, tag), *[0] * (len(ids) - 1)] for ids, tag in zip(pieces, tags, strict=True))
-        ids, labels = list(chain.from_iterable(pieces)), list(chain.from_iterable(first))
+        ids, labels = list(chain.from_iterable(pieces)), list[int]()
+        for word, own, tag in zip(words, pieces, tags, strict=True):
+            place = own_piece(self.tokenizer, word)
+            labels += [_label(self.tags, tag) if each == place else 0 for each in range(len(own))]
         if not self.letters:
             return ids, labels
         letters = (word_letters(self.tokenizer, word, self.letters) for word in words)

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from regard.decode.grouping import of_like_length
 from regard.models.labeller import Labeller
+from regard.text.known import KnownWords
 from regard.text.special import PAD
-from regard.text.spelling import spell, word_ids, word_letters
+from regard.text.spelling import own_piece, spell, word_ids, word_letters
 from regard.text.tokenizer import Tokenizer
 from regard.text.vocabulary import Vocabulary
 
@@ -52,13 +53,14 @@ class Reader:
     tokenizer: Tokenizer
     letters: int
     device: torch.device
+    known: KnownWords | None = None  # what the run has seen
 
     def words(self, words: Sequence[str]) -> tuple[list[list[int]], list[int]]:
-        """One entry a piece, and where the first piece of each word is: that one has the word's label."""
+        """One entry a piece, and where the piece of each word is that has its label."""
         rows: list[list[int]] = []
         first = []
         for word in words:
-            first.append(len(rows))
+            first.append(len(rows) + own_piece(self.tokenizer, word))
             letters = word_letters(self.tokenizer, word, self.letters) if self.letters else []
             rows += _with_letters(word_ids(self.tokenizer, word), letters, self.letters)
         return rows, first
@@ -89,6 +91,11 @@ class Tagger:
     reader: Reader
     tags: Vocabulary
 
+    @property
+    def known(self) -> KnownWords | None:
+        """The words it has seen."""
+        return self.reader.known
+
     @torch.no_grad()
     def tag(self, texts: Sequence[str]) -> list[TaggedText]:
         """Each text's words with their tags; order is kept, and an empty text has no words."""
@@ -113,6 +120,11 @@ class Classifier:
     model: Labeller
     reader: Reader
     labels: Vocabulary
+
+    @property
+    def known(self) -> KnownWords | None:
+        """The words it has seen."""
+        return self.reader.known
 
     @torch.no_grad()
     def classify(self, texts: Sequence[str]) -> list[Classified]:

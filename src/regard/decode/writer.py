@@ -12,6 +12,7 @@ from regard.decode.labels import groups
 from regard.decode.rules import Beam, Rule
 from regard.decode.search import Listener, search
 from regard.models.language_model import LanguageModel
+from regard.text.known import KnownWords
 from regard.text.special import END, PAD, START
 from regard.text.tokenizer import Tokenizer
 
@@ -39,6 +40,7 @@ class Writer:
     model: LanguageModel
     tokenizer: Tokenizer
     device: torch.device
+    known: KnownWords | None = None  # what the run has seen
 
     def write(
         self,

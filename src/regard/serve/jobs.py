@@ -28,7 +28,7 @@ from regard.runs import NAME
 from regard.serve.library import Library
 from regard.serve.limits import BusyError
 from regard.serve.processes import Process, spawn
-from regard.settings import Settings
+from regard.settings import load_settings
 
 TRAININGS = 2  # at once
 COMPARISONS = 1
@@ -84,8 +84,11 @@ class Jobs:
 
     # Trainings
 
-    def train(self, run: str, settings: Settings, request: dict[str, Any] | None = None) -> Job:
-        """Train a new run. ``request`` is what was asked for, kept so that it can be changed and asked for again."""
+    def train(self, run: str, asked: Sequence[str], request: dict[str, Any] | None = None) -> Job:
+        """Train a new run: a preset and overrides, as on the command line, where what they leave open is fitted.
+
+        ``request`` is what was asked for, kept so that it can be changed and asked for again.
+        """
         if self.library.folder is None:
             raise SettingsError("name: this server has no folder for new runs; start it with regard studio RUNS")
         _check_name(run)
@@ -98,8 +101,8 @@ class Jobs:
             with new_file(folder / REQUEST) as file:
                 file.write(json.dumps(request).encode())
             with new_file(folder / "settings.toml") as file:
-                file.write(settings.to_toml().encode())
-            return self._start("train", run, ["train", str(folder / "settings.toml"), "--out", str(place)])
+                file.write(load_settings(*asked).to_toml().encode())
+            return self._start("train", run, ["train", *asked, "--out", str(place)])
 
     def resume(self, run: str, *, time: str = "", steps: str = "") -> Job:
         """Go on with a run that is not being trained, as far as its settings say or so much further."""

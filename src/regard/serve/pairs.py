@@ -44,8 +44,8 @@ def _summary(path: Path, name: str, changed: tuple[object, ...]) -> Summary:
 def best_runs(library: Library) -> dict[tuple[str, str], str]:
     """Which run is used for which task and languages, where nobody says.
 
-    It is the best by its score. One that was pinned comes before all others; where runs were named at the start, those
-    in the folder are used only for what none of these can do.
+    It is the best (`runs.best_first`). One that was pinned comes before all others; where runs were named at the start,
+    those in the folder are used only for what none of these can do.
     """
     known: dict[tuple[str, str], list[Summary]] = {}
     for name, path in library.runs().items():

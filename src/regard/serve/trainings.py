@@ -17,7 +17,7 @@ from regard.run import Run
 from regard.runs import Summary
 from regard.serve.corpora import Corpora
 from regard.serve.jobs import Jobs
-from regard.settings import Settings, load_settings, preset_names
+from regard.settings import load_settings, preset_names
 from regard.settings.languages import languages_of
 
 DEMO = "demo"  # the preset of the first button
@@ -29,7 +29,7 @@ HEARTBEAT = 15.0  # seconds of silence before something is said, so that nobody 
 BLOCK = 1 << 20  # bytes of a log that are read at once
 
 
-def settings_for(
+def asked_for(
     corpora: Corpora,
     preset: str,
     corpus: str,
@@ -38,23 +38,24 @@ def settings_for(
     time: str = "",
     watch: str = "",
     languages: str = "",
-) -> Settings:
-    """The settings that a client describes. Files are those of its corpus and no others."""
+) -> list[str]:
+    """What `regard train` is told for what a client describes: a preset, and only those settings that somebody chose,
+    so that the others are fitted. Files are those of its corpus and no others."""
     data = corpora.settings(corpus) | ({"languages": languages} if languages else {})
     given = [f"data.{name}={json.dumps(path)}" for name, path in data.items()]
     given += [f"train.{name}={json.dumps(value)}" for name, value in (("time", time), ("watch", watch)) if value]
     if preset == DEMO:
-        settings = demonstration.demo_settings(demonstration.PRESET, *given, *overrides)
-    elif preset in preset_names():
-        settings = load_settings(preset, *given, *overrides)
-    else:
+        preset, given = demonstration.PRESET, [*demonstration.OVERRIDES, *given]
+    elif preset not in preset_names():
         raise SettingsError(f"preset = {preset[:100]}: no such preset; {did_you_mean(preset, [DEMO, *preset_names()])}")
+    asked = [preset, *given, *overrides]
+    settings = load_settings(*asked)
     for name in FILES:
         if (found := getattr(settings.data, name)) != data.get(name, ""):
             raise SettingsError(f"data.{name} = {found[:100]}: comes from the corpus; choose that, and leave this out")
     if settings.model.vectors.file:
         raise SettingsError("model.vectors.file: files are read on the command line alone; use regard train")
-    return settings
+    return asked
 
 
 @dataclass(frozen=True)

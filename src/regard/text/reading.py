@@ -89,7 +89,7 @@ class Passage:
         if not self.known.whole:  # they are spelled, in one way or another
             lost = []
         named = [f"{word} (copied)" if word.casefold() in there else word for word in words if word not in lost]
-        count = f"{len(words)} word{'s' if len(words) > 1 else ''} this run has never seen"
+        count = _never_seen(len(words))
         kept = f": {_listed(named)}" if named else ""
         yield f"{count}{kept}{f'; left out: {_listed(lost)}' if lost else ''}"
 
@@ -100,6 +100,22 @@ class Passage:
         if words >= 3 and 2 * unknown > words:
             question = f"is this {language}" if language else "is this the language it was trained on"
             yield f"{unknown} of {words} words were never seen in training: {question}?"
+
+
+def _never_seen(count: int) -> str:
+    return f"{count} word{'s' if count > 1 else ''} this run has never seen"
+
+
+def unseen(text: str, known: KnownWords | None) -> tuple[tuple[Unknown, ...], str]:
+    """The words of a text that is read as it is written which a run has never seen, and a sentence about them."""
+    spans = [] if known is None else known.spans(text)
+    found = tuple(Unknown(start, end, text[start:end]) for start, end in spans if _is_unseen(text[start:end], known))
+    words = list(dict.fromkeys(each.word for each in found))
+    return found, f"{_never_seen(len(words))}: {_listed(words)}" if words else ""
+
+
+def _is_unseen(word: str, known: KnownWords | None) -> bool:
+    return known is not None and word not in known and any(map(str.isalpha, word))
 
 
 def _listed(words: list[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from regard.text.casing import MARKS
 from regard.text.characters import ByteTokenizer
 from regard.text.special import END, PAD, START, UNK
 from regard.text.tokenizer import Tokenizer
@@ -28,6 +29,14 @@ def spell(piece: str, places: int) -> tuple[int, ...]:
 def word_ids(tokenizer: Tokenizer, word: str) -> list[int]:
     """The pieces of one word, of which there is always one: a word that leaves none is unknown."""
     return tokenizer.encode(word) or [UNK]
+
+
+def own_piece(tokenizer: Tokenizer, word: str) -> int:
+    """Which piece of a word stands for it: the first that is no mark of a capital."""
+    if getattr(tokenizer, "case", "keep") != "mark":
+        return 0
+    pieces = tokenizer.pieces(word)
+    return next((place for place, piece in enumerate(pieces) if piece.lstrip("▁") not in ("", *MARKS)), 0)
 
 
 def word_letters(tokenizer: Tokenizer, word: str, places: int) -> list[int]:

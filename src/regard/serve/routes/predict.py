@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from fastapi import APIRouter, Request
 
@@ -14,7 +15,10 @@ from regard.errors import ModelError
 from regard.inside.look import task_of
 from regard.serve.library import Library
 from regard.serve.schema.predict import Label, PredictAnswer, PredictBody, Prediction, Tag
+from regard.serve.schema.translate import UnknownAnswer
 from regard.serve.worker import Model
+from regard.text.reading import unseen
+from regard.translator import Translator
 
 router = APIRouter(prefix="/api/v1/predict", tags=["predict"])
 
@@ -28,11 +32,19 @@ async def predict(request: Request, body: PredictBody) -> PredictAnswer:
     rule: Rule = Sample(1, body.temperature, seed=body.seed) if body.sample else Beam(body.beam)
 
     def work(model: Model) -> tuple[str, list[Prediction]]:
-        return task_of(model), _predictions(model, body, rule)
+        return task_of(model), [_remarked(each, model) for each in _predictions(model, body, rule)]
 
     task, found = await (await library.worker(body.run)).call(work)
     spent = round(1000 * (time.perf_counter() - started), 1)
     return PredictAnswer(run=body.run, task=task, predictions=found, milliseconds=spent)
+
+
+def _remarked(found: Prediction, model: Model) -> Prediction:
+    """With the words that the run has never seen."""
+    if isinstance(model, Translator):
+        return found
+    unknown, warning = unseen(found.text, model.known)
+    return found.model_copy(update={"warning": warning, "unknown": [UnknownAnswer(**asdict(each)) for each in unknown]})
 
 
 def _predictions(model: Model, body: PredictBody, rule: Rule) -> list[Prediction]:

@@ -15,7 +15,7 @@ from regard import build
 from regard.demonstration import demo_settings
 from regard.serve.answers import Problem
 from regard.serve.schema.trainings import EstimateAnswer, EstimateRequest, Preset, Presets
-from regard.serve.trainings import DEMO, settings_for
+from regard.serve.trainings import DEMO, asked_for
 from regard.settings import Settings, TransformerModel, load_settings, preset_names
 
 router = APIRouter(prefix="/api/v1", tags=["trainings"])
@@ -60,15 +60,13 @@ def _preset(name: str, settings: Settings) -> Preset:
 async def estimate(request: Request, wish: EstimateRequest) -> EstimateAnswer:
     """Prepare a training in a corner, look at what it would need, and throw it away."""
     state = request.app.state
-    settings = settings_for(
-        state.corpora, wish.preset, wish.corpus, wish.overrides, time=wish.time, languages=wish.languages
-    )
-    key = json.dumps([settings.to_toml(), state.corpora.stamp(wish.corpus)])
+    chosen = {"time": wish.time, "languages": wish.languages}
+    asked = asked_for(state.corpora, wish.preset, wish.corpus, wish.overrides, **chosen)
+    key = json.dumps([asked, state.corpora.stamp(wish.corpus)])
     if key not in state.estimates:
         corner = Path(tempfile.mkdtemp(prefix="regard-estimate-"))
         try:
-            (corner / "settings.toml").write_text(settings.to_toml(), encoding="utf-8")
-            command = ["train", "settings.toml", "--out", "run", "--dry-run", "--json"]
+            command = ["train", *asked, "--out", "run", "--dry-run", "--json"]
             outcome = await state.commands(request, command, corner)
         finally:
             shutil.rmtree(corner, ignore_errors=True)

@@ -19,7 +19,7 @@ from regard.serve.schema.trainings import (
     TrainingRequest,
     TrainingsAnswer,
 )
-from regard.serve.trainings import Trainings, settings_for
+from regard.serve.trainings import Trainings, asked_for
 
 router = APIRouter(prefix="/api/v1/trainings", tags=["trainings"])
 PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
@@ -43,8 +43,8 @@ def start(request: Request, wish: TrainingRequest) -> Started:
     """Train a new run. It goes on when the page is closed, and when the server ends."""
     corpora = request.app.state.corpora
     chosen = {"time": wish.time, "watch": wish.watch, "languages": wish.languages}
-    settings = settings_for(corpora, wish.preset, wish.corpus, wish.overrides, **chosen)
-    return Started(run=_trainings(request).jobs.train(wish.name, settings, wish.model_dump()).run)
+    asked = asked_for(corpora, wish.preset, wish.corpus, wish.overrides, **chosen)
+    return Started(run=_trainings(request).jobs.train(wish.name, asked, wish.model_dump()).run)
 
 
 @router.get("/{run}", responses=PROBLEMS)

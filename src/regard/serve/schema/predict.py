@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.serve.schema.translate import UnknownAnswer
+
 
 class PredictBody(BaseModel):
     """Texts for a tagger, a classifier or a language model."""
@@ -44,6 +46,8 @@ class Prediction(BaseModel):
     classes: Annotated[list[Label], Field(description="Of a classifier: all of them, the likeliest first.")] = []
     continuation: Annotated[str, Field(description="Of a language model: what follows the text.")] = ""
     score: Annotated[float | None, Field(description="Of a continuation: its log-probability over its length.")] = None
+    warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")] = ""
+    unknown: Annotated[list[UnknownAnswer], Field(description="Words that the run has never seen.")] = []
 
 
 class PredictAnswer(BaseModel):

@@ -76,6 +76,9 @@ class SplitRequest(BaseModel):
     test: int = Field(0, ge=0, le=100_000, examples=[0])
 
 
+Override = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]  # becomes a word of a command
+
+
 class EstimateRequest(BaseModel):
     """A training that is thought about."""
 
@@ -88,7 +91,7 @@ class EstimateRequest(BaseModel):
         pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$",
         description="Which is translated into which, `en-de`; empty for what the names of the files say.",
     )
-    overrides: list[str] = Field([], max_length=50, examples=[["train.steps=200", "data.pairs=2000"]])
+    overrides: list[Override] = Field([], max_length=50, examples=[["train.steps=200", "data.pairs=2000"]])
 
 
 class EstimateAnswer(BaseModel):

@@ -12,7 +12,7 @@ import {bytes, duration} from "./log.js";
 
 const SENTENCE = "the black cat ate the mouse";
 const TIMES = [["1m", "1 min"], ["5m", "5 min"], ["30m", "30 min"], ["2h", "2 hours"], ["", "no limit"]];
-const PIECES = [["word", "whole words"], ["bpe 8000", "at most 8,000 subwords"], ["bpe 4000", "at most 4,000 subwords"], ["bpe 1000", "at most 1,000 subwords"], ["character", "characters"]];
+const PIECES = [["word", "whole words"], ["bpe", "as many subwords as suit the corpus"], ["bpe 8000", "at most 8,000 subwords"], ["bpe 4000", "at most 4,000 subwords"], ["bpe 1000", "at most 1,000 subwords"], ["character", "characters"]];
 const TASKS = [["translate", "translate"], ["tag", "tag words"], ["classify", "classify texts"], ["language", "continue texts"]];
 
 /** The card of the first start: no choice to make, and something to see within seconds. */
@@ -128,7 +128,7 @@ class TrainingForm {
     this.pairsField.hidden = !corpus.built_in;
     this.languagesField.hidden = corpus.built_in;
     this.languages.value = corpus.built_in || !corpus.languages ? "" : `${corpus.languages.source}-${corpus.languages.target}`;
-    this.pieces.value = corpus.built_in ? "word" : (corpus.pairs ?? 0) > 20000 ? "bpe 8000" : (corpus.pairs ?? 0) > 4000 ? "bpe 4000" : "bpe 1000";
+    this.pieces.value = corpus.built_in ? "word" : "bpe";
     if (corpus.built_in && !this.watch.value) this.watch.value = SENTENCE;
     if (!corpus.built_in && this.watch.value === SENTENCE) this.watch.value = "";
   }
