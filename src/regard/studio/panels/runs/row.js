@@ -59,8 +59,8 @@ function quality(run) {
   return [term(measure), value, measure === "perplexity" ? null : meter(Math.max(0, Math.min(1, score / 100)))];
 }
 
-function state({state: now, note, changed}) {
-  const shown = now === "finished" ? element("span", {class: "note"}, since(changed)) : element("span", {class: KINDS[now] ?? "chip"}, stateWord(now));
+function state({state: now, note, changed, fixed}) {
+  const shown = now === "finished" ? element("span", {class: "note"}, fixed ? "finished" : since(changed)) : element("span", {class: KINDS[now] ?? "chip"}, stateWord(now));
   return [shown, note ? element("p", {class: "why"}, note) : null];
 }
 
