@@ -11,6 +11,8 @@ from regard.serve.worker import Model
 from regard.text.sentences import cut
 from regard.translator import Translator
 
+UNKNOWN = "<unk>"  # as a search writes it
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -32,7 +34,14 @@ class Asked:
             return [], ""
         passage = self.model.search.read(self.text)
         unknown = [UnknownAnswer(start=each.start, end=each.end, word=each.word) for each in passage.unknown]
-        return unknown, "; ".join(passage.remarks(output, self.model.language))
+        words = list(dict.fromkeys(each.word for each in passage.unknown))
+        copied = [output, *words] if output.count(UNKNOWN) >= len(words) else [output]  # each has its <unk>
+        return unknown, "; ".join(passage.remarks(" ".join(copied), self.model.language))
+
+    def copied(self, output: str) -> str:
+        """The output with the unknown word of the sentence for each <unk>; with several it is left as it is."""
+        words = {each.word for each in self._remarks(output)[0]}
+        return output.replace(UNKNOWN, words.pop()) if len(words) == 1 else output
 
 
 def cut_up(text: str) -> list[SentenceAnswer]:

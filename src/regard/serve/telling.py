@@ -202,12 +202,17 @@ def tell_search(found: Searched, asked: Asked) -> BeamAnswer:
     """A tree."""
     nodes = [NodeAnswer(piece=leaf.piece, text=leaf.text, **asdict(leaf.node)) for leaf in found.leaves]
     others = [
-        OtherBeam(beam=other.beam, text=other.output, score=other.score, log_probability=other.log_probability)
+        OtherBeam(
+            beam=other.beam,
+            text=asked.copied(other.output),
+            score=other.score,
+            log_probability=other.log_probability,
+        )
         for other in found.others
     ]
     return BeamAnswer(
         **asked.fields(found.best.text),
-        text=found.best.text,
+        text=asked.copied(found.best.text),
         nodes=nodes,
         outputs=list(found.outputs),
         others=others,

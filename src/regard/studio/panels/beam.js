@@ -16,7 +16,7 @@ import {candidatesTable, othersTable, portrait, shapesKey} from "./beam/candidat
 import {examples} from "./beam/examples.js";
 
 const PAUSE = 350; // milliseconds after the last key
-const EXAMPLE = "the black cat ate the mouse";
+const EXAMPLE = "The black cat ate the mouse.";
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
 const PRUNED = [0, 1, 3, 6, 20];
 const PENALTIES = [0, 0.5, 1, 1.5, 2];

@@ -6,7 +6,7 @@ import {element, sheet} from "../element.js";
 import {shortcut} from "../keys.js";
 import {announce} from "../pieces/announce.js";
 import {pageHead} from "../pieces/forms.js";
-import {legible} from "../pieces/letters.js";
+import {explained, legible} from "../pieces/letters.js";
 import {chosenSentence, markUnknown, placeOf, remarks, sentenceChoice, sentenceOf} from "../pieces/question.js";
 import {chosen, usable} from "../pieces/runs.js";
 import {skeleton} from "../pieces/skeleton.js";
@@ -17,7 +17,7 @@ import {guide} from "./learn/guide.js";
 import {card, setup} from "./learn/step.js";
 import {ending} from "./learn/ending.js";
 
-const SENTENCE = "the black cat ate the mouse";
+const SENTENCE = "The black cat ate the mouse.";
 const WHO = {translate: "a translator", tag: "a tagger", classify: "a classifier", language: "a language model"};
 const lead = (task) => `What ${WHO[task] ?? WHO.translate} computes, step by step: your sentence, this run's own numbers. Each step has an idea, a formula, the numbers, and the lines of code that give them again.`;
 const PLACES = ["layer", "head", "word"];
@@ -64,6 +64,7 @@ class Page {
     const places = Object.fromEntries(PLACES.map((name) => [name, Math.max(0, Math.trunc(Number(values[name])) || 0)]));
     const run = chosen(this.runs, values.run);
     this.task = run.task;
+    this.folder = run.name === "demo" && run.fixed ? run.name : `runs/${run.name}`; // the demo of the package goes by its name
     this.lead.textContent = lead(run.task);
     this.state = {run: run.name, text: values.text?.trim() || SENTENCE, sentence: placeOf(values), ...places, side: values.side || "all", step: values.step ?? ""};
     const {step, sentence, ...rest} = this.state;
@@ -137,10 +138,10 @@ class Page {
   /** A walkthrough has come: lay out the page around its steps. */
   begin(walk) {
     const {side} = this.state;
-    this.walk = walk;
-    this.story = chapters(walk.steps, this.task);
+    this.walk = readable(walk);
+    this.story = chapters(this.walk.steps, this.task);
     this.choice.show(walk.sentences, this.state.sentence);
-    this.byName = new Map(walk.steps.map((step) => [step.name, step]));
+    this.byName = new Map(this.walk.steps.map((step) => [step.name, step]));
     this.places = new Map(walk.steps.map((step, number) => [step.name, number]));
     this.controls.show(this.state, this.models.get(this.state.run));
     this.guide = guide(this.story, (step) => this.go({step}));
@@ -168,7 +169,7 @@ class Page {
     const chapter = this.story.find(({steps}) => steps.some((one) => one.number === number));
     const {run, text, sentence} = this.state;
     const top = this.models.get(run)?.encoder_layers === this.walk.layer + 1;
-    const world = {run, text, sentence, walk: this.walk, byName: this.byName, places: this.places, top, go: (changes) => this.go(changes), setup: setup({...this.state, text: sentenceOf(this.walk, text, sentence), task: this.walk.task})};
+    const world = {run, text, sentence, walk: this.walk, byName: this.byName, places: this.places, top, go: (changes) => this.go(changes), setup: setup({...this.state, folder: this.folder, text: sentenceOf(this.walk, text, sentence), task: this.walk.task})};
     this.stage.replaceChildren(card({step, number, chapter}, world));
     this.guide.mark(step.name);
     this.progress.value = number + 1;
@@ -223,15 +224,22 @@ function values({run, text, sentence, layer, head, word, side, step}) {
   return {run, text, sentence: sentence || "", layer, head, word, side: side === "all" ? "" : side, step};
 }
 
+/** The walk with its rows and columns named in signs that fonts have. */
+function readable(walk) {
+  const named = (text) => (typeof text === "string" ? legible(text) : text);
+  const steps = walk.steps.map((step) => ({...step, axes: step.axes.map((axis) => ({...axis, labels: axis.labels.map(named)}))}));
+  return {...walk, steps};
+}
+
 /** In a sentence: what is being followed. */
 function headline(walk, side) {
   const strong = (text) => element("strong", {dir: "auto"}, text);
   const place = `layer ${walk.layer + 1}`;
   const attends = walk.steps.some((step) => step.name.endsWith(".weights") && step.part !== "output");
   const where = attends ? `${place}, head ${walk.head + 1}` : place;
-  if (side === "encoder" || walk.task === "label") return ["We follow ", strong(legible(walk.source.pieces[walk.position])), ` through ${where}.`];
+  if (side === "encoder" || walk.task === "label") return ["We follow ", strong(explained(legible(walk.source.pieces[walk.position]))), ` through ${where}.`];
   const read = walk.position ? walk.target.pieces[walk.position - 1] : "<start>";
-  const said = ["The decoder has just read ", strong(legible(read)), " and is on its way to ", strong(legible(walk.target.pieces[walk.position])), `. We watch ${where}.`];
+  const said = ["The decoder has just read ", strong(legible(read)), " and is on its way to ", strong(explained(legible(walk.target.pieces[walk.position]))), `. We watch ${where}.`];
   const crosses = walk.steps.some((step) => step.part === "cross");
   return crosses && side !== "decoder" ? [...said, " It looks most at ", strong(legible(walk.source.pieces[walk.source_position])), "."] : said;
 }

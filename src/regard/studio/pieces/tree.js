@@ -15,7 +15,7 @@ import {number, percent} from "./scales.js";
 const [SIZE, LINE, GAP, ALLEY] = [13, 16, 10, 34];
 const FADE = 28; // at the right, where there is more to see
 const HIGH = 3 * LINE + 12;
-const [NARROWEST, WIDEST] = [112, 176];
+const [NARROWEST, WIDEST] = [128, 176];
 
 export const WHY = {
   "": "went on",

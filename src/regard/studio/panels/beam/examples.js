@@ -3,7 +3,7 @@
 import {get, latest, post} from "../../api.js";
 import {element} from "../../element.js";
 
-const USUAL = ["the black cat ate the mouse", "the old banker counted the coins in the bank", "the fisherman slept on the bank"];
+const USUAL = ["The black cat ate the mouse.", "The old banker counted the coins in the bank.", "The fisherman slept on the bank."];
 const [NARROW, WIDE] = [1, 5];
 const MOST = 12; // sentences that are tried for one that differs
 const differing = new Map(); // run → the sentence, or null; asked once a visit

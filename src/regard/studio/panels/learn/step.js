@@ -87,7 +87,7 @@ function code(step, {setup}) {
 const python = (names) => `(${names.map((name) => JSON.stringify(name)).join(", ")})`;
 
 /** The lines that a snippet needs before it: they make the same walkthrough in Python. */
-export function setup({run, task, text, layer, head, word, side}) {
+export function setup({folder, task, text, layer, head, word, side}) {
   const places = [`layer=${layer}`, `head=${head}`, `word=${word}`, ...(side === "all" ? [] : [`side="${side}"`])];
   const translates = task === "translate";
   const load = translates ? "regard.load" : "load_predictor";
@@ -96,6 +96,6 @@ export function setup({run, task, text, layer, head, word, side}) {
     translates ? "import regard" : "from regard.prediction import load_predictor",
     "from regard.walking import walk_text",
     "",
-    `walk = walk_text(${load}("runs/${run}"), ${JSON.stringify(text)}, ${places.join(", ")})`,
+    `walk = walk_text(${load}(${JSON.stringify(folder)}), ${JSON.stringify(text)}, ${places.join(", ")})`,
   ];
 }

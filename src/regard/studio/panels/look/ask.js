@@ -1,4 +1,4 @@
-// What to look into: a run, a sentence and, if wanted, another output than the run's best, or another moment of it.
+// What to look into: a run, a sentence and, if wanted, another output than the run's best, or another checkpoint.
 
 import {get, latest} from "../../api.js";
 import {element} from "../../element.js";
@@ -6,7 +6,7 @@ import {field} from "../../pieces/forms.js";
 import {folding, saidRun, saidText} from "../../pieces/question.js";
 import {runPicker} from "../../pieces/runs.js";
 
-const EXAMPLES = ["the black cat ate the mouse", "the old banker counted the coins in the bank", "the fisherman that slept on the bank did not see the big fish"];
+const EXAMPLES = ["The black cat ate the mouse.", "The old banker counted the coins in the bank.", "The fisherman that slept on the bank did not see the big fish."];
 const RANKS = ["the best", "the second best", "the third", "the fourth", "the fifth"];
 
 /** @param {{runs: object[], onask: (values: object) => void}} about */

@@ -1,6 +1,7 @@
 // One row of the picture: what the step it belongs to found probable, and how its weights sum.
 
 import {element} from "../../element.js";
+import {meaningOf} from "../../pieces/letters.js";
 import {number, percent} from "../../pieces/scales.js";
 import {legible, pools} from "./view.js";
 
@@ -37,11 +38,12 @@ function content(trace, view, picture, row, onrow) {
   if (view.side === "encoder" && trace.task !== "tag") return [element("p", {class: "row"}, element("span", {}, "The row of ", name), sum, set)];
   const when = view.side === "encoder" ? "It labelled " : pools(trace, view.side) ? "For the class " : "When it predicted ";
   const title = element("p", {class: "row"}, element("span", {}, when, name, ", these were the most probable"), sum, set);
-  return [title, element("ol", {class: "candidates"}, trace.top[places[0]].map((one) => candidate(one, trace.target.pieces[places[0]])))];
+  const telling = places.find((place) => !meaningOf(trace.target.pieces[place])) ?? places[0]; // of a word, not the mark of its capital
+  return [title, element("ol", {class: "candidates"}, trace.top[telling].map((one) => candidate(one, trace.target.pieces[telling])))];
 }
 
 function candidate({piece, probability}, taken) {
   const bar = element("i", {"aria-hidden": "true"});
   bar.style.width = `${100 * probability}%`;
-  return element("li", {class: piece === taken ? "taken" : ""}, element("bdi", {}, legible(piece)), element("span", {class: "bar"}, bar), element("span", {class: "number"}, percent(probability)));
+  return element("li", {class: piece === taken ? "taken" : ""}, element("bdi", {title: meaningOf(piece) || null}, legible(piece)), element("span", {class: "bar"}, bar), element("span", {class: "number"}, percent(probability)));
 }

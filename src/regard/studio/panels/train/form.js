@@ -10,7 +10,7 @@ import {corpusPicker} from "./corpus.js";
 import {earlier} from "./choices.js";
 import {bytes, duration} from "./log.js";
 
-const SENTENCE = "the black cat ate the mouse";
+const SENTENCE = "The black cat ate the mouse.";
 const TIMES = [["1m", "1 min"], ["5m", "5 min"], ["30m", "30 min"], ["2h", "2 hours"], ["", "no limit"]];
 const PIECES = [["word", "whole words"], ["bpe", "as many subwords as suit the corpus"], ["bpe 8000", "at most 8,000 subwords"], ["bpe 4000", "at most 4,000 subwords"], ["bpe 1000", "at most 1,000 subwords"], ["character", "characters"]];
 const TASKS = [["translate", "translate"], ["tag", "tag words"], ["classify", "classify texts"], ["language", "continue texts"]];
@@ -85,7 +85,7 @@ class TrainingForm {
       element("h2", {id: "new-title"}, this.before ? "Change and start again" : "Train your own"),
       this.again,
       element("section", {class: "card"}, element("h3", {}, "1. What it learns from"), this.corpus.node),
-      element("section", {class: "card"}, element("h3", {}, "2. What learns"), element("div", {class: "grid-form"}, field("Task", this.task), field("Architecture", this.preset), field("Pieces", this.pieces), this.pairsField, this.languagesField), this.about, sizes),
+      element("section", {class: "card"}, element("h3", {}, "2. The model"), element("div", {class: "grid-form"}, field("Task", this.task), field("Architecture", this.preset), field("Pieces", this.pieces), this.pairsField, this.languagesField), this.about, sizes),
       element("section", {class: "card"}, element("h3", {}, "3. How long, and what to watch"), times, element("div", {class: "grid-form"}, field("Name of the run", this.name), field("Watch one sentence learn", this.watch)),
         element("details", {}, element("summary", {}, "Any other setting"), field("Settings, one per line", this.own, "As on the command line; regard settings explain lists them all."))),
       element("div", {class: "row"}, this.buttons),
@@ -138,7 +138,7 @@ class TrainingForm {
     if (!preset) return;
     const sized = Object.entries(preset.sizes).map(([name, value]) => `${name.replace("model.", "").replace("_", " ")} ${this.sized(name, value)}`);
     const whole = this.size === 1 ? ` About ${count(preset.parameters)} parameters with 8,000 pieces.` : "";
-    this.about.textContent = `${preset.about} ${sized.join(", ")}.${whole}`;
+    this.about.textContent = `${preset.about}${sized.length ? ` Sizes: ${sized.join(", ")}.` : ""}${whole}`;
     if (!this.named) this.name.value = this.free(this.task.value === "translate" ? preset.name : `${preset.name}-${this.task.value}`);
   }
 

@@ -76,7 +76,7 @@ export function outputPane({head, onpoint, onpick}) {
     },
     time(milliseconds) {
       time.classList.remove("working");
-      time.textContent = milliseconds === null ? "" : `${Math.max(1, Math.round(milliseconds))} ms`;
+      time.textContent = milliseconds === null ? "" : milliseconds < 1000 ? `${Math.max(1, Math.round(milliseconds))} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
     },
     problem(...nodes) {
       text.setAttribute("aria-busy", "false");

@@ -3,6 +3,7 @@
 import {element} from "../../element.js";
 
 const OF_UNKNOWN = /^\d+ words? this run has never seen/; // these are counted over all sentences
+const PARTS = /; (?![^(]*\))/; // one after another, but not within brackets
 const LEFT_OUT = /^left out: /;
 
 /** @param {({unknown?: {word: string}[], read_as?: string, warning?: string} | undefined)[]} translations */
@@ -10,7 +11,7 @@ export function remarks(translations) {
   const known = translations.filter(Boolean);
   const words = [...new Set(known.flatMap(({unknown = []}) => unknown.map(({word}) => word)))];
   const readings = [...new Set(known.map((each) => each.read_as).filter(Boolean))];
-  const parts = [...new Set(known.flatMap(({warning}) => (warning ? warning.split("; ") : [])))];
+  const parts = [...new Set(known.flatMap(({warning}) => (warning ? warning.split(PARTS) : [])))];
   const others = parts.filter((part) => !words.length || !(OF_UNKNOWN.test(part) || LEFT_OUT.test(part)));
   const lost = words.length ? parts.filter((part) => LEFT_OUT.test(part)).map((part) => part.replace(LEFT_OUT, "")) : [];
   const line = (...children) => element("p", {class: "warning", dir: "auto"}, children);

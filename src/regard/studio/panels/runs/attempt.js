@@ -1,0 +1,97 @@
+// A run tried where it stands: a text, examples of the run's own validation text, and the answer as its task has it.
+
+import {get, latest, post} from "../../api.js";
+import {element} from "../../element.js";
+import {TASKS, remember} from "../../pieces/runs.js";
+import {percent} from "../../pieces/scales.js";
+import {trouble} from "../../pieces/trouble.js";
+import {remarks} from "../translate/remarks.js";
+
+const TRIED = 3; // examples that are offered
+const known = new Map(); // run → texts
+
+/** Sentences of a run's own validation text; none where it has none. @returns {Promise<string[]>} */
+export async function examplesOf(name) {
+  if (known.has(name)) return known.get(name);
+  try {
+    const {examples} = await get(`/api/v1/runs/${encodeURIComponent(name)}/examples`);
+    known.set(name, examples.map(({text}) => text));
+    return known.get(name);
+  } catch {
+    return []; // examples are a convenience: the page works without
+  }
+}
+
+/**
+ * @param {object} run  @param {{text: string, ontry: (text: string) => void}} about  `text` is tried at once
+ * @returns {{node: HTMLElement, leave: () => void}}
+ */
+export function tryCard(run, {text, ontry}) {
+  const ask = latest();
+  const area = element("textarea", {rows: 1, dir: "auto", maxlength: 5000, spellcheck: "false", "aria-label": `Text for ${run.name}`, placeholder: "a sentence…"});
+  const answer = element("div", {class: "tried", "aria-live": "polite"});
+  const examples = element("p", {class: "examples"});
+  const show = async () => {
+    const asked = area.value.trim();
+    if (!asked) {
+      ask.stop();
+      return answer.replaceChildren();
+    }
+    answer.setAttribute("aria-busy", "true");
+    try {
+      const found = await ask((signal) => answered(run, asked, signal));
+      if (!found) return undefined;
+      answer.replaceChildren(...found);
+    } catch (problem) {
+      answer.replaceChildren(trouble(problem, show));
+    }
+    return answer.removeAttribute("aria-busy");
+  };
+  const go = () => {
+    remember(run);
+    ontry(area.value.trim());
+    return show();
+  };
+  const submit = (event) => (event.preventDefault(), go());
+  area.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+  });
+  const example = (each) => element("button", {type: "button", class: "small", dir: "auto", onclick: () => ((area.value = each), go())}, each);
+  examplesOf(run.name).then((found) => {
+    if (found.length) examples.append(element("span", {class: "note"}, "Try "), ...found.slice(0, TRIED).map(example));
+  });
+  area.value = text;
+  if (text.trim()) show();
+  const form = element("form", {class: "row try", onsubmit: submit}, area, element("button", {class: "primary"}, TASKS[run.task].verb));
+  return {node: element("div", {class: "try-card"}, form, examples, answer), leave: () => ask.stop()};
+}
+
+/** What the run says of a text, as nodes. */
+async function answered({name, task}, text, signal) {
+  if (task === "translate") {
+    const {translations: [found]} = await post("/api/v1/translate", {run: name, texts: [text], beam: 5}, {signal});
+    return [big(found.outputs[0]?.text || "(nothing)"), ...remarks([found])];
+  }
+  const {predictions: [found]} = await post("/api/v1/predict", {run: name, texts: [text]}, {signal});
+  if (task === "tag") return [tagged(found.tags)];
+  if (task === "classify") return [big(found.classes[0].label), classes(found.classes)];
+  return [big(element("span", {class: "given"}, text), " ", found.continuation || "(nothing)")];
+}
+
+const big = (...words) => element("p", {class: "big", dir: "auto"}, words);
+
+export const meter = (share) => element("span", {class: "meter", "aria-hidden": "true"}, element("i", {style: {width: `${100 * share}%`}}));
+
+function tagged(tags) {
+  const one = ({word, tag, probability}) =>
+    element("span", {class: "tagged-word", title: `${percent(probability)} sure`}, element("b", {}, word), element("small", {}, tag));
+  return element("p", {class: "tagged-words", dir: "auto"}, tags.map(one));
+}
+
+function classes(labels) {
+  const rows = labels.map(({label, probability}) => [
+    element("dt", {}, label),
+    element("dd", {class: "number"}, meter(probability), percent(probability)),
+  ]);
+  return element("dl", {class: "classes"}, rows);
+}
