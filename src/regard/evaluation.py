@@ -59,6 +59,7 @@ class Counts:
 
     words: Mapping[str, int] | None
     origin: str
+    cut: Callable[[str], Sequence[str]] = split_words  # a text into words as they were counted
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,13 @@ def evaluate(
     rarities = []
     if counts.words is not None:
         rarities = by_rarity(
-            *rows, counts.words, of=measures.rarity, metric=first, resamples=resamples, tokenize=tokenize
+            *rows,
+            counts.words,
+            of=measures.rarity,
+            words=counts.cut,
+            metric=first,
+            resamples=resamples,
+            tokenize=tokenize,
         )
     tokenised = sum(text.endswith(" .") for text in hypotheses)
     return Evaluation(len(hypotheses), qualities, lengths, rarities, counts.origin, habits(*rows), tokenised, alignment)
@@ -149,7 +156,8 @@ def training_counts(run: Run, sources: Iterable[str]) -> Counts:
     tokenizer = Tokenizers.load(run.tokenizer)
     if isinstance(tokenizer.source, WordTokenizer) and not tokenizer.joint:
         vocabulary = tokenizer.source.vocabulary
-        return Counts(dict(zip(vocabulary.tokens, vocabulary.counts, strict=True)), "the run's source vocabulary")
+        counted = dict(zip(vocabulary.tokens, vocabulary.counts, strict=True))
+        return Counts(counted, "the run's source vocabulary", tokenizer.source.pieces)
     data = run.settings.data
     name = data.source or data.corpus
     if name.startswith("hf://"):

@@ -286,6 +286,16 @@ def test_a_word_tokenizer_of_the_source_has_counted(trained: Path) -> None:
     assert {word: found.words[word] for word in expected} == expected
 
 
+def test_words_are_cut_as_they_were_counted_marks_for_capitals_included(tmp_path: Path) -> None:
+    prepared = counted(tmp_path / "run")
+    evaluation.Tokenizers.learn("word", ["The cat", "the cat"], ["le", "le"], joint=False, case="mark").save(
+        prepared.tokenizer
+    )
+    found = training_counts(prepared, [])
+    assert found.words is not None
+    assert [found.words.get(word, 0) for word in found.cut("THE Cat")] == [0, 2, 1, 2]
+
+
 def test_else_the_training_text_is_read_once_more(tmp_path: Path) -> None:
     source, target = write(tmp_path / "a", ["the bear", "the bear, old", "x"]), write(tmp_path / "b", ["l'", "l'", "x"])
     files = {"source": source, "target": target, "valid_source": source, "valid_target": target}
