@@ -285,7 +285,7 @@ def test_a_second_signal_leaves_a_checkpoint() -> None:
         "loop.Trainer._validate = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)\n"
         "start(pathlib.Path('run'), small.settings('gru', 'train.validate_every=100'), Twice(), device='cpu')\n"
     )
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(small.__file__).parent)}
     done = subprocess.run([sys.executable, "-c", script], env=environment, check=False, capture_output=True)
     assert done.returncode == 130, done.stderr.decode()
     assert [path.name for path in steps(Path("run/checkpoints"))] == ["step-2"]
