@@ -1,7 +1,7 @@
 """Every command of README, CONTRIBUTING, docs/*.md and of the program's hints is run as written; so are the examples.
 
 Each page has a folder of its own with the files and runs that it names; its commands run there one after the other.
-What trains takes two steps, the built-in corpus has 600 pairs at most, and what serves is stopped when it listens. A command
+What trains takes two steps, the built-in corpus has 99 pairs, and what serves is stopped when it listens. A command
 is run, or only named in a sentence (a verb and its flags, without arguments), or on a short list with a reason.
 """
 
@@ -54,7 +54,7 @@ NOT_RUN = {
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained run for each task, tiny."""
     folder = tmp_path_factory.mktemp("templates")
-    quick = ("train.steps=3", "train.validate_every=3", "data.pairs=600")
+    quick = ("train.steps=3", "train.validate_every=3", "data.pairs=97")
     presets = {"translate": "transformer-tiny", "tag": "lstm", "classify": "lstm", "language": "transformer-tiny"}
     for task, preset in presets.items():
         deep = ("model.encoder_depth=2", "model.decoder_depth=2") if preset == "transformer-tiny" else ()
@@ -129,7 +129,7 @@ def here(templates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 @pytest.fixture(autouse=True)
 def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) -> None:
-    """Trainings of two steps on 600 pairs at most; servers that end when they listen."""
+    """Trainings of two steps on 99 pairs; servers that end when they listen."""
     assert with_demo.name == "demo"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     trainer, fable, write = training.Trainer, material._fable, material.generate
@@ -139,7 +139,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
 
     monkeypatch.setattr(training, "Trainer", brief)
     monkeypatch.setattr(
-        material, "_fable", lambda data, part, count: replace(fable(data, part, 1), count=min(count, 600))
+        material, "_fable", lambda data, part, count: replace(fable(data, part, 1), count=min(count, 120))
     )
     monkeypatch.setattr("regard.corpora.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
     monkeypatch.setattr(server.Place, "open", server_socket)
