@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import regard
@@ -35,6 +36,40 @@ SIZES = {
 def settings(preset: str, *overrides: str) -> Settings:
     kind = "transformer" if preset.startswith("transformer") else "recurrent"
     return regard.load_settings(preset, *SIZES[kind], *SMALL, *overrides)
+
+
+ANIMALS = {
+    "the black cat": "le chat noir",
+    "the cat": "le chat",
+    "the bear": "l'ours",
+    "a small bird": "un petit oiseau",
+    "the bird": "l'oiseau",
+    "a black bear": "un ours noir",
+    "the small dog": "le petit chien",
+    "the river": "la rivière",
+}
+DOINGS = {
+    "sleeps": "dort",
+    "ate": "a mangé",
+    "ate the honey": "a mangé le miel",
+    "sees the river": "voit la rivière",
+    "sees a small bird": "voit un petit oiseau",
+    "ate, the cat sleeps": "a mangé, le chat dort",
+}
+
+
+def animals(folder: Path) -> tuple[str, ...]:
+    """Settings for a corpus whose few words are these, whatever the built-in one has: no capital and no mouse."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    for end in ("", ".", "!"):
+        for subject, verb in product(ANIMALS, DOINGS):
+            sides[0].append(f"{subject} {verb}{end}\n")
+            sides[1].append(f"{ANIMALS[subject]} {DOINGS[verb]}{end}\n")
+    for name, lines in zip(("en", "fr"), sides, strict=True):
+        (folder / f"train.{name}").write_text("".join(lines), encoding="utf-8")
+        (folder / f"valid.{name}").write_text("".join(lines[::11]), encoding="utf-8")
+    files = {"source": "train.en", "target": "train.fr", "valid_source": "valid.en", "valid_target": "valid.fr"}
+    return ("data.corpus=''", *(f"data.{side}={folder / name}" for side, name in files.items()))
 
 
 class Notes:

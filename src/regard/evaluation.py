@@ -150,8 +150,9 @@ def evaluate(
 def training_counts(run: Run, sources: Iterable[str]) -> Counts:
     """How often the training text has the words of ``sources``.
 
-    A word tokenizer of its own for the source has counted them: what its vocabulary left out counts 0. Else the
-    training text is read once more, if it is still where the settings say; a hub's is not fetched again.
+    A word tokenizer of its own for the source has counted them: what its vocabulary left out counts 0, and
+    a mark for capitals, which is in every vocabulary that has marks, 1 at least. Else the training text is read once
+    more, if it is still where the settings say; a hub's is not fetched again.
     """
     tokenizer = Tokenizers.load(run.tokenizer)
     if isinstance(tokenizer.source, WordTokenizer) and not tokenizer.joint:

@@ -19,6 +19,7 @@ from regard.report.beam_tree import BeamTree
 from regard.report.run_report import Chosen, Example, Link, Look, Map
 from regard.searching import beam_report
 from regard.settings import ContextDecoder, ModelSettings, RecurrentModel
+from regard.text.words import space_words
 from regard.translator import Translation, Translator
 
 RANDOM, WORST = 8, 6  # sentences shown
@@ -87,6 +88,8 @@ def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, 
             links.append(Link(link.source + len(sources), link.target + len(targets), link.weight))
         sources += trace.source.words
         targets += trace.target.words
+    written = space_words(one.source)  # a word may have been read in other capitals than it was written in
+    sources = written if len(written) == len(sources) else sources
     return (tuple(sources), tuple(targets)), links
 
 

@@ -33,11 +33,13 @@ TEXTS = ["the black cat ate the mouse", "the bear ate the honey", "", "a small b
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Transformer of subwords, trained just long enough to write something."""
-    folder = tmp_path_factory.mktemp("engines") / "run"
-    learned = ("train.steps=60", "train.validate_every=60", "train.rate=3e-3", "model.dropout=0.0", "model.width=32")
-    subwords = ("text.tokenizer=bpe", "text.size=400", "text.joint=true", "model.tie=all")
-    start(folder, small.settings("transformer-small", *learned, *subwords), small.Notes(), device="cpu")
-    return folder
+    folder = tmp_path_factory.mktemp("engines")
+    learned = ("train.steps=120", "train.validate_every=120", "train.rate=2e-2", "train.smoothing=0.0")
+    sizes = ("model.dropout=0.0", "model.width=32", "text.size=400")
+    subwords = ("text.tokenizer=bpe", "text.joint=true", "model.tie=all")
+    settings = small.settings("transformer-small", *small.animals(folder), *learned, *sizes, *subwords)
+    start(folder / "run", settings, small.Notes(), device="cpu")
+    return folder / "run"
 
 
 @pytest.fixture
@@ -54,6 +56,7 @@ def test_both_engines_translate_alike_and_say_what_they_are(trained: Path, beam:
     assert isinstance(other.engine, CTranslate2)
     ours, theirs = (each.translate(TEXTS, beam=beam) for each in (native, other))
     assert [each.text for each in ours] == [each.text for each in theirs]
+    assert [bool(each.text) for each in ours] == [True, True, False, True]
     assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-3)
     assert ours[0].attention.cross.shape == theirs[0].attention.cross.shape  # looking replays with the model
 

@@ -229,7 +229,7 @@ def test_a_mistake_gets_one_line_and_its_exit_code(name: str, trained: Path, tmp
     write(tmp_path / "short", ["une", "deux"])
     write(tmp_path / "none", [""] * 61)
     write(tmp_path / "gold", ["0-0 0-99"] * 61)
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe\n" * 61)
+    (tmp_path / "bytes").write_bytes(b"\xff\xff\n" * 61)
     flags, code, expected = MISTAKES[name]
     assert run(arguments(trained, *(flag.replace("{tmp}", str(tmp_path)) for flag in flags))) == code
     captured = capsys.readouterr()
@@ -293,7 +293,9 @@ def test_words_are_cut_as_they_were_counted_marks_for_capitals_included(tmp_path
     )
     found = training_counts(prepared, [])
     assert found.words is not None
-    assert [found.words.get(word, 0) for word in found.cut("THE Cat")] == [0, 2, 1, 2]
+    assert found.cut("THE Cat") == ["⇪", "the", "⇧", "cat"]
+    assert [found.words.get(word, 0) for word in found.cut("THE Cat")] == [1, 2, 1, 2]  # every mark counts once at least
+    assert [found.words.get(word, 0) for word in found.cut("The yeti")] == [1, 2, 0]
 
 
 def test_else_the_training_text_is_read_once_more(tmp_path: Path) -> None:
