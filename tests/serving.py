@@ -20,6 +20,8 @@ from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
 from regard.serve.server import Place, address, make
+from regard.text.special import SPECIAL_TOKENS
+from regard.text.tokenizers import Tokenizers
 from regard.training import start
 
 CAT = "the black cat ate the mouse"
@@ -43,6 +45,13 @@ def runs(temporary: pytest.TempPathFactory) -> Path:
         train(folder / "plain", "lstm", "model.depth=1")
         train(folder / "zealous", "lstm", "model.depth=1", "data.corpus='fable:hi'")
     return _KEPT[base]
+
+
+def words(run: Path) -> list[str]:
+    """Words that a run has read in small letters and never with a capital, the most frequent first."""
+    tokenizer = Tokenizers.load(run / "tokenizer").source
+    seen = [tokenizer.token(number) for number in range(len(SPECIAL_TOKENS), tokenizer.size)]
+    return [word for word in seen if word.isalpha() and word.islower() and word.capitalize() not in seen]
 
 
 @contextmanager

@@ -184,9 +184,11 @@ def test_the_shape_of_a_model_is_told_by_its_settings(
 # LibreTranslate
 
 
-def test_one_text_gives_one_and_many_give_many(client: TestClient) -> None:
-    one = ask(client, "/translate", q="the cat", source="en", target="fr")
-    many = ask(client, "/translate", q=["the cat", "the bear sleeps"], source="en", target="fr", format="text")
+def test_one_text_gives_one_and_many_give_many(client: TestClient, runs: Path) -> None:
+    first, second, third, *_ = serving.words(runs / "attentive")
+    text, other = f"{first} {second}", f"{first} {third} {second}"
+    one = ask(client, "/translate", q=text, source="en", target="fr")
+    many = ask(client, "/translate", q=[text, other], source="en", target="fr", format="text")
     assert set(one) == set(many) == {"translatedText"}
     assert many["translatedText"][0] == one["translatedText"]
     assert len(many["translatedText"]) == 2
@@ -234,23 +236,27 @@ def test_a_paragraph_is_cut_into_sentences_as_everywhere(client: TestClient) -> 
     assert html == f"<p>{alone[0]} {alone[1]}</p>"
 
 
-def test_words_never_seen_and_the_run_are_named(client: TestClient) -> None:
-    answer = client.post("/translate", json={"q": "the zyx sleeps", "source": "en", "target": "fr"})
+def test_words_never_seen_and_the_run_are_named(client: TestClient, runs: Path) -> None:
+    first, second, *_ = serving.words(runs / "attentive")
+    text = f"{first} zyx {second}"
+    answer = client.post("/translate", json={"q": text, "source": "en", "target": "fr"})
     assert answer.headers["X-Regard-Run"] in ("attentive", "plain")
     found = answer.json()
     assert found["unknown"] == ["zyx"]
     assert "1 word this run has never seen" in found["warning"]
-    many = ask(client, "/translate", q=["the zyx sleeps", "the cat"], source="en", target="fr")
+    many = ask(client, "/translate", q=[text, f"{first} {second}"], source="en", target="fr")
     assert many["unknown"] == [["zyx"], []]
     assert many["warning"] == [found["warning"], ""]
 
 
-def test_a_translation_says_what_was_read_and_what_was_never_seen(client: TestClient) -> None:
-    text = "The zyx sleeps. the cat sleeps"
+def test_a_translation_says_what_was_read_and_what_was_never_seen(client: TestClient, runs: Path) -> None:
+    first, second, third, *_ = serving.words(runs / "attentive")
+    one, other = f"{first.capitalize()} zyx {second}.", f"{first} {third} {second}"
+    text, place = f"{one} {other}", len(first) + 1
     (found,) = ask(client, "/api/v1/translate", run="attentive", texts=[text])["translations"]
-    assert found["sentences"] == [{"start": 0, "end": 15}, {"start": 16, "end": 30}]
-    assert found["unknown"] == [{"start": 4, "end": 7, "word": "zyx"}]
-    assert found["read_as"] == "the zyx sleeps. the cat sleeps"
+    assert found["sentences"] == [{"start": 0, "end": len(one)}, {"start": len(one) + 1, "end": len(text)}]
+    assert found["unknown"] == [{"start": place, "end": place + 3, "word": "zyx"}]
+    assert found["read_as"] == f"{first} zyx {second}. {other}"
     assert "zyx" in found["warning"]
     assert max(link["source"] for link in found["outputs"][0]["links"]) >= 3
     foreign = ask(client, "/api/v1/translate", run="attentive", texts=["ذهب القط"])["translations"][0]
@@ -382,7 +388,7 @@ def test_a_language_without_a_name_goes_by_its_code() -> None:
 
 def letters(kind: Any, *lines: str) -> Letters:
     found = Letters()
-    found.learn(learn(kind, lines, size=401 if kind in ("bpe", "unigram") else 8000))
+    found.learn(learn(kind, lines, size=601 if kind in ("bpe", "unigram") else 8000))  # 256 are bytes
     return found
 
 

@@ -44,6 +44,8 @@ from regard.understanding import validation_texts
 from regard.walking import walk_text
 
 CAT = "the cat sees a bird"
+SEEN = next(iter(generate("fr", count=1, split="train", maximum_words=8)))  # the first pair that every run has read
+BEGUN = {side: " ".join(text.split()[:2]) for side, text in (("source", SEEN.source), ("target", SEEN.target))}
 BRIEF = ("train.steps=1", "train.validate_every=1", "train.step=eager", "data.pairs=97")
 RUNS = {
     "heads": ("transformer-tiny", "model.decoder_depth=2", "model.encoder_depth=2"),
@@ -241,7 +243,7 @@ def test_a_classifiers_pool_is_shown_as_attention_of_its_label(ask: Ask) -> None
 EDITS: dict[str, dict[str, Any]] = {
     "replace-word": {"word": 1, "by": "black dog"},
     "mask-word": {"word": 1},
-    "force-prefix": {"prefix": "un chien"},
+    "force-prefix": {"prefix": BEGUN["target"]},
     "set-row": {"attention": "decoder.1.cross", "head": 0, "row": 0, "weights": [0, 0, 0.5, 0, 0.5, 0]},
     "mute-head": {"attention": "decoder.0.cross", "head": 1},
     "force-head": {"attention": "decoder.1.cross", "head": 1, "word": 3},
@@ -280,7 +282,7 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
     ("letters", {"kind": "replace-word", "word": 1, "by": "dog"}),
     ("classify", {"kind": "set-row", "attention": "pool", "head": 0, "row": 0, "weights": [0, 1, 0, 0, 0]}),
     ("language", {"kind": "force-head", "attention": "decoder.0.self", "head": 1, "word": 2}),
-    ("writer", {"kind": "force-prefix", "prefix": "the dog"}),
+    ("writer", {"kind": "force-prefix", "prefix": BEGUN["source"]}),
 ]
 
 
@@ -433,8 +435,9 @@ def test_other_beams_give_what_they_would(ask: Ask, translator: Translator) -> N
 
 
 def test_a_prefix_begins_every_output_of_a_tree(ask: Ask) -> None:
-    found = ask("beam", text=CAT, prefix="un chien")
-    assert all(found["nodes"][number]["text"].startswith("un chien") for number in found["outputs"])
+    found = ask("beam", text=CAT, prefix=BEGUN["target"])
+    assert found["outputs"]
+    assert all(found["nodes"][number]["text"].startswith(BEGUN["target"]) for number in found["outputs"])
 
 
 def test_a_language_model_searches_for_what_follows(ask: Ask) -> None:
@@ -526,12 +529,12 @@ def test_gates_are_those_of_the_chosen_sentence(ask: Ask) -> None:
 
 @pytest.mark.parametrize("path", ["trace", "importance", "beam", "walkthrough"])
 def test_words_that_the_run_has_never_seen_are_told_with_their_place_in_the_sentence(ask: Ask, path: str) -> None:
-    seen = next(iter(generate("fr", count=1, split="train", maximum_words=8))).source
-    found = ask(path, text=f"{seen} .\n{seen} qwertyuiop", sentence=1)
+    first, rest = SEEN.source.split(" ", 1)
+    found = ask(path, text=f"{SEEN.source}\n{first} qwertyuiop {rest}", sentence=1)
     (unknown,) = found["unknown"]
-    assert (unknown["word"], unknown["start"], unknown["end"]) == ("qwertyuiop", len(seen) + 1, len(seen) + 11)
+    assert (unknown["word"], unknown["start"], unknown["end"]) == ("qwertyuiop", len(first) + 1, len(first) + 11)
     assert "1 word this run has never seen" in found["warning"]
-    known = ask(path, text=seen)
+    known = ask(path, text=SEEN.source)
     assert (known["unknown"], known["warning"]) == ([], "")
 
 

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -209,39 +210,46 @@ def test_requests_in_flight_are_finished_when_the_service_ends(runs: Path) -> No
 # The verbs
 
 
-def started(*arguments: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
-    process = subprocess.Popen(
+@contextmanager
+def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A process of its own, and what it says first; it does not outlive the test."""
+    with subprocess.Popen(
         [sys.executable, "-m", "regard", *arguments, "--port", "0", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "REGARD_TOKEN": ""},
-    )
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert line, process.stderr and process.stderr.read()
-    return process, json.loads(line)
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, process.stderr and process.stderr.read()
+            yield process, json.loads(line)
+        finally:
+            process.kill()  # nothing where it has ended
 
 
 def test_serve_says_where_it_is_and_ends_in_good_order(runs: Path) -> None:
-    process, told = started("serve", str(runs / "demo"))
-    service = told["address"].rstrip("/")
-    assert request(service, "GET", "/health") == (200, {"status": "ok"})
-    assert LibreTranslateAPI(service).languages()[0]["code"] == "en"
-    process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=30)
+    with started("serve", str(runs / "demo")) as (process, told):
+        service = told["address"].rstrip("/")
+        assert request(service, "GET", "/health") == (200, {"status": "ok"})
+        assert LibreTranslateAPI(service).languages()[0]["code"] == "en"
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
     assert process.returncode == 0
     assert f"the service is at {service}/" in said
     assert '"route": "/health"' in said
     assert "Traceback" not in said
 
 
-def test_the_studio_of_an_empty_folder_is_there(tmp_path: Path) -> None:
-    process, told = started("studio", str(tmp_path / "new"))
-    service = told["address"].rstrip("/")
-    assert request(service, "GET", "/api/v1/runs") == (200, {"runs": []})
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+def test_the_studio_of_an_empty_folder_is_there_with_the_run_that_comes_along(tmp_path: Path) -> None:
+    with started("studio", str(tmp_path / "new")) as (process, told):
+        service = told["address"].rstrip("/")
+        status, found = request(service, "GET", "/api/v1/runs")
+        assert (status, [(each["name"], each["fixed"]) for each in found["runs"]]) == (200, [("demo", True)])
+        assert translates(service)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
     assert (process.returncode, told["studio"]) == (0, True)
     assert said == (
         f"{tmp_path / 'new'}: there was no such folder; made an empty one\n"
