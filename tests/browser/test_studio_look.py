@@ -76,6 +76,11 @@ def shown(page: Page, where: str = ".picture") -> dict[str, Any]:
     return found
 
 
+def legible(piece: str) -> str:
+    """A piece as the pages write it."""
+    return piece.replace("￭", "‿")
+
+
 def values_of(page: Page) -> dict[str, str]:
     _, _, query = page.evaluate("location.hash").partition("?")
     return {name: found[0] for name, found in parse_qs(query).items()}
@@ -165,10 +170,8 @@ def test_a_row_that_is_pointed_at_tells_what_else_was_probable(page: Page, expla
     for _ in range(3):
         page.keyboard.press("ArrowDown")
     trace = explanation.trace
-    until(page, f"document.querySelector('.step strong').textContent === {json.dumps(trace.target.pieces[2])}")
-    assert page.locator(".candidates bdi").all_inner_texts() == [
-        piece.replace("￭", "‿") for piece in trace.top_pieces[2]
-    ]
+    until(page, f"document.querySelector('.step strong').textContent === {json.dumps(legible(trace.target.pieces[2]))}")
+    assert page.locator(".candidates bdi").all_inner_texts() == [legible(piece) for piece in trace.top_pieces[2]]
     row = attention_map(trace, View(words=False, special=True), explanation.aligner).values[2]
     assert f"{row[0]:.2f}" in page.locator("#announced").inner_text()
 
