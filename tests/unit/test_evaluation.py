@@ -294,7 +294,7 @@ def test_words_are_cut_as_they_were_counted_marks_for_capitals_included(tmp_path
     found = training_counts(prepared, [])
     assert found.words is not None
     assert found.cut("THE Cat") == ["⇪", "the", "⇧", "cat"]
-    assert [found.words.get(word, 0) for word in found.cut("THE Cat")] == [1, 2, 1, 2]  # every mark counts once at least
+    assert [found.words.get(word, 0) for word in found.cut("THE Cat")] == [1, 2, 1, 2]  # a mark: 1 at least
     assert [found.words.get(word, 0) for word in found.cut("The yeti")] == [1, 2, 0]
 
 
