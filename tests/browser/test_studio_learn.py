@@ -291,10 +291,10 @@ def test_the_step_begins_above_the_fold(page: Any, run: str, size: tuple[int, in
 
 
 def short_output(route: Any) -> None:
-    """A model that has learned for a moment writes for ever; one that translates does not."""
+    """A model that has learned for a moment writes for ever, and words of any length; one that translates does not."""
     answer = route.fetch()
     walk = answer.json()
-    walk["target"]["words"] = walk["target"]["words"][:7]
+    walk["target"]["words"] = ["Le", "chat", "noir", "a", "mangé", "la", "souris."][: len(walk["target"]["words"])]
     route.fulfill(response=answer, json=walk)
 
 
