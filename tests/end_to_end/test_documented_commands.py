@@ -102,7 +102,7 @@ def write_files(here: Path) -> None:
 
 def runs_of(text: str) -> set[str]:
     """The runs that a page needs and does not train itself."""
-    made = set(re.findall(r"--out runs/([\w-]+)", text))
+    made = set(re.findall(r"(?:--out runs/|runs rename \S+ )([\w-]+)", text))
     for name in re.findall(r"regard(?:\.| )train[ (]\"?(?:configs/)?([\w-]+)(?:\.toml)?(?=[^\n]*)", text):
         made.add(name)
     return set(re.findall(r"runs/([\w-]+)", text)) - made | {"demo"}
