@@ -38,7 +38,7 @@ fmt: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-demo: .venv/.used ## train a translator on the built-in corpus, test it, write its report, translate: about four minutes
+demo: .venv/.used ## train a translator on the built-in corpus, test it, write its report, translate: about five minutes
 	$(BIN)/regard demo
 
 demo-model: setup ## make the run that comes with the package, src/regard/demo: about 25 minutes

@@ -1,4 +1,4 @@
-"""``regard demo``: the main job, on the built-in corpus, in about three minutes. One that is done comes along."""
+"""``regard demo``: the main job, on the built-in corpus, in about five minutes. A finished one is in the package."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ TRY = {
     'regard translate demo "The black cat ate the mouse."': "with a small English-French model that comes along",
     'regard explain demo "The black cat ate the mouse."': "where it looked",
     "regard studio": "all of it in a browser: translate, look inside, train, compare, learn",
-    "regard demo": "train such a model here, in about three minutes",
+    "regard demo": "train such a model here, in about five minutes",
     "regard train --source train.de --target train.en": "train one on your own parallel text",
 }
 
