@@ -57,7 +57,7 @@ def _report(out: Path) -> str:
 
     made = report(out, limit=TESTED, device="cpu")
     made.save(out / REPORT)
-    return f"BLEU {made.scores[0]} on {made.test.sentences} held-out sentences of up to 20 words, beam 5"
+    return f"BLEU {made.scores[0]} on {made.test.sentences} held-out sentences, beam 5"
 
 
 def _look_at(out: Path) -> str:
@@ -65,13 +65,13 @@ def _look_at(out: Path) -> str:
 
 
 def _test(translator: object) -> str:
-    """BLEU on sentences of up to 20 words that are in neither the training nor the validation part."""
+    """BLEU on sentences that are in neither the training nor the validation part."""
     from regard.corpora.fable import generate
     from regard.measure.translation import bleu
     from regard.translator import Translator
 
     assert isinstance(translator, Translator)
-    pairs = list(generate("fr", count=TESTED, split="test", maximum_words=20))
+    pairs = list(generate("fr", count=TESTED, split="test", maximum_words=16))
     outputs = translator.translate([pair.source for pair in pairs])
     quality = bleu([output.text for output in outputs], [pair.target for pair in pairs])
-    return f"BLEU {quality} on {len(pairs)} held-out sentences of up to 20 words, beam 5"
+    return f"BLEU {quality} on {len(pairs)} held-out sentences, beam 5"
