@@ -12,7 +12,7 @@ CORPUS = "fable:fr"
 ABOUT = "regard demo"
 OVERRIDES = (
     f"data.corpus='{CORPUS}'",
-    "data.pairs=120000",
+    "data.pairs=80000",
     "data.words=16",
     "data.riddles=0.5",
     "data.unknown=0.1",
@@ -21,14 +21,15 @@ OVERRIDES = (
     "text.case=mark",
     "text.minimum=2",
     "train.batch=1024",
-    "train.rate=0.004",
+    "train.rate=0.006",
     "train.warmup=150",
     "train.schedule=linear",
-    "train.steps=2800",
-    "train.validate_every=700",
+    "train.steps=2000",
+    "train.validate_every=500",
     "train.average={kind='moving', decay=0.99}",
     "train.smoothing=0.0",
     "model.width=96",
+    "model.positions=rotary",
     "model.dropout=0.0",
     f"about='{ABOUT}'",
 )

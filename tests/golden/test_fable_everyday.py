@@ -274,16 +274,34 @@ CASES: list[tuple[Callable[[], Text], str, str, str]] = [
     ),
     # ── be
     (
-        lambda: t(Being("noun", who("he"), np("doctor", det="a"))),
+        lambda: t(Being("job", who("he"), np("doctor", det="a"))),
         "He is a doctor.",
         "Il est médecin.",
         "वह डॉक्टर है।",
     ),
     (
-        lambda: t(Being("noun", name("Anna"), np("queen", det="a"), negation="not", contracted=True)),
+        lambda: t(Being("job", name("Anna"), np("queen", det="a"), negation="not", contracted=True)),
         "Anna isn't a queen.",
         "Anna n'est pas reine.",
         "अन्ना रानी नहीं है।",
+    ),
+    (
+        lambda: t(Being("noun", who("he"), np("man", det="a"), tense="past")),
+        "He was a man.",
+        "C'était un homme.",
+        "वह एक आदमी था।",
+    ),
+    (
+        lambda: t(Being("noun", who("she"), np("witch", det="a"), negation="not")),
+        "She is not a witch.",
+        "Ce n'est pas une sorcière.",
+        "वह एक जादूगरनी नहीं है।",
+    ),
+    (
+        lambda: t(Being("noun", np("king"), np("thief", det="a"))),
+        "The king is a thief.",
+        "Le roi est un voleur.",
+        "राजा एक चोर है।",
     ),
     (
         lambda: t(Being("this", complement=np("house", det="a"))),

@@ -341,8 +341,8 @@ class Author(Composer):
         being.subject = self.noun_phrase(noun, words, determiners, BACKGROUND[being.tense])
 
     def job(self, size: int, tense: Tense, *, question: bool) -> Being:
-        """He is a doctor, the young woman will be a queen."""
-        being = Being("noun", tense=tense, question=question)
+        """He is a doctor, the young woman will be a queen, he was a hero."""
+        being = Being("job" if self.draw() < 0.7 else "noun", tense=tense, question=question)
         room = size - 3 - (tense == "future")
         if room >= 2 and not question and self.draw() < 0.2:
             being.negation = "not"
@@ -361,7 +361,7 @@ class Author(Composer):
         feminine = subject.noun.feminine_french if isinstance(subject, NounPhrase) else False
         if isinstance(subject, Pronoun):
             feminine = subject.word == "she"
-        being.complement = NounPhrase(self.fresh(self.pools.jobs[feminine]), "a")
+        being.complement = NounPhrase(self.fresh(self.pools.jobs[feminine, being.kind == "job"]), "a")
         return being
 
     def speaking(self, size: int) -> Text:

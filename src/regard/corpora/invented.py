@@ -75,7 +75,7 @@ def replaceable(clause: Clause | Being, puzzling: frozenset[object]) -> list[Nou
         return []
     if isinstance(clause.subject, Pronoun) and clause.subject.referent is not None:
         return []
-    if isinstance(clause, Being) and clause.kind == "noun":
+    if isinstance(clause, Being) and clause.kind in {"job", "noun"}:
         return []
     fixed = {id(adjunct.phrase) for adjunct in clause.adjuncts}
     possessive = isinstance(clause.subject, NounPhrase) and any(phrase.own for phrase in found)

@@ -81,14 +81,15 @@ class Pools:
         self.placed = tuple(
             noun for noun in self.nouns if noun.animate or not noun.classes.isdisjoint(("thing", "food", "drink"))
         )
-        jobs = {row["english"] for row in rows("jobs")}
+        jobs = {row["english"]: row["article"] == "-" for row in rows("jobs")}
         self.jobs = {
-            feminine: tuple(
+            (feminine, bare): tuple(
                 noun
                 for noun in self.humans
-                if noun.name in jobs and noun.feminine_french == noun.feminine_hindi == feminine
+                if jobs.get(noun.name) == bare and noun.feminine_french == noun.feminine_hindi == feminine
             )
             for feminine in (False, True)
+            for bare in (False, True)
         }
         self.asked: dict[str, dict[Acts, tuple[Verb, ...]]] = {
             asked: {

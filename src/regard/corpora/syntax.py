@@ -18,7 +18,7 @@ Person = Literal["i", "he", "she", "they", "it", "we", "you", "who"]
 Conjunction = Literal["and", "but", "because", "when", "while"]
 Modal = Literal["", "can", "must", "want"]
 Asked = Literal["", "what", "who", "where", "when", "why", "how"]
-Kind = Literal["noun", "this", "there", "place", "where"]
+Kind = Literal["job", "noun", "this", "there", "place", "where"]
 Case = Literal["", "lower", "upper"]
 
 FIRST, THIRD, PLURAL, WE, YOU = range(5)  # whom a finite verb agrees with

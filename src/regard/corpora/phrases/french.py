@@ -234,11 +234,13 @@ def put_being(line: Line, being: Being) -> None:
     if being.kind == "there":
         put_there(line, being)
     elif subject is None:
-        put_this(line, being)
+        put_this(line, being, at["this"])
+    elif being.kind == "noun" and isinstance(subject, Pronoun) and subject.word in {"he", "she"}:  # c'est un héros
+        put_this(line, being, subject.at)
     else:
         put_subject(line, subject)
         put_finite(line, being, ETRE[being.tense][person(subject)], *whole)
-    if being.complement is not None and being.kind == "noun":  # il est médecin
+    if being.complement is not None and being.kind == "job":  # il est médecin
         complement = being.complement
         line.put(complement.noun.french[complement.plural], complement.at, complement.head)
     elif being.complement is not None:
@@ -258,15 +260,15 @@ def put_there(line: Line, being: Being) -> None:
         line.put("pas", at["not"])
 
 
-def put_this(line: Line, being: Being) -> None:
+def put_this(line: Line, being: Being, this: int) -> None:
     """c'est, ce sont, ce n'est pas"""
     at, complement = being.at, being.complement
     verb = ETRE[being.tense][PLURAL if complement is not None and complement.plural else THIRD]
     if being.negation or not begins_with_vowel(verb):
-        line.put("ce", at["this"])
-        put_finite(line, being, verb, at["tense"])
+        line.put("ce", this)
+        put_finite(line, being, verb, at["tense"], at["verb"])
     else:
-        line.put("c'" + verb, at["this"], at["tense"])
+        line.put("c'" + verb, this, at["tense"], at["verb"])
 
 
 def put_finite(line: Line, clause: Clause | Being, word: str, *sources: int) -> None:

@@ -300,7 +300,7 @@ def put_being(line: Line, being: Being) -> None:
         put_adjunct(line, adjunct)
     if being.kind == "where":
         line.put("कहाँ", at["asked"])
-    if complement is not None and being.kind == "noun":
+    if complement is not None and being.kind == "job":
         line.put(complement.noun.hindi.direct[complement.plural], complement.at, complement.head)
     elif complement is not None:
         denied = being.kind == "there" and bool(being.negation)
