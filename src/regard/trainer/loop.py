@@ -81,6 +81,7 @@ class Trainer:
             self.average = averaging.MovingAverage(self.weights, settings.average.decay)
         self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
         self.validating = 0.0  # seconds that a validation takes
+        self.captures = 2 * settings.shapes if self.kind in GRAPHS else 0  # so many first steps may be slow
         torch.manual_seed(settings.seed + workers.rank)
 
     # The loop
@@ -93,15 +94,19 @@ class Trainer:
         begin, step = self.progress.step, self._step()
         self.validated = self.saved = self.progress.seconds
         with interruptible(self.listener.tell) as interruption:
-            pace, groups = Pace(self.progress), self.feed.groups(Position(self.progress.epoch, self.progress.batch))
+            pace = Pace(self.progress, self._share_done())
+            groups = self.feed.groups(Position(self.progress.epoch, self.progress.batch))
             while True:
                 self._take(step, next(groups), pace)
+                if self.progress.step == begin + self.captures:
+                    pace.measure_from(self.progress, self._share_done())
                 reason = self._agree(self._reason(asked=interruption.asked))
                 validates = self._is_due()
                 watches = self._is_landmark() and not (reason or validates)
                 if pace.due() or reason or validates or watches:
                     self._report(pace)
-                self._foretell(pace, begin)
+                if self.progress.step >= begin + self.captures:
+                    self._foretell(pace)
                 if reason == "interrupted":
                     self._save()  # first of all: a second signal does not wait for the score
                 if reason or validates:
@@ -169,16 +174,16 @@ class Trainer:
             rate, share = self._rate(max(1, self.progress.step)), self._share_done()
             self.listener.moment(pace.moment(self.progress, rate, share, self.device, self._limit()))
 
-    def _foretell(self, pace: Pace, begin: int) -> None:
+    def _foretell(self, pace: Pace) -> None:
         """Once, after the first steps: what all of them will take."""
-        trained = self.progress.seconds - pace.before
-        if pace.foretold or self.progress.step - begin < 3 or trained < (10 if self.device.type == "cuda" else 2):
+        taken, trained = self.progress.step - pace.step, self.progress.seconds - pace.started
+        if pace.foretold or taken < 3 or trained < 2:
             return
         pace.foretold = True
         limit, share = self._limit(), self._share_done()
         if share >= 1:
             return
-        left, each = pace.left(self.progress, share, limit), trained / (self.progress.step - begin)
+        left, each = pace.left(self.progress, share, limit), trained / taken
         ahead = self.settings.steps - self.progress.step if limit is None else left / each
         passes = ahead * self.settings.accumulate / max(1, len(self.feed.batches.plan(0)))
         self.listener.tell(

@@ -20,13 +20,19 @@ LOG_EVERY = 1.0  # seconds
 class Pace:
     """Keeps the time of training alone, validation not counted, and what happened since the last moment."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, share: float = 0.0) -> None:
+        """``share`` of the training lies behind."""
         self.before = progress.seconds
+        self.measure_from(progress, share)
         self.foretold = False  # whether somebody has said what all of it will take
         self._began = self._last = time.monotonic()
         self._paused = 0.0
         self._tokens = 0.0
         self.pending: list[tuple[Taken, Group]] = []
+
+    def measure_from(self, progress: Progress, share: float) -> None:
+        """The speed is that of the steps from here on: the first ones on a GPU are slow, and foretell nothing."""
+        self.step, self.started, self.share = progress.step, progress.seconds, share
 
     def seconds(self) -> float:
         return self.before + time.monotonic() - self._began - self._paused
@@ -52,7 +58,8 @@ class Pace:
         """Seconds that the rest will take, at the speed so far."""
         if limit is not None:
             return max(0.0, limit - progress.seconds)
-        return (progress.seconds - progress.since_seconds) * (1 - share) / share if share else 0.0
+        done = share - self.share
+        return (progress.seconds - self.started) * (1 - share) / done if done > 0 else 0.0
 
     def moment(
         self, progress: Progress, rate: float, share: float, device: torch.device, limit: float | None
