@@ -9,7 +9,7 @@ DATA   ?= ../shared/data
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
-PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+PIP    := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable
 
 .venv/.used: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
