@@ -117,7 +117,7 @@ class Run:
 
     @property
     def is_packaged(self) -> bool:
-        """Whether it is the one that comes along."""
+        """Whether it is the one in the package."""
         return self.folder == packaged()
 
     @property

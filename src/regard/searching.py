@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from regard.decode.copying import copied_in_order
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.tree import Node, Tree, Trees
@@ -14,11 +16,12 @@ from regard.prediction import Predictor
 from regard.report.beam_tree import BeamTree, OtherBeam, Twig
 from regard.text.special import SPECIAL_TOKENS
 from regard.text.tokenizer import Tokenizer
-from regard.text.words import legible
+from regard.text.words import WordTokenizer, legible
 from regard.translator import Translator
 
 OTHERS = (1, 2, 3, 5, 10)  # beams that are tried beside the one asked for
 CONTINUATION = 40  # pieces that a language model adds
+Spell = Callable[[Sequence[int]], str]
 DIGITS = 5  # of scores as a report keeps them
 
 
@@ -51,10 +54,10 @@ def search_tree(
     if not text.strip():
         raise DataError(f"text = {text!r}: there is nothing to search an output for; give it a word")
     grow, tokenizer = _grower(predictor, text, prefix)
-    tree = grow(rule)
-    leaves = tuple(_leaf(node, tree, tokenizer) for node in tree.nodes)
+    tree, spell = grow(rule), _speller(predictor, text, tokenizer)
+    leaves = tuple(Leaf(node, _piece(node.token, tokenizer), spell(tree.tokens(node.number))) for node in tree.nodes)
     widths = sorted({*others} - {rule.width})
-    found = (_other(width, grow(Beam(width, rule.length_penalty)), tokenizer) for width in widths)
+    found = (_other(width, grow(Beam(width, rule.length_penalty)), spell) for width in widths)
     return Searched(leaves, tuple(tree.outputs), tuple(found))
 
 
@@ -101,8 +104,11 @@ def _grower(predictor: Predictor | Translator, text: str, prefix: str) -> tuple[
     return translation, predictor.tokenizers.target
 
 
-def _leaf(node: Node, tree: Tree, tokenizer: Tokenizer) -> Leaf:
-    return Leaf(node, _piece(node.token, tokenizer), tokenizer.decode(tree.tokens(node.number)))
+def _speller(predictor: Predictor | Translator, text: str, tokenizer: Tokenizer) -> Spell:
+    """How tokens are written: a word that the vocabulary does not have is the source's, as in any translation."""
+    if isinstance(predictor, Translator) and isinstance(tokenizer, WordTokenizer):
+        return partial(copied_in_order, predictor.tokenizers, text)
+    return tokenizer.decode
 
 
 def _piece(token: int, tokenizer: Tokenizer) -> str:
@@ -111,9 +117,9 @@ def _piece(token: int, tokenizer: Tokenizer) -> str:
     return SPECIAL_TOKENS[token] if token < len(SPECIAL_TOKENS) else tokenizer.token(token)
 
 
-def _other(width: int, tree: Tree, tokenizer: Tokenizer) -> OtherBeam:
+def _other(width: int, tree: Tree, spell: Spell) -> OtherBeam:
     best = tree.nodes[tree.outputs[0]]
-    return OtherBeam(width, tokenizer.decode(tree.tokens(best.number)), best.log_probability, best.score)
+    return OtherBeam(width, spell(tree.tokens(best.number)), best.log_probability, best.score)
 
 
 def _rounded(other: OtherBeam) -> OtherBeam:

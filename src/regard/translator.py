@@ -137,9 +137,10 @@ class Translation:
         parts = [part for part in self.outputs[rank].parts if part.sentence == (sentence or 1) - 1]
         if len(parts) == 1:
             return parts[0]
-        problem = "was left as it is, for no word of it was seen in training" if count else "is empty"
-        problem = f"went through the model in {len(parts)} parts" if parts else problem
-        raise DataError(f"{where}: {problem}; a trace is of one pass over one sentence")
+        if parts:
+            raise DataError(f"{where}: went through the model in {len(parts)} parts; a trace is of one pass")
+        problem = "no word of it was seen in training, so that it was left as it is" if count else "is empty"
+        raise DataError(f"{where}: {problem}; there is something to see where the run knows some of the words")
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text with its heat map; the text alone, where no single pass wrote it."""

@@ -1,4 +1,4 @@
-"""What a stranger types first, through every way in, with the run that comes along: a right answer, or a mark.
+"""What a stranger types first, through every way in, with the run in the package: a right answer, or a mark.
 
 The right answers are written by hand, in French typography: a narrow no-break space (U+202F) before ? and ! and
 inside « », a no-break space (U+00A0) before a colon.
@@ -111,7 +111,7 @@ Ask = Callable[[str], Answer]
 
 @pytest.fixture(scope="module")
 def service(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """A service on an empty folder: all it has is what comes along."""
+    """A service on an empty folder: all it has is the run in the package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("regard.run.PACKAGED", demo)
         with client(tmp_path_factory.mktemp("none"), studio=True) as found:

@@ -147,3 +147,8 @@ def test_a_run_has_a_name_and_other_beams_are_what_is_asked_for(folder: Path) ->
     found = beam_report(load(folder), CAT, Beam(2), others=(4,))
     assert found.name == "tiny"
     assert [other.beam for other in found.others] == [2, 4]
+
+
+def test_unknown_words_are_copied_as_in_any_translation(with_demo: Path, capsys: Capture) -> None:
+    assert run(["beam", str(with_demo), "Zorblax loves Qwertz."]) == 0
+    assert capsys.readouterr().out.startswith("Zorblax aime Qwertz.\n")

@@ -60,6 +60,11 @@ MISTAKES = {
         2,
         "--sorce: no such option; did you mean '--source'?\n  regard train --help\n",
     ),
+    "a text that begins with a dash": (
+        ["translate", "x", "- hello"],
+        2,
+        "text: begins with a dash, and is taken for an option; put -- before it\n  regard translate --help\n",
+    ),
     "a flag without its value": (
         ["train", "lstm", "--out"],
         2,

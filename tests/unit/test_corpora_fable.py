@@ -310,7 +310,8 @@ def test_the_stream_is_lazy() -> None:
 def few_words() -> Lexicon:
     """So few words that the same English is drawn again and again by different ways."""
     lexicon = load()
-    nouns = "man woman king queen player friend owl bear mouse honey pear chair house bridge war village bat#animal bat#sport"
+    nouns = "man woman king queen player friend owl bear mouse honey pear chair house bridge war village"
+    nouns += " bat#animal bat#sport"
     verbs = "eat eat#prey see push love sleep fall run give look+for help"
     adjectives = "small good bad old#person old#thing black tired hungry sad delicious cold dirty"
     adjectives += " strange boring beautiful wet"

@@ -292,7 +292,16 @@ def test_the_page_of_a_real_run_is_whole_small_and_asks_for_nothing(made: RunRep
     page = read(html)
     assert len(html.encode()) < MOST
     assert json.loads(page.scripts[0]) == json.loads((tmp_path / "report.json").read_text()) == made.as_json()
-    for title in ("Learning", "Scores", "By length", "By rare words", "Sentences", "From inside", "The beam", "Corpus"):
+    for title in (
+        "Learning",
+        "Scores",
+        "By length",
+        "By rare words",
+        "Sentences",
+        "Inside the model",
+        "The beam",
+        "Corpus",
+    ):
         assert title in page.shown
     for fact in (made.test.sha256, "regard train settings.toml", "torch 2", "seed of the training: 1", "nrefs:1"):
         assert fact in page.shown
@@ -362,7 +371,7 @@ def test_what_a_report_does_not_have_is_left_out() -> None:
     bare = replace(by_hand(), lengths=(), rarities=(), counts="it is gone", examples=(), looks=(), tree=None)
     page = read(run_page(bare))
     assert "Not measured: it is gone." in page.shown
-    for title in ("By length", "Sentences", "From inside", "The beam"):
+    for title in ("By length", "Sentences", "Inside the model", "The beam"):
         assert title not in page.shown
 
 

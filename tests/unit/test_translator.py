@@ -153,7 +153,7 @@ def test_empty_texts_stay_empty_and_in_their_place(translator: Translator) -> No
     assert [each.text.strip() == "" for each in found] == [True, False, True]
     assert found[0].log_probability == 0.0
     assert found[0].alignment() == []
-    with pytest.raises(DataError, match="is empty; a trace is of one pass"):
+    with pytest.raises(DataError, match="is empty; there is something to see"):
         found[0].trace()
 
 
@@ -389,7 +389,7 @@ def test_a_sentence_of_which_nothing_was_seen_is_left_as_it_is(translator: Trans
     assert found.text == f"ذهب القط. {alone.text} qwertyuiop zxcvb!"
     assert found.warning == "no word of 2 sentences was in the training text: left as they are"
     assert [each.word for each in found.unknown] == ["ذهب", "القط", "qwertyuiop", "zxcvb"]
-    with pytest.raises(DataError, match="was left as it is, for no word of it was seen in training"):
+    with pytest.raises(DataError, match="no word of it was seen in training, so that it was left as it is"):
         found.trace(sentence=1)
     arabic = translator.translate("ذهب القط", beam=1)
     assert arabic.text == "ذهب القط"

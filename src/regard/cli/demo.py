@@ -35,7 +35,9 @@ def demo(
     with display() as shown:
         steps = f"{settings.train.steps:,} steps" + (f", {time} of training at the most" if time else "")
         shown.tell(f"training {preset} on the built-in English-French corpus: {steps}; Ctrl-C stops and saves")
-        shown.tell('meanwhile, a trained one that comes along: regard translate demo "The black cat ate the mouse."')
+        shown.tell(
+            'meanwhile, try the trained one of the package: regard translate demo "The black cat ate the mouse."'
+        )
         outcome = training.start(out, settings, shown)
         if outcome.reason == "interrupted":
             shown.tell(f"interrupted, checkpoint written; go on with: regard train --resume {out}")

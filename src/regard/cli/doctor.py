@@ -58,7 +58,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
 
 
 def _demo() -> str:
-    """The run that comes along: that it is there, and whole."""
+    """The run in the package: that it is there, and whole."""
     from regard.errors import RegardError
     from regard.run import Run, best_checkpoint, packaged, verify
 

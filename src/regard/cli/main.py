@@ -40,7 +40,7 @@ from regard.cli.usage import complain, complain_of_usage
 from regard.errors import RegardError
 
 TRY = {
-    'regard translate demo "The black cat ate the mouse."': "with a small English-French model that comes along",
+    'regard translate demo "The black cat ate the mouse."': "with the small English-French model of the package",
     'regard explain demo "The black cat ate the mouse."': "where it looked",
     "regard studio": "all of it in a browser: translate, look inside, train, compare, learn",
     "regard demo": "train such a model here, in about five minutes",

@@ -47,7 +47,7 @@ def schema() -> None:
 
 @app.command()
 def presets(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
-    """List the architectures that come along, simplest first."""
+    """List the built-in architectures, simplest first."""
     from regard.settings import load_settings, preset_names
 
     about = {name: load_settings(name).about for name in preset_names()}

@@ -37,6 +37,8 @@ def usage_error(error: TyperException, message: str) -> SettingsError:
     if found := _NO_VERB.match(message):
         known = did_you_mean(found[1], context.command.commands)
         return SettingsError(f"{found[1]}: no such verb; {known}", hint=help_page)
+    if message.startswith("No such option") and not option.strip("- "):
+        return SettingsError("text: begins with a dash, and is taken for an option; put -- before it", hint=help_page)
     if message.startswith("No such option"):
         known = did_you_mean(option, (name for parameter in context.command.params for name in parameter.opts))
         return SettingsError(f"{option}: no such option; {known}", hint=help_page)

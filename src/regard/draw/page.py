@@ -110,7 +110,7 @@ def _signed(value: float) -> str:
 def _links(found: Explanation) -> Html:
     lines = [words_line(found.read.words, "a"), words_line(found.trace.target.words, "b")]
     note = f"Point at a word, or go there with the tab key, to see what it is linked with. Links: {found.links_origin}."
-    return section("Who comes from whom", element("div", {"class": "pair"}, *lines), paragraph("note", note))
+    return section("Which word comes from which", element("div", {"class": "pair"}, *lines), paragraph("note", note))
 
 
 def _figure(picture: HeatMap, *, titled: bool = False, width: int = charts.WIDE) -> Html:

@@ -43,7 +43,7 @@ def run_page(report: RunReport) -> str:
         ("rarity", "By rare words", rarities_part(report)),
         ("confusion", "Confusion", confusion_part(report)),
         ("sentences", "Sentences", sentences_part(report)),
-        ("inside", "From inside", inside_part(report)),
+        ("inside", "Inside the model", inside_part(report)),
         ("beam", "The beam", beam_part(report)),
         ("corpus", "Corpus", corpus_part(report)),
         ("again", "Do it again", recipe_part(report)),

@@ -38,11 +38,6 @@ class Asked:
         copied = [output, *words] if output.count(UNKNOWN) >= len(words) else [output]  # each has its <unk>
         return unknown, "; ".join(passage.remarks(" ".join(copied), self.model.language))
 
-    def copied(self, output: str) -> str:
-        """The output with the unknown word of the sentence for each <unk>; with several it is left as it is."""
-        words = {each.word for each in self._remarks(output)[0]}
-        return output.replace(UNKNOWN, words.pop()) if len(words) == 1 else output
-
 
 def cut_up(text: str) -> list[SentenceAnswer]:
     """Every sentence with its place."""

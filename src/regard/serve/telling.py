@@ -204,7 +204,7 @@ def tell_search(found: Searched, asked: Asked) -> BeamAnswer:
     others = [
         OtherBeam(
             beam=other.beam,
-            text=asked.copied(other.output),
+            text=other.output,
             score=other.score,
             log_probability=other.log_probability,
         )
@@ -212,7 +212,7 @@ def tell_search(found: Searched, asked: Asked) -> BeamAnswer:
     ]
     return BeamAnswer(
         **asked.fields(found.best.text),
-        text=asked.copied(found.best.text),
+        text=found.best.text,
         nodes=nodes,
         outputs=list(found.outputs),
         others=others,

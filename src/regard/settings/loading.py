@@ -13,7 +13,7 @@ from regard.settings.whole import Settings
 
 
 def preset_names() -> list[str]:
-    """The architectures that come along, simplest first."""
+    """The architectures that are built in, simplest first."""
     folder = resources.files("regard.presets")
     return sorted(
         (entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")),

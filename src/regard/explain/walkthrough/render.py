@@ -12,6 +12,7 @@ from rich.text import Text
 from torch import Tensor
 
 from regard.explain.walkthrough.step import Axis, Step, Walkthrough
+from regard.text.words import legible
 
 WIDTH = 100
 ROWS = 12  # of a table in a terminal
@@ -179,7 +180,7 @@ def _labels(axis: Axis, places: Sequence[int]) -> list[str]:
 
 def _printable(label: str) -> str:
     """On one line, without control characters, and not too long."""
-    plain = "".join(mark if mark.isprintable() else "�" for mark in label) or "∅"
+    plain = "".join(mark if mark.isprintable() else "�" for mark in legible(label)) or "∅"
     return plain if cell_len(plain) <= _LABEL else set_cell_size(plain, _LABEL - 1) + "…"
 
 
