@@ -36,11 +36,18 @@ def examples(run: Run, count: int) -> list[Try]:
     found = dict(islice(_built_in(run) if built_in else _kept(run), DRAWN))
     texts = sorted((text for text in found if text.strip()), key=lambda text: (len(text.split()), text))
     texts = [text for text in texts if len(text.split()) <= WORDS] or texts
+    if len(whole := [text for text in texts if _is_whole(text)]) >= count:
+        texts = whole
     step = max(1, len(texts) // count)
     chosen = texts[step // 2 :: step][:count]
     if run.settings.task == "language":
         return [Try(_beginning(text), text) for text in chosen]
     return [Try(text, found[text]) for text in chosen]
+
+
+def _is_whole(text: str) -> bool:
+    """Whether it is written out, with a capital, where there are any, and a mark at the end."""
+    return text[0] == text[0].upper() and not text[-1].isalnum()
 
 
 def _beginning(text: str) -> str:
@@ -49,7 +56,8 @@ def _beginning(text: str) -> str:
 
 
 def _built_in(run: Run) -> Iterator[tuple[str, str]]:
-    for _, row in materials(run.settings)[1].rows(COLUMNS[run.settings.task]):
+    known = run.settings.data.model_copy(update={"unknown": 0.0})  # nobody would try an invented word first
+    for _, row in materials(run.settings.model_copy(update={"data": known}))[1].rows(COLUMNS[run.settings.task]):
         yield row[0], row[-1]
 
 

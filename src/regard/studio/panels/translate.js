@@ -97,6 +97,7 @@ class Translate {
     this.asked = {beam};
     [this.run.value, this.other.value, this.beam.value] = [run.name, other?.name ?? "", beam];
     this.panes[1].head.textContent = other?.name ?? "";
+    if (this.source.text !== (values.text ?? "")) this.rest(); // what was lit belongs to the text that was there
     this.source.text = values.text ?? "";
     this.target.textContent = run.languages?.target ? language(run.languages.target) : "Translation";
     this.card.show(run, {back: this.back()});
