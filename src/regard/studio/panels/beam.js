@@ -14,9 +14,9 @@ import {tree, wayTo} from "../pieces/tree.js";
 import {trouble} from "../pieces/trouble.js";
 import {candidatesTable, othersTable, portrait, shapesKey} from "./beam/candidates.js";
 import {examples} from "./beam/examples.js";
+import {USUAL, beginning} from "./runs/attempt.js";
 
 const PAUSE = 350; // milliseconds after the last key
-const EXAMPLE = "The black cat ate the mouse.";
 const BEAMS = [1, 2, 3, 5, 8, 12, 20];
 const PRUNED = [0, 1, 3, 6, 20];
 const PENALTIES = [0, 0.5, 1, 1.5, 2];
@@ -34,7 +34,8 @@ export async function mount(root, {values, runs}) {
   await sheet("panels/beam.css");
   root.append(pageHead("Beam", LEAD));
   const page = new Beam(root, usable(runs, ...tasks));
-  page.update(values);
+  const text = values.text ?? (await beginning(chosen(page.runs, values.run)));
+  page.update({...values, text});
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }
 
@@ -110,7 +111,7 @@ class Beam {
     this.model = chosen(this.runs, values.run);
     this.asked = {
       run: this.model.name,
-      text: values.text ?? EXAMPLE,
+      text: values.text ?? USUAL,
       beam: among(BEAMS, values.beam, 5),
       length_penalty: among(PENALTIES, values.penalty, 1),
       prefix: values.prefix ?? "",

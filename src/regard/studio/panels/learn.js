@@ -16,8 +16,8 @@ import {controls, words} from "./learn/controls.js";
 import {guide} from "./learn/guide.js";
 import {card, setup} from "./learn/step.js";
 import {ending} from "./learn/ending.js";
+import {USUAL, beginning} from "./runs/attempt.js";
 
-const SENTENCE = "The black cat ate the mouse.";
 const WHO = {translate: "a translator", tag: "a tagger", classify: "a classifier", language: "a language model"};
 const lead = (task) => `What ${WHO[task] ?? WHO.translate} computes, step by step: your sentence, this run's own numbers. Each step has an idea, a formula, the numbers, and the lines of code that give them again.`;
 const PLACES = ["layer", "head", "word"];
@@ -30,7 +30,8 @@ export async function mount(root, {values, runs}) {
   const frame = root.appendChild(element("div", {class: "learn"}));
   frame.append(pageHead("Learn", lead("")));
   const page = new Page(frame, usable(runs, ...tasks));
-  await page.update(values);
+  const text = values.text ?? (await beginning(chosen(page.runs, values.run)));
+  await page.update({...values, text});
   return page;
 }
 
@@ -66,7 +67,7 @@ class Page {
     this.task = run.task;
     this.folder = run.name === "demo" && run.fixed ? run.name : `runs/${run.name}`; // the demo of the package goes by its name
     this.lead.textContent = lead(run.task);
-    this.state = {run: run.name, text: values.text?.trim() || SENTENCE, sentence: placeOf(values), ...places, side: values.side || "all", step: values.step ?? ""};
+    this.state = {run: run.name, text: values.text?.trim() || USUAL, sentence: placeOf(values), ...places, side: values.side || "all", step: values.step ?? ""};
     const {step, sentence, ...rest} = this.state;
     const question = {...rest, ...chosenSentence(sentence)};
     if (JSON.stringify(question) === this.question) {

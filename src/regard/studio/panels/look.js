@@ -22,6 +22,7 @@ import {meddleCard} from "./look/meddle.js";
 import {pictureCard} from "./look/picture.js";
 import {rowEditor} from "./look/row.js";
 import {sentenceCard} from "./look/sentence.js";
+import {beginning} from "./runs/attempt.js";
 import {hasAttention, opened, readsText, viewOf} from "./look/view.js";
 
 const LEAD = "Which words the model looked at, word by word, in every layer and head; what each word did; and what happens if you change something.";
@@ -35,7 +36,8 @@ export async function mount(root, {values, runs}) {
   await sheet("panels/look.css");
   root.append(pageHead("Look inside", LEAD));
   const page = new Look(root, usable(runs, ...tasks));
-  page.update(values);
+  const text = values.text ?? (await beginning(chosen(page.runs, values.run)));
+  page.update({...values, text});
   return {update: (next) => page.update(next), leave: () => page.leave()};
 }
 

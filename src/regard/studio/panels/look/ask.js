@@ -5,8 +5,9 @@ import {element} from "../../element.js";
 import {field} from "../../pieces/forms.js";
 import {folding, saidRun, saidText} from "../../pieces/question.js";
 import {runPicker} from "../../pieces/runs.js";
+import {USUAL, examplesOf} from "../runs/attempt.js";
 
-const EXAMPLES = ["The black cat ate the mouse.", "The old banker counted the coins in the bank.", "The fisherman that slept on the bank did not see the big fish."];
+const EXAMPLES = [USUAL, "The old banker counted the coins in the bank.", "The fisherman that slept on the bank did not see the big fish."];
 const RANKS = ["the best", "the second best", "the third", "the fourth", "the fifth"];
 
 /** @param {{runs: object[], onask: (values: object) => void}} about */
@@ -18,7 +19,12 @@ export function questionForm({runs, onask}) {
   const rank = element("select", {onchange: () => ask()}, RANKS.map((words, value) => element("option", {value}, words)));
   const checkpoint = element("select", {onchange: () => ask()});
   const ask = () => onask({run: run.value, text: text.value.trim(), target: target.value.trim(), rank: rank.value === "0" ? "" : rank.value, checkpoint: checkpoint.value});
-  const examples = element("p", {class: "examples"}, element("span", {class: "note"}, "Try "), EXAMPLES.map((each) => element("button", {type: "button", class: "small", onclick: () => ((text.value = each), ask())}, each)));
+  const examples = element("p", {class: "examples"});
+  const offer = async ({name, corpus}) => {
+    const texts = corpus?.startsWith("fable:") ? EXAMPLES : (await examplesOf(name)).slice(0, EXAMPLES.length);
+    if (run.value !== name) return;
+    examples.replaceChildren(element("span", {class: "note"}, "Try "), ...texts.map((each) => element("button", {type: "button", class: "small", onclick: () => ((text.value = each), ask())}, each)));
+  };
   const more = element("details", {}, element("summary", {}, "Another output or checkpoint"), element("div", {class: "many"}, field("A translation of your own", target), field("Which output", rank), field("Which checkpoint", checkpoint)));
   const submit = (event) => {
     event.preventDefault();
@@ -59,6 +65,7 @@ export function questionForm({runs, onask}) {
       if (!values.text) node.unfold();
       if (values.target || values.rank || values.checkpoint) more.open = true;
       examples.hidden = Boolean(values.text);
+      if (!examples.hidden) offer(chosen);
       if (filled !== chosen.name || checkpoint.value !== (values.checkpoint ?? "")) fill(chosen.name, values.checkpoint ?? "");
       filled = chosen.name;
     },

@@ -7,6 +7,7 @@ import {percent} from "../../pieces/scales.js";
 import {trouble} from "../../pieces/trouble.js";
 import {remarks} from "../translate/remarks.js";
 
+export const USUAL = "The black cat ate the mouse."; // of the built-in corpus
 const TRIED = 3; // examples that are offered
 const known = new Map(); // run → texts
 
@@ -20,6 +21,12 @@ export async function examplesOf(name) {
   } catch {
     return []; // examples are a convenience: the page works without
   }
+}
+
+/** What a page about one sentence begins with where the address has none: something that this run can read. */
+export async function beginning(run) {
+  const own = run?.corpus?.startsWith("fable:") ? [] : await examplesOf(run.name);
+  return own[0] ?? USUAL;
 }
 
 /**
