@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ settings.load_profile("house")
 pytest_plugins = ["raises"]
 
 torch.set_num_threads(1)  # the models are tiny: a second thread only waits
+os.environ["OMP_NUM_THREADS"] = "1"  # so it does in the processes that tests begin
 
 
 @pytest.fixture(autouse=True)
