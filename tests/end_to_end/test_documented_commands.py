@@ -141,7 +141,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
 
     monkeypatch.setattr(training, "Trainer", brief)
     monkeypatch.setattr(
-        material, "_fable", lambda data, part, count: replace(fable(data, part, 1), count=min(count, 60))
+        material, "_fable", lambda data, part, count: replace(fable(data, part, 1), count=min(count, 120))
     )
     monkeypatch.setattr("regard.corpora.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
     monkeypatch.setattr(server.Place, "open", server_socket)
