@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,7 +20,15 @@ settings.load_profile("house")
 
 pytest_plugins = ["raises"]
 
+LONG = {"test_documented_commands", "test_studio_train", "test_studio_training", "test_studio_compare", "test_training"}
+
 torch.set_num_threads(1)  # the models are tiny: a second thread only waits
+os.environ["OMP_NUM_THREADS"] = "1"  # so it does in the processes that tests begin
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes many seconds comes first: at the end, no process waits for another's last test."""
+    items.sort(key=lambda item: item.path.stem not in LONG)
 
 
 @pytest.fixture(autouse=True)

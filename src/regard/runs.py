@@ -4,9 +4,11 @@ taken back. Nothing here imports torch.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -276,9 +278,14 @@ def is_usable(summary: Summary) -> bool:
 
 
 def size(folder: Path) -> int:
-    """Bytes of all files in a folder. Links count as nothing."""
-    names = (Path(root) / name for root, _, files in os.walk(folder) for name in files)
-    return sum(path.lstat().st_size for path in names if not path.is_symlink())
+    """Bytes of all files in a folder. Links count as nothing, and so does what a training removes meanwhile."""
+    total = 0
+    for root, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(FileNotFoundError):
+                found = (Path(root) / name).lstat()
+                total += 0 if stat.S_ISLNK(found.st_mode) else found.st_size
+    return total
 
 
 def _changed(folder: Path) -> float:

@@ -96,6 +96,22 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
+@pytest.fixture(scope="session")
+def context_of(browser: Any) -> Iterator[Callable[[str], Any]]:
+    """One context for all pages of an address: to open one costs as much as what most tests do in it."""
+    found: dict[str, Any] = {}
+
+    def context(address: str) -> Any:
+        if address not in found:
+            found[address] = new_context(browser, address)
+            found[address].new_page()  # stays, and with it the process that draws
+        return found[address]
+
+    yield context
+    for each in found.values():
+        each.close()
+
+
 @pytest.fixture
 def heard() -> list[str]:
     """What the page complained of, and what it asked of others."""
@@ -103,21 +119,21 @@ def heard() -> list[str]:
 
 
 @pytest.fixture
-def page(browser: Any, studio: str, heard: list[str]) -> Iterator[Any]:
+def page(context_of: Callable[[str], Any], studio: str, heard: list[str]) -> Iterator[Any]:
     """A page of the studio. It fails the test if anything is heard."""
-    yield from opened(browser, studio, heard)
+    yield from opened(context_of(studio), studio, heard)
 
 
 @pytest.fixture
-def empty_page(browser: Any, empty_studio: str, heard: list[str]) -> Iterator[Any]:
+def empty_page(context_of: Callable[[str], Any], empty_studio: str, heard: list[str]) -> Iterator[Any]:
     """The same where there is no run."""
-    yield from opened(browser, empty_studio, heard)
+    yield from opened(context_of(empty_studio), empty_studio, heard)
 
 
 @pytest.fixture
-def eight_page(browser: Any, eight_studio: str, heard: list[str]) -> Iterator[Any]:
+def eight_page(context_of: Callable[[str], Any], eight_studio: str, heard: list[str]) -> Iterator[Any]:
     """The same where there are eight."""
-    yield from opened(browser, eight_studio, heard)
+    yield from opened(context_of(eight_studio), eight_studio, heard)
 
 
 @pytest.fixture
@@ -127,21 +143,30 @@ def page_of(browser: Any, heard: list[str]) -> Iterator[Callable[[Path], Any]]:
 
         def open_page(folder: Path) -> Any:
             address = stack.enter_context(contextmanager(served)(folder))
-            return stack.enter_context(contextmanager(opened)(browser, address, heard))
+            context = stack.enter_context(new_context(browser, address))
+            return stack.enter_context(contextmanager(opened)(context, address, heard))
 
         yield open_page
 
 
-def opened(browser: Any, address: str, heard: list[str]) -> Iterator[Any]:
-    context = browser.new_context(base_url=address, viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+def new_context(browser: Any, address: str) -> Any:
+    return browser.new_context(base_url=address, viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+
+
+def opened(context: Any, address: str, heard: list[str]) -> Iterator[Any]:
+    """A page that remembers nothing of those before it."""
+    before = set(context.pages)
     page = context.new_page()
     page.set_default_timeout(30_000)
+    context.new_cdp_session(page).send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": "all"})
     ours = (f"{address}/", "data:", "blob:")
     page.on("request", lambda request: request.url.startswith(ours) or heard.append(f"asked for {request.url}"))
     page.on("console", lambda said: said.type in {"error", "warning"} and heard.append(said.text))
     page.on("pageerror", lambda error: heard.append(str(error)))
     yield page
-    context.close()
+    for each in set(context.pages) - before:
+        each.close()
+    context.clear_permissions()
     assert heard == []
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ SLOW = """
 const asked = window.fetch;
 window.fetch = async (path, options) => {
   const answer = await asked(path, options);
-  if (String(path).includes("/api/")) await new Promise((done) => setTimeout(done, 1000));
+  const wait = String(path).endsWith("/api/v1/runs") ? 100 : String(path).includes("/api/") ? 450 : 0;
+  if (wait) await new Promise((done) => setTimeout(done, wait));
   return answer;
 };
 """
@@ -133,54 +135,50 @@ def standing(page: Any) -> tuple[str, list[str]]:
     return page.title(), page.locator("main h1").all_inner_texts()
 
 
-def moved(tabs: dict[str, Any], to: dict[str, str], wait: int) -> None:
+def moved(tabs: list[Any], to: Sequence[str], wait: int) -> None:
     """Every tab goes to a page, and then some time passes for all."""
-    for name, tab in tabs.items():
-        tab.evaluate("(hash) => { location.hash = hash; }", to[name])
-    next(iter(tabs.values())).wait_for_timeout(wait)
+    for tab, name in zip(tabs, to, strict=True):
+        tab.evaluate("(hash) => { location.hash = hash; }", name)
+    tabs[0].wait_for_timeout(wait)
 
 
 @pytest.fixture
-def slow_tabs(page: Any) -> dict[str, Any]:
-    """A tab for each page, where every answer of the service takes a second longer."""
-    tabs = {name: page.context.new_page() for name in PAGES}
-    for tab in tabs.values():
+def slow_tabs(page: Any) -> list[Any]:
+    """Four tabs where every answer takes 450 ms longer; the list of runs, which each page waits for, 100."""
+    tabs = [page.context.new_page() for _ in range(4)]
+    for tab in tabs:
         tab.add_init_script(SLOW)
         tab.goto("/#help")
     return tabs
 
 
-def test_a_page_that_was_left_never_takes_the_place_of_the_present_one(slow_tabs: dict[str, Any]) -> None:
-    """Every pair of pages; the first is left while what it asked for by itself is on its way."""
-    moved(slow_tabs, {name: name for name in PAGES}, 0)
-    for name, tab in slow_tabs.items():
-        tab.locator("main h1").wait_for()
-        assert tab.title() == f"{PAGES[name]} · Regard"
-    headings = {name: tab.locator("main h1").inner_text() for name, tab in slow_tabs.items()}
-    names = list(PAGES)
-    for distance in range(1, len(names)):
-        after = {name: names[(place + distance) % len(names)] for place, name in enumerate(names)}
-        moved(slow_tabs, {name: name for name in names}, 1300)
-        moved(slow_tabs, after, 2600)
-        for name, tab in slow_tabs.items():
+def test_a_page_that_was_left_never_takes_the_place_of_the_present_one(slow_tabs: list[Any]) -> None:
+    """From every page to every other, once; each is left while what it asked for by itself is on its way."""
+    tour = [name for pair in combinations(PAGES, 2) for name in pair] + [next(iter(PAGES))]
+    assert len(set(pairwise(tour))) == len(tour) - 1 == 8 * 7
+    walks = [tour[first : first + 15] for first in range(0, 56, 14)]
+    for before, present in pairwise([[""] * 4, *zip(*walks, strict=True)]):
+        moved(slow_tabs, present, 400)  # it stands; then comes what the one before asked for, and its own is on its way
+        for tab, left, name in zip(slow_tabs, before, present, strict=True):
             tab.locator("main h1").wait_for()
-            assert standing(tab) == (f"{PAGES[after[name]]} · Regard", [headings[after[name]]]), (
-                f"{name}, {after[name]}"
-            )
+            assert standing(tab) == (f"{PAGES[name]} · Regard", [PAGES[name]]), f"{left}, {name}"
+    moved(slow_tabs, present, 800)
+    assert [tab.title() for tab in slow_tabs] == [f"{PAGES[name]} · Regard" for name in present]
 
 
-def test_a_page_that_is_left_at_once_is_not_shown_and_its_questions_are_stopped(slow_tabs: dict[str, Any]) -> None:
-    names = list(PAGES)
-    after = dict(zip(names, [*names[1:], names[0]], strict=True))
+def test_a_page_that_is_left_at_once_is_not_shown_and_its_questions_are_stopped(slow_tabs: list[Any]) -> None:
     stopped: list[str] = []
-    for tab in slow_tabs.values():
+    for tab in slow_tabs:
         tab.on("requestfailed", lambda request: stopped.append(request.failure))
-    moved(slow_tabs, {name: name for name in names}, 1020)  # the list of runs is there, and pages begin to ask
-    moved(slow_tabs, after, 2600)
-    for name, tab in slow_tabs.items():
-        tab.locator("main h1").wait_for()
-        assert tab.title() == f"{PAGES[after[name]]} · Regard"
-        assert tab.locator("main h1").count() == 1
+    names = list(PAGES)
+    following = names[2:] + names[:2]
+    for left, after in ((names[::2], names[1::2]), (names[1::2], following[::2])):
+        moved(slow_tabs, left[::-1], 120)  # the list of runs is there, and pages begin to ask
+        moved(slow_tabs, after[::-1], 800)
+        for tab, name in zip(slow_tabs, after[::-1], strict=True):
+            tab.locator("main h1").wait_for()
+            assert standing(tab) == (f"{PAGES[name]} · Regard", [PAGES[name]])
+        slow_tabs.reverse()
     assert all("ABORTED" in failure for failure in stopped)
 
 

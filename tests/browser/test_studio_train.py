@@ -16,6 +16,7 @@ from regard.serve.jobs import Jobs
 from regard.serve.library import Library
 
 TINY = "\n".join([*small.SIZES["transformer"], *small.SMALL[1:3], "train.batch=128", "train.warmup=4"])
+OURS = {"X-Regard": "studio"}
 PATIENCE = 90_000  # milliseconds: children import torch, and others may want the machine as well
 SOURCE, TARGET = "the cat sleeps\nthe dog eats\na bird sings\n", "le chat dort\nle chien mange\nun oiseau chante\n"
 
@@ -45,10 +46,16 @@ def until(page: Any, script: str, seconds: float = 240) -> None:
 
 
 def test_a_training_is_started_watched_stopped_found_again_and_goes_on(
-    page: Any, accessible: Callable[[Any], None], fits: Callable[[Any], None]
+    page: Any, tmp_path: Path, accessible: Callable[[Any], None], fits: Callable[[Any], None]
 ) -> None:
+    small.animals(tmp_path)  # the built-in corpus would be validated on a thousand sentences
+    for name, side in (("en", "source"), ("fr", "target")):
+        for part in ("train", "valid"):
+            text = (tmp_path / f"{part}.{name}").read_text(encoding="utf-8")
+            assert page.request.put(f"/api/v1/corpora/animals/{part}.{side}", data=text, headers=OURS).ok
     page.goto("/#train")
     page.get_by_text("Or choose for yourself").click()  # there is no run yet
+    page.locator(".choice input[value=animals]").check()
     page.get_by_text("Any other setting").click()
     page.get_by_label("Settings, one per line").fill(f"{TINY}\ntrain.steps=100000\ntrain.validate_every=40")
     page.get_by_label("Name of the run").fill("small")
@@ -83,6 +90,7 @@ def test_a_training_is_started_watched_stopped_found_again_and_goes_on(
     page.get_by_role("button", name="Stop and keep").click()
     page.get_by_role("link", name="Translate with it").wait_for()
     page.get_by_role("button", name="Continue training").wait_for()
+    check_slider(page)
 
 
 def steps(page: Any) -> int:
@@ -91,9 +99,8 @@ def steps(page: Any) -> int:
     return int(found[1].replace(",", ""))
 
 
-def test_the_slider_goes_through_the_moments_and_the_address_remembers_one(page: Any) -> None:
-    """On the run that the test before has made."""
-    page.goto("/#train?run=small")
+def check_slider(page: Any) -> None:
+    """It goes through the moments of the watched sentence, and the address remembers one."""
     until(page, "document.querySelector('.watched input')?.max > 3")
     page.locator(".watched input[type=range]").focus()
     page.keyboard.press("Home")
@@ -116,7 +123,7 @@ def test_a_training_that_cannot_be_says_why_in_place(page: Any, heard: list[str]
 def test_a_failed_training_is_changed_or_removed(page: Any, accessible: Callable[[Any], None]) -> None:
     parts = {"train.source": SOURCE, "train.target": TARGET[:25], "valid.source": SOURCE, "valid.target": TARGET}
     for part, text in parts.items():  # of the training part one side is shorter
-        sent = page.request.put(f"/api/v1/corpora/broken/{part}", data=text, headers={"X-Regard": "studio"})
+        sent = page.request.put(f"/api/v1/corpora/broken/{part}", data=text, headers=OURS)
         assert sent.ok, sent.text()
     page.goto("/#train?corpus=broken")
     page.get_by_text("Any other setting").click()

@@ -74,6 +74,7 @@ def write_files(here: Path) -> None:
     pairs += [("ein Hund läuft durch den Schnee", "a dog runs in the snow"), ("die Bank am Fluss", "the bank there")]
     pairs += [("Geld auf der Bank", "money in the bank")]
     german, english = ("\n".join(side) + "\n" for side in zip(*pairs, strict=True))
+    held_out = ("\n".join(side) + "\n" for side in zip(*pairs[-23:], strict=True))  # reports translate all of them
     few = [f"{line}\n" for line in ("the black cat ate the mouse", "the old bear slept", "the duck slept on the bank")]
     french = [f"{line}\n" for line in ("le chat noir a mangé la souris", "le vieil ours a dormi", "le canard a dormi")]
     tagged = "1\tthe\t_\tDET\t_\t_\t2\t_\t_\t_\n2\tcat\t_\tNOUN\t_\t_\t0\t_\t_\t_\n\n"
@@ -81,8 +82,9 @@ def write_files(here: Path) -> None:
     words, tags = "the old man\nthe cat sleeps\n", "DET ADJ NOUN\nDET NOUN VERB\n"
     vectors = "".join(f"{word} {' '.join(['0.1'] * 50)}\n" for word in ("the", "cat", "film"))
     texts = {
-        german: "train.de val.de",
-        english: "train.en val.en book.txt rest.txt",
+        german: "train.de",
+        english: "train.en book.txt rest.txt",
+        **dict(zip(held_out, ("val.de", "val.en"), strict=True)),
         "".join(few): "test.de test.en test.en.gz in.txt output.en",
         "".join(french): "test.fr",
         words: "train.words dev.words train.words.gz dev.words.gz",

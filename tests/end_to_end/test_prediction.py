@@ -26,8 +26,9 @@ from regard.translator import Translator
 Capture = pytest.CaptureFixture[str]
 TEXTS = ["the cat sleeps", "", "the old dog saw a bird near the house", "xyzzy sleeps"]
 LEARN = ("train.steps=60", "train.validate_every=30", "train.rate=0.01", "train.smoothing=0.0")
+TAG = ("model.letters=9", "model.bidirectional=true", "model.bridge=dense", "text.tokenizer=space")
 RUNS = {
-    "tag": ("lstm", "model.letters=9", "model.bidirectional=true", "model.bridge=dense", "text.tokenizer=space"),
+    "tag": ("lstm", *TAG, "train.steps=100", "train.rate=0.02", "data.pairs=900"),  # words enough to know most of them
     "classify": ("transformer-tiny", "pool=mean", "model.letters=9", "text.tokenizer=space"),
     "language": ("gru", "text.tokenizer=word"),
 }
@@ -72,7 +73,7 @@ def test_a_tagger_gives_each_word_one_tag_and_learns_them(folder: Path, corpus: 
     result = evaluate(trained(folder, "tag"), Corpus((str(corpus / "words"), str(corpus / "tags"))))
     assert isinstance(result, TagResult)
     assert result.texts == 60
-    assert result.accuracy > 0.5  # a guess at the commonest tag has less than 0.4
+    assert result.accuracy > 0.7  # a guess at the commonest tag has less than 0.4
     assert result.words.count > result.unknown.count
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
@@ -29,9 +27,9 @@ def test_the_readmes_tree_is_the_tree() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["reverse.py", "--steps", "3"]], ids=lambda arguments: arguments[0])
-def test_an_example_runs(arguments: list[str]) -> None:
-    command = [sys.executable, str(ROOT / "examples" / arguments[0]), *arguments[1:]]
-    environment = {**os.environ, "PYTHONWARNINGS": "error"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+def test_an_example_runs(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", arguments)
+    runpy.run_path(str(ROOT / "examples" / arguments[0]), run_name="__main__")
+    assert capsys.readouterr().out

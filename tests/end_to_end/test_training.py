@@ -24,7 +24,7 @@ from regard.trainer import checkpoint
 from regard.trainer.log import Moment, read_log
 from regard.training import resume, start
 
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore"}
 
 
 class Interrupts(small.Notes):
@@ -92,7 +92,8 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(tmp_path: Path
 
 def test_a_run_killed_while_it_trains_loses_nothing(tmp_path: Path) -> None:
     """Once, here; `make kill` does it twenty times, at moments that chance chooses."""
-    settings = small.settings("transformer-tiny", "train.validate_every=2", "train.average={kind='moving'}")
+    corpus = small.animals(tmp_path)
+    settings = small.settings("transformer-tiny", "train.validate_every=2", "train.average={kind='moving'}", *corpus)
     (tmp_path / "small.toml").write_text(settings.to_toml())
     log = tmp_path / "killed" / "log.jsonl"
     command = [sys.executable, "-m", "regard", "train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "killed")]
@@ -125,12 +126,12 @@ def losses(folder: Path) -> torch.Tensor:
     return torch.tensor([event["loss"] for event in read_log(folder / "log.jsonl") if event["event"] == "validation"])
 
 
-def test_two_processes_train_as_one_does_and_may_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.tasks.material.VALID", 1000)  # as in the processes that are launched
+def test_two_processes_train_as_one_does_and_may_become_one(tmp_path: Path) -> None:
+    corpus = small.animals(tmp_path)
 
     def settings(steps: int) -> Settings:
         overrides = ("model.dropout=0.0", "train.validate_every=2", f"train.steps={steps}")
-        return small.settings("transformer-tiny", *overrides)
+        return small.settings("transformer-tiny", *overrides, *corpus)
 
     (tmp_path / "half.toml").write_text(settings(4).to_toml())
     start(tmp_path / "one", settings(8), small.Notes(), device="cpu")

@@ -230,6 +230,15 @@ def test_a_curve_goes_from_its_lowest_to_its_highest_block() -> None:
     assert runs.sparkline([0.0, 2.0, 9.0, 11.0], width=2) == "▁█"
 
 
+def test_a_file_that_goes_while_a_folder_is_measured_counts_as_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stays").write_bytes(b"seven..")
+    (tmp_path / "link").symlink_to("stays")
+    monkeypatch.setattr("os.walk", lambda folder: [(str(folder), [], ["gone", "link", "stays"])])
+    assert runs.size(tmp_path) == 7
+
+
 def test_sizes_are_written_for_people() -> None:
     from regard.cli.runs import _bytes, _count  # noqa: PLC0415
 
