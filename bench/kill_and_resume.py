@@ -25,7 +25,7 @@ SETTINGS = (
     *("model.width=16", "model.heads=2", "model.hidden=32", "model.encoder_depth=1", "model.decoder_depth=1"),
     *("train.batch=128", f"train.steps={STEPS}", "train.validate_every=5", "train.average={kind='moving'}"),
 )
-PARTS = ("weights", "average", "optimizer", "random")
+PARTS = ("weights", "average", "optimizer")
 
 
 def train(arguments: list[str], patience: float | None) -> bool:

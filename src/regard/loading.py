@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
+from torch import nn
 
 from regard import build
 from regard.decode.fused import Fused
@@ -13,12 +16,14 @@ from regard.decode.shortlist import Shortlist
 from regard.engines import Material, choose, silent
 from regard.errors import ModelError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.nn.positions import longest_sequence
 from regard.nn.unset import Unset
 from regard.run import Run, best_checkpoint, named_checkpoint
-from regard.settings import ModelSettings, TransformerModel
 from regard.text.tokenizers import Tokenizers
 from regard.trainer import checkpoint
 from regard.translator import Translator
+
+Model = TypeVar("Model", bound=nn.Module)
 
 
 def load(
@@ -40,8 +45,7 @@ def load(
     material = open_material(folder, *others, device=device, checkpoint_name=checkpoint_name)
     table = _shortlist(material, engine, shortlist, tell) if shortlist else None
     searcher = choose(engine if checkpoint_name is None and table is None else "native", material, tell)
-    places = _positions(material.run.settings.model)
-    known = material.tokenizers, material.device, material.run, material.longest, places
+    known = material.tokenizers, material.device, material.run, material.longest
     return Translator(material.models, *known, searcher, table)
 
 
@@ -73,8 +77,7 @@ def open_material(
                 f"{other.folder}: has another vocabulary than {run.folder}; the runs of an ensemble must share one"
             )
         models.append(_model(other, theirs, chosen))
-    places = _positions(run.settings.model)
-    longest = run.settings.data.longest if places is None else min(run.settings.data.longest, places)
+    longest = min(run.settings.data.longest, *(longest_sequence(model) or sys.maxsize for model in models))
     return Material(run, tuple(models), tokenizers, chosen, longest - 1)
 
 
@@ -89,8 +92,14 @@ def open_translating(folder: str | Path) -> Run:
 
 
 def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | None = None) -> EncoderDecoder:
+    sizes = tokenizers.source.size, tokenizers.target.size
+    return with_weights(lambda: build.encoder_decoder(run.settings.model, *sizes), run, device, name)
+
+
+def with_weights(make: Callable[[], Model], run: Run, device: torch.device, name: str | None = None) -> Model:
+    """The model with the weights of a run, of its best checkpoint or the one of this name; none are drawn first."""
     with Unset():
-        model = build.encoder_decoder(run.settings.model, tokenizers.source.size, tokenizers.target.size)
+        model = make()
     path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
     prefix = "model."
     weights = {
@@ -100,11 +109,6 @@ def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | N
     }
     checkpoint.load_model(model, weights, str(path))
     return model.to(device).eval()
-
-
-def _positions(model: ModelSettings) -> int | None:
-    """How many positions there are, where they are learned one by one."""
-    return model.longest if isinstance(model, TransformerModel) and model.positions == "learned" else None
 
 
 def _fingerprint(tokenizers: Tokenizers) -> tuple[str, str]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, TypeVar, assert_never
+from typing import Protocol, assert_never
 
 import torch
-from torch import nn
 
 from regard import build
 from regard.data.readers import Corpus
@@ -21,14 +20,13 @@ from regard.decode.labels import Classifier, Reader, Tagger
 from regard.decode.writer import Writer
 from regard.engines import silent
 from regard.errors import DataError, ModelError, did_you_mean
-from regard.loading import load
+from regard.loading import load, with_weights
 from regard.measure.labels import ClassResult, TagResult, Tally
 from regard.measure.language import LanguageResult, language_result
-from regard.run import Run, best_checkpoint, named_checkpoint
+from regard.run import Run
 from regard.tasks.material import COLUMNS, Files
 from regard.text.tokenizers import Tokenizers, seen_words
 from regard.text.vocabulary import Vocabulary
-from regard.trainer import checkpoint
 from regard.translator import Translator
 
 
@@ -41,7 +39,6 @@ class Rows(Protocol):
 Predictor = Tagger | Classifier | Writer
 Result = TagResult | ClassResult | LanguageResult
 CHUNK = 512  # rows that are in memory at once
-Model = TypeVar("Model", bound=nn.Module)
 
 
 def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
@@ -72,26 +69,19 @@ def load_predictor(
             folder, device=device, engine=engine, shortlist=shortlist, tell=tell, checkpoint_name=checkpoint_name
         )
     tokenizers = Tokenizers.load(run.tokenizer)
-    path = best_checkpoint(run) if checkpoint_name is None else named_checkpoint(run, checkpoint_name)
     if settings.task == "language":
-        writer = build.language_model(settings.model, tokenizers.target.size)
-        return Writer(_with_weights(writer, path, chosen), tokenizers.target, chosen, tokenizers.known)
+        size = tokenizers.target.size
+        writer = with_weights(lambda: build.language_model(settings.model, size), run, chosen, checkpoint_name)
+        return Writer(writer, tokenizers.target, chosen, tokenizers.known)
     labels = _vocabulary(run.labels)
     pool = settings.pool if settings.task == "classify" else None
     tokenizer, seen = tokenizers.source, seen_words(tokenizers.source)
-    labeller = build.labeller(settings.model, tokenizer.size, len(labels), pool, seen=seen)
-    labeller = _with_weights(labeller, path, chosen)
+    labeller = with_weights(
+        lambda: build.labeller(settings.model, tokenizer.size, len(labels), pool, seen=seen),
+        *(run, chosen, checkpoint_name),
+    )
     reader = Reader(tokenizer, settings.model.letters, chosen, tokenizers.known)
     return Tagger(labeller, reader, labels) if settings.task == "tag" else Classifier(labeller, reader, labels)
-
-
-def _with_weights(model: Model, path: Path, device: torch.device) -> Model:
-    """The model with the weights of a checkpoint."""
-    prefix = "model."
-    weights = checkpoint.load_weights(path).items()
-    own = {name.removeprefix(prefix): tensor for name, tensor in weights if name.startswith(prefix)}
-    checkpoint.load_model(model, own, str(path))
-    return model.to(device).eval()
 
 
 def _vocabulary(path: Path) -> Vocabulary:

@@ -68,6 +68,9 @@ class Progress:
     best: float | None = None  # the best value of the metric so far, higher is better
     best_step: int = 0
     stale: int = 0  # validations since the best
+    judged: bool = (
+        False  # whether a validation that counts came after this step: then it belongs to an average of the last
+    )
     since_step: int = 0  # where the present schedule began: not at 0 in a run that was given more time or steps
     since_seconds: float = 0.0
 
@@ -180,7 +183,12 @@ class Run:
 def steps(folder: Path) -> list[Path]:
     """The checkpoints in a folder, oldest first. What a crash left half-written has another name."""
     found = [path for path in folder.glob("step-*") if _STEP.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+    return sorted(found, key=step_of)
+
+
+def step_of(path: Path) -> int:
+    """The number of a checkpoint."""
+    return int(path.name.removeprefix("step-"))
 
 
 def best_checkpoint(run: Run) -> Path:

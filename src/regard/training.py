@@ -22,6 +22,7 @@ from regard.data.shards import open_shards
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, RegardError, SettingsError
 from regard.files import remove
+from regard.nn.positions import longest_sequence
 from regard.run import Progress, Run, occupied, steps
 from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
 from regard.tasks import showing, vectors
@@ -270,7 +271,7 @@ def open_run(
         run.folder,
         listener,
         width=settings.model.width,
-        longest=settings.data.longest,
+        longest=_longest(settings, task),
         device=device,
         workers=together,
     )
@@ -300,9 +301,19 @@ def open_task(run: Run, tell: Tell) -> Task:
     train, valid = (
         _encoded(rows, encoder, run.data / name, tell) for name, rows in (("train", train_rows), ("valid", valid_rows))
     )
-    learn, source, target = settings.train, tokenizers.source.size, tokenizers.target.size
     held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(COLUMNS[settings.task]), HELD_OUT)]
-    showing.check_length(learn.watch, tokenizers.source, settings.data.longest)
+    task = _task(run, tokenizers, train, valid, held_out)
+    showing.check_length(settings.train.watch, tokenizers.source, _longest(settings, task))
+    return task
+
+
+def _longest(settings: Settings, task: Task) -> int:
+    """How long a sequence of this training may be: rows beyond that are left out."""
+    return min(settings.data.longest, longest_sequence(task.model) or settings.data.longest)
+
+
+def _task(run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: list[tuple[str, str]]) -> Task:
+    settings, learn, source, target = run.settings, run.settings.train, tokenizers.source, tokenizers.target
     match settings.task:
         case "translate":
             habits = Habits(
@@ -313,22 +324,24 @@ def open_task(run: Run, tell: Tell) -> Task:
                 reinforce=learn.reinforce,
                 seed=learn.seed,
             )
-            model = build.encoder_decoder(settings.model, source, target)
+            model = build.encoder_decoder(settings.model, source.size, target.size)
             shows = showing.translations(model, tokenizers, held_out, learn.watch)
             return Translate(model, tokenizers, train, valid, habits=habits, held_out=held_out, showing=shows)
         case "language":
-            writer = build.language_model(settings.model, target)
+            writer = build.language_model(settings.model, target.size)
             opening = [(" ".join(text.split()[:OPENING]), text) for text, _ in held_out]
-            shows = Showing(showing.continuations(writer, tokenizers.target), opening, learn.watch)
+            opening = showing.fitting(opening, writer, lambda text: len(target.encode(text)))
+            shows = Showing(showing.continuations(writer, target), opening, learn.watch)
             return Language(
                 writer, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout, showing=shows
             )
         case "tag" | "classify":
             labels = Vocabulary.load(run.labels)
             pool = settings.pool if settings.task == "classify" else None
-            labeller = build.labeller(settings.model, source, len(labels), pool, seen=seen_words(tokenizers.source))
+            labeller = build.labeller(settings.model, source.size, len(labels), pool, seen=seen_words(source))
             look = showing.tags if settings.task == "tag" else showing.classes
-            shows = Showing(look(labeller, tokenizers.source, settings.model.letters, labels), held_out, learn.watch)
+            fitting = showing.fitting(held_out, labeller, lambda text: sum(map(len, map(source.encode, text.split()))))
+            shows = Showing(look(labeller, source, settings.model.letters, labels), fitting, learn.watch)
             return Label(
                 labeller, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout, showing=shows
             )

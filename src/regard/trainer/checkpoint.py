@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -33,7 +33,6 @@ class Checkpoint:
     weights: Mapping[str, Tensor]
     average: Mapping[str, Tensor]  # empty without averaging
     optimizer: Mapping[str, Tensor]
-    random: Mapping[str, Tensor]
 
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -86,7 +85,6 @@ def save(checkpoint: Checkpoint, folder: Path) -> Path:
             "weights": checkpoint.weights,
             "average": checkpoint.average,
             "optimizer": checkpoint.optimizer,
-            "random": checkpoint.random,
         }
         for name, tensors in parts.items():
             ready = {key: tensor.detach().contiguous().cpu() for key, tensor in tensors.items()}
@@ -100,7 +98,7 @@ def save(checkpoint: Checkpoint, folder: Path) -> Path:
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint whose every byte is as it was written, or say which file is not."""
     verify(path)
-    parts = {name: _tensors(path / f"{name}.safetensors") for name in ("weights", "average", "optimizer", "random")}
+    parts = {name: _tensors(path / f"{name}.safetensors") for name in ("weights", "average", "optimizer")}
     return Checkpoint(progress=load_progress(path), **parts)
 
 
@@ -118,10 +116,22 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         raise ModelError(f"{path}: cannot be read; {error}") from None
 
 
-def prune(folder: Path, keep: int, best: int) -> None:
-    """Remove all but the last ``keep`` checkpoints and the best."""
+def judged(folder: Path) -> list[Path]:
+    """The checkpoints of validations that counted, oldest first: those that an average of the last is made of."""
+    return [path for path in steps(folder) if _is_judged(path)]
+
+
+def _is_judged(path: Path) -> bool:
+    try:
+        return load_progress(path).judged
+    except (OSError, ValueError, TypeError):  # damaged
+        return False
+
+
+def prune(folder: Path, keep: int, spare: Collection[str] = ()) -> None:
+    """Remove all but the last ``keep`` checkpoints and those of the names to spare."""
     for path in steps(folder)[:-keep]:
-        if path.name != f"step-{best}":
+        if path.name not in spare:
             shutil.rmtree(path)
     for leftover in folder.glob(".step-*"):  # of a write that was cut off
         shutil.rmtree(leftover, ignore_errors=True)
