@@ -25,7 +25,6 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.recurrent import BahdanauDecoder, LuongDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn import chance, masks
-from regard.nn.attention import Attention
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.settings import ReinforceSettings
 from regard.tasks.losses import Choices, drop_words, reinforce
@@ -171,11 +170,9 @@ def _cut(tokenizer: Tokenizer, usual: list[int], room: int, chance: Random) -> l
 
 
 def _baseline(model: EncoderDecoder) -> nn.Linear | None:
-    """For hard attention, a guess of the reward, learned beside the model and of no use after training."""
-    if not any(isinstance(module, Attention) and module.hard for module in model.modules()):
+    """For the hard attention of recurrent decoders, trained with REINFORCE: a guess of the reward, learned beside the
+    model and of no use after training."""
+    decoder = model.decoder
+    if not isinstance(decoder, BahdanauDecoder | LuongDecoder) or not decoder.attention.hard:
         return None
-    if not isinstance(model.decoder, BahdanauDecoder | LuongDecoder):
-        raise SettingsError(
-            "attention.selection = hard: is trained with REINFORCE, here for recurrent decoders alone; use 'soft'"
-        )
-    return nn.Linear(model.decoder.stack.width, 1)
+    return nn.Linear(decoder.stack.width, 1)
