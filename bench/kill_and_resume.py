@@ -97,7 +97,9 @@ def main() -> int:
         begin = ["--resume", str(run)] if (run / "settings.toml").exists() else [str(file), "--out", str(run)]
         patience = chance.uniform(0.1, 0.8) * whole if kills < arguments.kills else None
         first = chance.randrange(arguments.processes)
-        kills += not train([*begin, "--device", "cpu"], patience, arguments.processes, first)
+        ended = train([*begin, "--device", "cpu"], patience, arguments.processes, first)
+        assert ended or patience is not None, "a training that nobody killed did not come to its end"
+        kills += not ended
     same = same and last_bytes(folder / f"killed-{runs}") == peace
     print(f"killed {kills} times in {runs + 1} runs: the results are {'equal, bit for bit' if same else 'OTHERS'}")
     return not same

@@ -22,7 +22,6 @@ from regard.data.shards import open_shards
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, RegardError, SettingsError
 from regard.files import remove
-from regard.nn.positions import longest_sequence
 from regard.run import Progress, Run, occupied, steps
 from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
 from regard.tasks import showing, vectors
@@ -271,7 +270,7 @@ def open_run(
         run.folder,
         listener,
         width=settings.model.width,
-        longest=_longest(settings, task),
+        longest=task.longest(settings.data.longest),
         device=device,
         workers=together,
     )
@@ -303,13 +302,8 @@ def open_task(run: Run, tell: Tell) -> Task:
     )
     held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(COLUMNS[settings.task]), HELD_OUT)]
     task = _task(run, tokenizers, train, valid, held_out)
-    showing.check_length(settings.train.watch, tokenizers.source, _longest(settings, task))
+    showing.check_length(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
     return task
-
-
-def _longest(settings: Settings, task: Task) -> int:
-    """How long a sequence of this training may be: rows beyond that are left out."""
-    return min(settings.data.longest, longest_sequence(task.model) or settings.data.longest)
 
 
 def _task(run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: list[tuple[str, str]]) -> Task:

@@ -40,7 +40,8 @@ class MarianIds:
     def of(config: MarianConfig, size: int, unknown: int | None = None) -> MarianIds:
         """Of a vocabulary of ``size`` tokens. A configuration does not name ``<unk>``: OPUS-MT's is 1, where that is no
         other special token."""
-        pad, end = int(config.pad_token_id or 0), int(config.eos_token_id or 0)
+        ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
+        pad, end = int(config.pad_token_id or 0), int(ends[0] or 0)
         start = pad if config.decoder_start_token_id is None else int(config.decoder_start_token_id)
         if unknown is None:
             unknown = next(number for number in (1, 3, 4, 5) if number not in (pad, start, end))

@@ -154,4 +154,8 @@ class Task(nn.Module, ABC):
 
     def valid_batches(self) -> Iterator[Batch]:
         """All rows; those that are too long, for a batch or for the model's positions, are cut off."""
-        return Batches(self.valid_examples, VALID_BUDGET, longest=longest_sequence(self.model), truncate=True).epoch(0)
+        return Batches(self.valid_examples, VALID_BUDGET, longest=self.longest(VALID_BUDGET), truncate=True).epoch(0)
+
+    def longest(self, wanted: int) -> int:
+        """How long a sequence may be: as long as is wanted, and as there are positions for."""
+        return min(wanted, longest_sequence(self.model) or wanted)
