@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.streams import say
+from regard.cli.streams import put, say
 from regard.errors import ModelError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def ls(
     if as_json:
         print(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
     elif found:
-        print("\n".join(_table([_cells(summary) for summary in found], _width())))
+        put("\n".join(_table([_cells(summary) for summary in found], _width())))
     else:
         say(f"{folder}: no runs in here; regard train makes one")
 
@@ -112,7 +112,7 @@ def show(run: RunFolder, as_json: Json = False) -> None:
         print(json.dumps(portrait.to_dict(), indent=2, ensure_ascii=False))
         return
     for name, value in _facts(portrait):
-        print(f"{name:14}{value}")
+        put(f"{name:14}{value}")
 
 
 def _facts(portrait: Portrait) -> list[tuple[str, str]]:
@@ -248,7 +248,7 @@ def verify(run: RunFolder, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps([asdict(part) for part in parts], indent=2))
     for part in parts if not as_json else ():
-        print(f"{part.name:28}  {part.state}{f': {part.note}' if part.note else ''}")
+        put(f"{part.name:28}  {part.state}{f': {part.note}' if part.note else ''}")
     damaged = [part for part in parts if part.state == "damaged"]
     if damaged:
         raise ModelError(f"{run}: {len(damaged)} of {len(parts)} parts are not what was written; {damaged[0].note}")
@@ -269,7 +269,7 @@ def sweep(
     left, thrown = leftovers(folder), trash_of(folder)
     sizes = {path: size_of(path) for path in (*left, *thrown)}
     for path in (*left, *(thrown if trash else ())) if not as_json else ():
-        print(f"{_bytes(sizes[path]):>10}  {path}")
+        put(f"{_bytes(sizes[path]):>10}  {path}")
     wanted = [*left, *(thrown if trash else ())]
     gone = _sweep(wanted, sum(sizes[path] for path in wanted), yes=yes) if wanted else []
     if as_json:
