@@ -156,6 +156,11 @@ _LEFT = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{12}(?P<old>\.old)?|\.(.+\.removed|
 _YOUNG, _VERY_YOUNG = 24 * 3600.0, 60.0  # seconds: may be in use, where there are no locks and where there are
 
 
+def is_leftover(name: str) -> bool:
+    """Whether this is how something is called that is not whole yet, or never became so."""
+    return _LEFT.fullmatch(name) is not None
+
+
 def leftovers(folder: Path) -> Iterator[Path]:
     """What writes that were cut off left in a folder, not in those inside. What is being written now is none of it."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:

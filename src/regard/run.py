@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ModelError, ResourceError, did_you_mean
-from regard.files import locked, new_file
+from regard.files import is_leftover, locked, new_file
 from regard.settings import Settings, load_settings
 
 SETTINGS = "settings.toml"
@@ -92,7 +92,7 @@ class Run:
                 f"{folder}: holds a run already; continue it with regard train --resume {folder}, "
                 "or choose another --out"
             )
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if folder.exists() and (not folder.is_dir() or any(not is_leftover(path.name) for path in folder.iterdir())):
             raise ModelError(f"{folder}: is there already and is not a run; choose another --out")
         folder.mkdir(parents=True, exist_ok=True)
         return cls(folder, settings).write()
