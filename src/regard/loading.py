@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import torch
-from torch import nn
 
 from regard import build
 from regard.decode.fused import Fused
@@ -17,13 +15,10 @@ from regard.engines import Material, choose, silent
 from regard.errors import ModelError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import longest_sequence
-from regard.nn.unset import Unset
 from regard.run import Run, best_checkpoint, named_checkpoint
 from regard.text.tokenizers import Tokenizers
 from regard.trainer import checkpoint
 from regard.translator import Translator
-
-Model = TypeVar("Model", bound=nn.Module)
 
 
 def load(
@@ -92,23 +87,9 @@ def open_translating(folder: str | Path) -> Run:
 
 
 def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | None = None) -> EncoderDecoder:
-    sizes = tokenizers.source.size, tokenizers.target.size
-    return with_weights(lambda: build.encoder_decoder(run.settings.model, *sizes), run, device, name)
-
-
-def with_weights(make: Callable[[], Model], run: Run, device: torch.device, name: str | None = None) -> Model:
-    """The model with the weights of a run, of its best checkpoint or the one of this name; none are drawn first."""
-    with Unset():
-        model = make()
     path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
-    prefix = "model."
-    weights = {
-        name.removeprefix(prefix): tensor
-        for name, tensor in checkpoint.load_weights(path).items()
-        if name.startswith(prefix)
-    }
-    checkpoint.load_model(model, weights, str(path))
-    return model.to(device).eval()
+    sizes = tokenizers.source.size, tokenizers.target.size
+    return checkpoint.trained(lambda: build.encoder_decoder(run.settings.model, *sizes), run, path, device)
 
 
 def _fingerprint(tokenizers: Tokenizers) -> tuple[str, str]:

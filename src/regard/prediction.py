@@ -20,13 +20,14 @@ from regard.decode.labels import Classifier, Reader, Tagger
 from regard.decode.writer import Writer
 from regard.engines import silent
 from regard.errors import DataError, ModelError, did_you_mean
-from regard.loading import load, with_weights
+from regard.loading import load
 from regard.measure.labels import ClassResult, TagResult, Tally
 from regard.measure.language import LanguageResult, language_result
-from regard.run import Run
+from regard.run import Run, best_checkpoint, named_checkpoint
 from regard.tasks.material import COLUMNS, Files
 from regard.text.tokenizers import Tokenizers, seen_words
 from regard.text.vocabulary import Vocabulary
+from regard.trainer import checkpoint
 from regard.translator import Translator
 
 
@@ -69,17 +70,16 @@ def load_predictor(
             folder, device=device, engine=engine, shortlist=shortlist, tell=tell, checkpoint_name=checkpoint_name
         )
     tokenizers = Tokenizers.load(run.tokenizer)
+    path = best_checkpoint(run) if checkpoint_name is None else named_checkpoint(run, checkpoint_name)
     if settings.task == "language":
         size = tokenizers.target.size
-        writer = with_weights(lambda: build.language_model(settings.model, size), run, chosen, checkpoint_name)
+        writer = checkpoint.trained(lambda: build.language_model(settings.model, size), run, path, chosen)
         return Writer(writer, tokenizers.target, chosen, tokenizers.known)
     labels = _vocabulary(run.labels)
     pool = settings.pool if settings.task == "classify" else None
     tokenizer, seen = tokenizers.source, seen_words(tokenizers.source)
-    labeller = with_weights(
-        lambda: build.labeller(settings.model, tokenizer.size, len(labels), pool, seen=seen),
-        *(run, chosen, checkpoint_name),
-    )
+    sizes = tokenizer.size, len(labels)
+    labeller = checkpoint.trained(lambda: build.labeller(settings.model, *sizes, pool, seen=seen), run, path, chosen)
     reader = Reader(tokenizer, settings.model.letters, chosen, tokenizers.known)
     return Tagger(labeller, reader, labels) if settings.task == "tag" else Classifier(labeller, reader, labels)
 

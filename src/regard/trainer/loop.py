@@ -151,7 +151,6 @@ class Trainer:
             step=number,
             epoch=group.after.epoch,
             batch=group.after.batch,
-            judged=False,
             tokens=self.progress.tokens + int(count),
             seconds=seconds / self.workers.world,  # their mean, so that all agree on the rate that follows from it
         )
@@ -268,13 +267,14 @@ class Trainer:
                 samples = self.task.showing.sampled(self.device) if self.task.showing else ()
                 watched = self._watched()
             value = _metric(scores, self.settings.metric)
-            best = is_better(value, self.progress.best)
+            now = self.progress
+            best = is_better(value, now.best)
             if best:
-                self.best_step = self.progress.step
+                self.best_step = now.step
             if counts:
-                self.progress = replace(self.progress, judged=True, stale=0 if best else self.progress.stale + 1)
+                self.progress = replace(now, judged=now.step, stale=0 if best else now.stale + 1)
             if counts and best:
-                self.progress = replace(self.progress, best=value, best_step=self.progress.step)
+                self.progress = replace(self.progress, best=value, best_step=now.step)
             self.listener.validation(
                 Validation(
                     self.progress.step,
