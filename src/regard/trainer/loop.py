@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Mapping
@@ -9,7 +10,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -370,7 +370,7 @@ class Trainer:
 def step_seed(seed: int, rank: int, number: int) -> int:
     """Where the chance of one step in one process comes from: from these numbers alone, so that none of it needs to be
     kept, and a training goes on with the same numbers whoever stopped it."""
-    return int(np.random.SeedSequence((seed, rank, number)).generate_state(1, np.uint64)[0])
+    return int.from_bytes(hashlib.blake2b(f"{seed} {rank} {number}".encode(), digest_size=8).digest())
 
 
 def begin_chance(seed: int, device: torch.device) -> None:
