@@ -62,8 +62,9 @@ bench-scaling: setup ## how the cost of training grows with length, width, depth
 ladder: setup ## train every preset and compare them by sentence length: about an hour
 	$(BIN)/python bench/ladder.py
 
-kill: setup ## kill a training 20 times, resume it each time, compare the end: about three minutes
+kill: setup ## kill a training 20 times, and one of two processes 10 times, resume each time, compare the end: some minutes
 	$(BIN)/python bench/kill_and_resume.py
+	$(BIN)/python bench/kill_and_resume.py --processes 2 --kills 10
 
 evidence: setup ## train the demo with three seeds and check what it must show from inside, claim by claim: ten minutes
 	$(BIN)/python bench/evidence.py --seeds 1,2,3

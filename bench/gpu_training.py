@@ -51,8 +51,8 @@ def marian(dropout: float) -> Any:
     sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in SIZES.items()}
     config = transformers.MarianConfig(
         vocab_size=PIECES, d_model=512, max_position_embeddings=512, activation_function="relu", scale_embedding=True,
-        dropout=dropout, attention_dropout=0.0, activation_dropout=dropout, pad_token_id=0, eos_token_id=3,
-        decoder_start_token_id=2, forced_eos_token_id=None, **sizes,
+        dropout=dropout, attention_dropout=0.0, activation_dropout=dropout, pad_token_id=0, eos_token_id=2,
+        decoder_start_token_id=1, forced_eos_token_id=None, **sizes,
     )  # fmt: skip
     torch.manual_seed(1)
     return transformers.MarianMTModel(config).to(CUDA).train()

@@ -99,4 +99,4 @@ def weights(folder: Path) -> dict[str, bytes]:
     from regard.trainer.checkpoint import steps  # noqa: PLC0415
 
     last = steps(folder / "checkpoints")[-1]
-    return {name: (last / f"{name}.safetensors").read_bytes() for name in ("weights", "average", "optimizer", "random")}
+    return {name: (last / f"{name}.safetensors").read_bytes() for name in ("weights", "average", "optimizer")}

@@ -14,9 +14,10 @@ import re
 import shutil
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Annotated, Any, Literal, Self, cast
 
@@ -25,11 +26,24 @@ from pydantic import Field
 from safetensors.numpy import load_file, save
 
 from regard import __version__
-from regard.errors import ModelError, ResourceError, SettingsError
+from regard.data.shards import open_shards
+from regard.errors import ModelError, RegardError, ResourceError, SettingsError, failure
 from regard.files import new_file, new_folder
 from regard.optional import optional
 from regard.reader import Frozen, read
-from regard.run import MANIFEST, SETTINGS, Run, best_checkpoint, manifest, shapes, steps, verify
+from regard.run import (
+    BELONGS,
+    MANIFEST,
+    SETTINGS,
+    Run,
+    belongs,
+    best_checkpoint,
+    load_progress,
+    manifest,
+    shapes,
+    steps,
+    verify,
+)
 from regard.text.tokenizers import Tokenizers
 
 CONTENTS = "regard-run.json"
@@ -75,6 +89,49 @@ class Packed:
     resumable: bool
 
 
+# Whether a run is whole
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a run, and whether it is what was written."""
+
+    name: str
+    state: Literal["whole", "damaged", "unknown"]  # unknown: nothing says what it should be
+    note: str = ""
+
+
+def verify_run(folder: Path) -> Iterator[Part]:
+    """Check every hash of a run: of each checkpoint, of the tokenizers, labels and settings that its weights belong to,
+    and of the encoded corpus."""
+    run = Run.open(folder)
+    for path in steps(run.checkpoints):
+        yield _part(f"checkpoints/{path.name}", partial(_is_whole, path))
+    if steps(run.checkpoints):
+        yield _part("tokenizer, labels, settings", partial(belongs, run, best_checkpoint(run)))
+    for name in ("train", "valid"):
+        if (run.data / name).is_dir():
+            yield _part(f"data/{name}", partial(_is_encoded, run.data / name))
+
+
+def _is_whole(path: Path) -> bool:
+    verify(path)
+    load_progress(path)
+    return all(shapes(file) is not None for file in path.glob("*.safetensors"))
+
+
+def _is_encoded(folder: Path) -> bool:
+    return open_shards(folder).folder == folder
+
+
+def _part(name: str, check: Callable[[], bool]) -> Part:
+    try:
+        known = check()
+    except (RegardError, OSError) as problem:
+        return Part(name, "damaged", str(failure(problem)))
+    return Part(name, "whole") if known else Part(name, "unknown", "written by an older Regard, which kept no hashes")
+
+
 # Packing
 
 
@@ -93,6 +150,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
     chosen = sorted({best, steps(run.checkpoints)[-1]}) if everything else [best]
     for path in chosen:
         verify(path)
+        belongs(run, path)
     with ExitStack() as stack:  # what is open stays whole, even if the training goes on and drops it
         parts: dict[str, IO[bytes]] = {"best": io.BytesIO(f"{best.name}\n".encode())}
         for path in _shared(run):
@@ -124,7 +182,7 @@ def _needed(path: Path) -> set[str]:
     """The files of a checkpoint that using the model takes: the averaged weights where there are any."""
     average = path / "average.safetensors"
     weights = average if average.exists() and shapes(average) else path / "weights.safetensors"
-    return {"progress.json", weights.name}
+    return {"progress.json", BELONGS, weights.name}
 
 
 def _halved(path: Path) -> bytes:
@@ -298,6 +356,7 @@ def _check(folder: Path, file: Path) -> None:
         run = Run.open(folder)
         Tokenizers.load(run.tokenizer)
         verify(best := best_checkpoint(run))
+        belongs(run, best)
         for weights in best.glob("*.safetensors"):
             shapes(weights)
     except (ModelError, SettingsError) as problem:

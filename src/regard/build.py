@@ -318,6 +318,7 @@ def _transformer_attention(
         projections=Projections(model.width, model.width, model.width),
         normaliser=_normaliser(attention.normaliser),
         hard=attention.selection == "hard",
+        straight=True,
         window=_window(attention.window, model.width),
         rotary=Rotary(width) if rotary else None,
         dropout=model.attention_dropout,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import torch
@@ -12,13 +13,20 @@ _one_by_one = threading.Lock()
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """``auto`` is the GPU where there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    device = torch.device(name)
+    """``auto`` is the GPU where there is one; of several, torchrun's processes take one each."""
+    if name == "auto" and not torch.cuda.is_available():
+        return torch.device("cpu")
+    device = torch.device("cuda" if name == "auto" else name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise SettingsError(f"device = {name}: torch sees no GPU here; use cpu")
-    return device
+    own = os.environ.get("LOCAL_RANK", "")
+    if device != torch.device("cuda") or not own.isdecimal():
+        return device
+    if int(own) >= (count := torch.cuda.device_count()):
+        raise SettingsError(
+            f"LOCAL_RANK = {own}: there are {count} GPUs here, one for each process; start {count} at the most"
+        )
+    return torch.device("cuda", int(own))
 
 
 def take_threads(count: int) -> None:

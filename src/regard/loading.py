@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +14,8 @@ from regard.decode.shortlist import Shortlist
 from regard.engines import Material, choose, silent
 from regard.errors import ModelError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.nn.unset import Unset
+from regard.nn.positions import longest_sequence
 from regard.run import Run, best_checkpoint, named_checkpoint
-from regard.settings import ModelSettings, TransformerModel
 from regard.text.tokenizers import Tokenizers
 from regard.trainer import checkpoint
 from regard.translator import Translator
@@ -40,8 +40,7 @@ def load(
     material = open_material(folder, *others, device=device, checkpoint_name=checkpoint_name)
     table = _shortlist(material, engine, shortlist, tell) if shortlist else None
     searcher = choose(engine if checkpoint_name is None and table is None else "native", material, tell)
-    places = _positions(material.run.settings.model)
-    known = material.tokenizers, material.device, material.run, material.longest, places
+    known = material.tokenizers, material.device, material.run, material.longest
     return Translator(material.models, *known, searcher, table)
 
 
@@ -73,8 +72,7 @@ def open_material(
                 f"{other.folder}: has another vocabulary than {run.folder}; the runs of an ensemble must share one"
             )
         models.append(_model(other, theirs, chosen))
-    places = _positions(run.settings.model)
-    longest = run.settings.data.longest if places is None else min(run.settings.data.longest, places)
+    longest = min(run.settings.data.longest, *(longest_sequence(model) or sys.maxsize for model in models))
     return Material(run, tuple(models), tokenizers, chosen, longest - 1)
 
 
@@ -89,22 +87,9 @@ def open_translating(folder: str | Path) -> Run:
 
 
 def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | None = None) -> EncoderDecoder:
-    with Unset():
-        model = build.encoder_decoder(run.settings.model, tokenizers.source.size, tokenizers.target.size)
     path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
-    prefix = "model."
-    weights = {
-        name.removeprefix(prefix): tensor
-        for name, tensor in checkpoint.load_weights(path).items()
-        if name.startswith(prefix)
-    }
-    checkpoint.load_model(model, weights, str(path))
-    return model.to(device).eval()
-
-
-def _positions(model: ModelSettings) -> int | None:
-    """How many positions there are, where they are learned one by one."""
-    return model.longest if isinstance(model, TransformerModel) and model.positions == "learned" else None
+    sizes = tokenizers.source.size, tokenizers.target.size
+    return checkpoint.trained(lambda: build.encoder_decoder(run.settings.model, *sizes), run, path, device)
 
 
 def _fingerprint(tokenizers: Tokenizers) -> tuple[str, str]:

@@ -61,9 +61,12 @@ def search_tree(
     return Searched(leaves, tuple(tree.outputs), tuple(found))
 
 
-def beam_report(translator: Translator, text: str, rule: Beam, others: Sequence[int] = OTHERS) -> BeamTree:
-    """The tree of one search, and what other beams make of the same text."""
-    found = search_tree(translator, text, rule, others=others)
+def beam_report(
+    predictor: Predictor | Translator, text: str, rule: Beam, others: Sequence[int] = OTHERS, name: str = ""
+) -> BeamTree:
+    """The tree of one search, and what other beams make of the same text. ``name`` is what to call the run, where the
+    predictor does not know."""
+    found = search_tree(predictor, text, rule, others=others)
     best = found.best
     own = OtherBeam(rule.width, best.text, best.node.log_probability, best.node.score)
     return BeamTree(
@@ -74,7 +77,7 @@ def beam_report(translator: Translator, text: str, rule: Beam, others: Sequence[
         twigs=tuple(_twig(leaf) for leaf in found.leaves),
         outputs=found.outputs,
         others=tuple(_rounded(each) for each in sorted((own, *found.others), key=lambda each: each.beam)),
-        name="" if translator.run is None else translator.run.folder.name,
+        name=predictor.run.folder.name if isinstance(predictor, Translator) and predictor.run else name,
     )
 
 

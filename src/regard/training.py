@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
@@ -20,9 +20,9 @@ from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder,
 from regard.data.examples import Examples
 from regard.data.shards import open_shards
 from regard.device import pick_device
-from regard.errors import DataError, ModelError, RegardError, SettingsError
+from regard.errors import DataError, ModelError, SettingsError
 from regard.files import remove
-from regard.run import Progress, Run, occupied, steps
+from regard.run import Progress, Run, belongs, occupied, steps
 from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
 from regard.tasks import showing, vectors
 from regard.tasks.label import Label
@@ -38,7 +38,7 @@ from regard.trainer.checkpoint import Checkpoint
 from regard.trainer.kinds import step_kind
 from regard.trainer.log import Listener, Log, clock
 from regard.trainer.loop import Outcome, Trainer
-from regard.trainer.preflight import Preflight
+from regard.trainer.preflight import Preflight, check_disk
 from regard.trainer.preflight import preflight as estimate
 from regard.trainer.schedule import DECAYING
 from regard.trainer.workers import ALONE, Workers, workers
@@ -131,6 +131,7 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
             with _undone(folder, fresh=fresh):
                 opened = open_run(Run.open(folder), chosen, together, *listeners, remark=remark)
                 _begin(opened)
+                _check_disk(opened, together)
             return opened.trainer.run()
 
 
@@ -149,6 +150,11 @@ def absolute(settings: Settings) -> Settings:
     return settings.model_copy(update={"data": settings.data.model_copy(update=whole)})
 
 
+def _check_disk(opened: Opened, together: Workers) -> None:
+    if together.leads:
+        check_disk(opened.trainer)
+
+
 def _held(folder: Path, together: Workers) -> AbstractContextManager[None]:
     """The first process holds the run for all."""
     return occupied(folder) if together.leads else nullcontext()
@@ -159,9 +165,10 @@ def _undone(folder: Path, *, fresh: bool) -> Iterator[None]:
     """A new run that cannot be prepared is taken away again: the mended command must find its place free."""
     try:
         yield
-    except RegardError:
+    except Exception:
         if fresh:
-            remove(folder)
+            with suppress(OSError):
+                remove(folder)
         raise
 
 
@@ -188,6 +195,7 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str =
         if time or more:
             opened.trainer.extend()
             listener.tell(_going_on(run, opened.trainer.progress))
+        _check_disk(opened, together)
         return opened.trainer.run()
 
 
@@ -238,11 +246,14 @@ def last_good(run: Run, tell: Tell) -> Checkpoint | None:
     found = steps(run.checkpoints)
     while found:
         try:
-            return checkpoint.load(found.pop())
+            saved = checkpoint.load(path := found.pop())
         except ModelError as error:
             if not found:
                 raise ModelError(f"{error}, and no other is whole; train anew with another --out") from None
             tell(f"{error}; the one before is used")
+        else:
+            belongs(run, path)
+            return saved
     return None
 
 
@@ -270,7 +281,7 @@ def open_run(
         run.folder,
         listener,
         width=settings.model.width,
-        longest=settings.data.longest,
+        longest=task.longest(settings.data.longest),
         device=device,
         workers=together,
     )
@@ -300,9 +311,14 @@ def open_task(run: Run, tell: Tell) -> Task:
     train, valid = (
         _encoded(rows, encoder, run.data / name, tell) for name, rows in (("train", train_rows), ("valid", valid_rows))
     )
-    learn, source, target = settings.train, tokenizers.source.size, tokenizers.target.size
     held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(COLUMNS[settings.task]), HELD_OUT)]
-    showing.check_length(learn.watch, tokenizers.source, settings.data.longest)
+    task = _task(run, tokenizers, train, valid, held_out)
+    showing.check_length(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
+    return task
+
+
+def _task(run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: list[tuple[str, str]]) -> Task:
+    settings, learn, source, target = run.settings, run.settings.train, tokenizers.source, tokenizers.target
     match settings.task:
         case "translate":
             habits = Habits(
@@ -313,22 +329,24 @@ def open_task(run: Run, tell: Tell) -> Task:
                 reinforce=learn.reinforce,
                 seed=learn.seed,
             )
-            model = build.encoder_decoder(settings.model, source, target)
+            model = build.encoder_decoder(settings.model, source.size, target.size)
             shows = showing.translations(model, tokenizers, held_out, learn.watch)
             return Translate(model, tokenizers, train, valid, habits=habits, held_out=held_out, showing=shows)
         case "language":
-            writer = build.language_model(settings.model, target)
+            writer = build.language_model(settings.model, target.size)
             opening = [(" ".join(text.split()[:OPENING]), text) for text, _ in held_out]
-            shows = Showing(showing.continuations(writer, tokenizers.target), opening, learn.watch)
+            opening = showing.fitting(opening, writer, lambda text: len(target.encode(text)))
+            shows = Showing(showing.continuations(writer, target), opening, learn.watch)
             return Language(
                 writer, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout, showing=shows
             )
         case "tag" | "classify":
             labels = Vocabulary.load(run.labels)
             pool = settings.pool if settings.task == "classify" else None
-            labeller = build.labeller(settings.model, source, len(labels), pool, seen=seen_words(tokenizers.source))
+            labeller = build.labeller(settings.model, source.size, len(labels), pool, seen=seen_words(source))
             look = showing.tags if settings.task == "tag" else showing.classes
-            shows = Showing(look(labeller, tokenizers.source, settings.model.letters, labels), held_out, learn.watch)
+            fitting = showing.fitting(held_out, labeller, lambda text: sum(map(len, map(source.encode, text.split()))))
+            shows = Showing(look(labeller, source, settings.model.letters, labels), fitting, learn.watch)
             return Label(
                 labeller, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout, showing=shows
             )

@@ -160,7 +160,6 @@ class Translator:
     device: torch.device
     run: Run | None = None
     longest: int = 1000  # source pieces at once; longer sentences are cut and put together again
-    most: int | None = None  # target tokens that the model has positions for
     engine: Engine | None = None  # who searches in place of our own loop; looking is always done with the model
     shortlist: Shortlist | None = None  # which target pieces our own loop considers
 
@@ -173,9 +172,9 @@ class Translator:
     def search(self) -> TextSearch:
         model = self.model if len(self.models) == 1 else Ensemble(self.models).eval()
         fused = Fused(model) if Fused.fits(model) else None
-        limits = self.longest, self.most
         copy = self._copied if attends(self.model) else None
-        return TextSearch(model, self.tokenizers, self.device, *limits, fused, self.engine, self.shortlist, copy)
+        how = self.longest, fused, self.engine, self.shortlist, copy
+        return TextSearch(model, self.tokenizers, self.device, *how)
 
     @cached_property
     def language(self) -> str:

@@ -13,6 +13,7 @@ from regard.cli.main import run
 from regard.decode.rules import Beam
 from regard.draw.beam import tree_lines
 from regard.loading import load
+from regard.prediction import load_predictor
 from regard.report.beam_tree import BeamTree, Twig
 from regard.searching import beam_report
 from regard.training import start
@@ -75,6 +76,26 @@ def test_a_page_asks_for_nothing_and_holds_the_numbers(folder: Path, capsys: Cap
     assert "5 (this one)" in written
 
 
+def test_a_language_models_search_is_a_tree_too(capsys: Capture, tmp_path: Path) -> None:
+    settings = small.settings("gru", "task=language", "train.steps=3", "train.validate_every=3")
+    start(tmp_path / "writer", settings, small.Notes(), device="cpu")
+    assert run(["beam", str(tmp_path / "writer"), "the cat", "--beam", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    written = load_predictor(tmp_path / "writer").write(["the cat"], rule=Beam(2))[0]
+    best = found["nodes"][found["outputs"][0]]
+    assert best["score"] == pytest.approx(written.score, abs=1e-4)
+    assert written.text.endswith(found["output"])
+    assert run(["beam", str(tmp_path / "writer"), "the cat", "--html", str(tmp_path / "tree.html")]) == 0
+    assert "writer" in (tmp_path / "tree.html").read_text(encoding="utf-8")
+
+
+def test_a_run_that_gives_labels_has_no_search(capsys: Capture, tmp_path: Path) -> None:
+    settings = small.settings("gru", "task=tag", "train.steps=1", "train.validate_every=1")
+    start(tmp_path / "tags", settings, small.Notes(), device="cpu")
+    assert run(["beam", str(tmp_path / "tags"), "the cat"]) == 4
+    assert "beam: this run gives labels, each by itself, and does not search" in capsys.readouterr().err
+
+
 def twig(number: int, parent: int | None, step: int, token: str, fate: str = "kept", reason: str = "") -> Twig:
     return Twig(number, parent, step, token, -float(number), -float(number) / max(step, 1), fate, reason)
 
@@ -129,7 +150,7 @@ def test_a_deep_tree_takes_one_cell_a_level() -> None:
     [
         ([" "], 3, "text = ' ': there is nothing to search an output for; give it a word"),
         ([CAT, "--beam", "0"], 2, "beam = 0: a beam holds at least one hypothesis"),
-        ([CAT, "--html", "{tmp}/file/x.html"], 3, "x.html: cannot be written"),
+        ([CAT, "--html", "{tmp}/file/x.html"], 5, "file: is a file where a folder should be"),
     ],
 )
 def test_a_mistake_gets_one_line(

@@ -59,7 +59,7 @@ def test_a_batch_begins_and_ends_its_targets() -> None:
 def test_a_row_longer_than_the_shape_is_cut_and_still_ends() -> None:
     examples = encode_examples([("abc", "xyz")], PairEncoder(Tokenizers(BYTES, BYTES)))
     batch = collate(examples, np.array([0]), Shape(1, 2, 3))
-    assert batch.source.tolist() == [BYTES.encode("ab")]
+    assert batch.source.tolist() == [[*BYTES.encode("a"), END]]
     assert batch.target_out.tolist() == [[*BYTES.encode("xy"), END]]
 
 

@@ -17,6 +17,7 @@ from regard.draw.notebook import fragment
 from regard.draw.page import explanation_page, link_rules
 from regard.draw.views import (
     View,
+    _between,
     apart,
     attention_map,
     difference_map,
@@ -87,6 +88,22 @@ def test_words_are_folded_and_special_tokens_left_out_with_a_word_about_it() -> 
     assert whole.columns[-1] == "<end>"
     assert whole.totals == pytest.approx([1.0] * len(whole.rows), abs=1e-5)
     assert "missing" not in whole.origin
+
+
+def test_what_a_window_takes_away_is_not_said_to_be_on_special_tokens() -> None:
+    """Of rows of 0.8 a quarter is on <end>, or nothing; rows of ReLU may be all zero."""
+    trace = explained().trace
+    for total, end, remark in (
+        (1.0, 0.25, "; what is missing from Σ = 1 is on special tokens"),
+        (1.0, 0.0, ""),
+        (0.8, 0.25, "; special tokens are left out; the weights of a window or of ReLU need not sum to 1"),
+        (0.8, 0.0, "; the weights of a window or of ReLU need not sum to 1"),
+        (0.0, 0.0, "; the weights of a window or of ReLU need not sum to 1"),
+    ):
+        weights = torch.zeros(len(trace.target), len(trace.source))
+        weights[:, 0], weights[:, -1] = total * (1 - end), total * end
+        assert _between(trace, weights, View(), "here").origin == f"here{remark}"
+    assert _between(trace, weights, View(special=True), "here").origin.endswith("need not sum to 1")
 
 
 def test_a_row_of_the_decoder_is_the_word_it_predicted_and_a_column_what_it_had_read() -> None:

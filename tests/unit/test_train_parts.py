@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from regard.errors import DataError, ModelError
+from regard.device import pick_device
+from regard.errors import DataError, ModelError, SettingsError
 from regard.nn.scores import AdditiveScore, CosineScore
 from regard.settings import load_settings, parse_time
 from regard.trainer import averaging, checkpoint
@@ -18,6 +21,7 @@ from regard.trainer.checkpoint import Checkpoint, Progress
 from regard.trainer.feed import ahead
 from regard.trainer.kinds import step_kind
 from regard.trainer.log import Log, Moment, Validation, read_log
+from regard.trainer.loop import is_better, step_seed
 from regard.trainer.optimizer import make_optimizer, set_rate
 from regard.trainer.schedule import Schedule
 from regard.trainer.workers import ALONE, Workers
@@ -117,9 +121,7 @@ def test_the_mean_of_checkpoints_is_their_mean() -> None:
 
 def saved(folder: Path, step: int = 3) -> Path:
     parts = {"w": torch.arange(6.0).reshape(2, 3)}
-    return checkpoint.save(
-        Checkpoint(Progress(step=step, best=1.5), parts, {}, {"0.step": torch.tensor(3.0)}, {}), folder
-    )
+    return checkpoint.save(Checkpoint(Progress(step=step, best=1.5), parts, {}, {"0.step": torch.tensor(3.0)}), folder)
 
 
 def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -129,9 +131,7 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
     assert again.optimizer["0.step"].item() == 3.0
 
 
-@pytest.mark.parametrize(
-    "name", ["weights.safetensors", "optimizer.safetensors", "random.safetensors", "progress.json"]
-)
+@pytest.mark.parametrize("name", ["weights.safetensors", "optimizer.safetensors", "progress.json"])
 def test_one_flipped_byte_is_found_in_any_file(name: str, tmp_path: Path) -> None:
     path = saved(tmp_path) / name
     data = bytearray(path.read_bytes())
@@ -168,7 +168,7 @@ def test_old_checkpoints_go_and_the_best_stays(tmp_path: Path) -> None:
     for step in (1, 2, 3, 10):
         saved(tmp_path, step)
     (tmp_path / ".step-9.half").mkdir()  # of a write that was cut off
-    checkpoint.prune(tmp_path, keep=2, best=1)
+    checkpoint.prune(tmp_path, keep=2, spare={"step-1"})
     assert [path.name for path in checkpoint.steps(tmp_path)] == ["step-1", "step-3", "step-10"]
     assert not (tmp_path / ".step-9.half").exists()
 
@@ -207,6 +207,52 @@ def test_batches_made_ahead_come_in_order_and_an_error_where_it_belongs() -> Non
     assert [next(made) for _ in range(20)] == [(number, number) for number in range(20)]
     with pytest.raises(DataError, match="the 21st is broken"):
         next(made)
+
+
+def test_the_thread_that_makes_batches_ends_with_who_uses_them() -> None:
+    def batches() -> Iterator[tuple[int, int]]:
+        yield from ((number, number) for number in itertools.count())
+
+    before = set(threading.enumerate())
+    made = ahead(batches(), count=3)
+    assert next(made) == (0, 0)
+    (thread,) = set(threading.enumerate()) - before
+    made.close()
+    assert not thread.is_alive()
+
+
+# The chance of a step
+
+
+def test_the_chance_of_a_step_depends_on_seed_process_and_number() -> None:
+    seeds = {step_seed(seed, rank, number) for seed in (0, 1) for rank in (0, 1) for number in (1, 2, 3)}
+    assert len(seeds) == 12
+    assert step_seed(1, 1, 3) == step_seed(1, 1, 3)
+
+
+def test_a_value_that_is_not_finite_is_never_the_best() -> None:
+    assert not is_better(math.nan, None)
+    assert not is_better(-math.inf, None)
+    assert is_better(1.0, None)
+    assert is_better(1.0, math.nan)  # what an older version kept
+    assert not is_better(1.0, 1.0)
+    assert is_better(1.5, 1.0)
+
+
+# Several GPUs
+
+
+def test_each_process_of_a_machine_takes_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert pick_device("auto") == torch.device("cuda")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert [pick_device(name) for name in ("auto", "cuda", "cuda:0", "cpu")] == [
+        *(torch.device("cuda", 1), torch.device("cuda", 1), torch.device("cuda", 0), torch.device("cpu"))
+    ]
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(SettingsError, match="LOCAL_RANK = 2: there are 2 GPUs here, one for each process; start 2 at"):
+        pick_device("auto")
 
 
 # What kind of step

@@ -301,7 +301,6 @@ def test_subword_sampling_depends_on_row_and_epoch_alone(tmp_path: Path) -> None
 
 REFUSED = {
     "train.scheduled_sampling=0.2": "train.scheduled_sampling: feeds a decoder its own words one by one",
-    "model.cross_attention.selection=hard": "attention.selection = hard: is trained with REINFORCE",
     "train.step=graph": "train.step = graph: needs one GPU",
     "train.time=soon": "train.time = soon: not a time; write it as 90s, 10m or 2h",
 }

@@ -17,8 +17,8 @@ import pytest
 import torch
 
 import corpora_for_tests as small
+from regard.cli.called import printable
 from regard.cli.main import run
-from regard.cli.streams import printable
 from regard.decode.copying import copied_in_order
 from regard.decode.glossary import Glossary
 from regard.decode.options import Options
@@ -138,10 +138,7 @@ def test_of_several_sentences_the_one_to_look_into_is_named(translator: Translat
 
 def test_the_limit_of_a_run_is_what_it_was_trained_with(trained: Path, translator: Translator) -> None:
     assert translator.longest == translator.run.settings.data.longest - 1  # type: ignore[union-attr]
-    assert translator.most is None
-    assert replace(translator, most=3).search.most == 3
-    capped = replace(translator, most=3).translate([CAT, CAT], beam=2)
-    assert all(len(part.tokens) <= 2 for found in capped for part in found.outputs[0].parts)
+    assert translator.search.most is None  # test_train_lengths.py has models with so many positions
     assert trained.exists()
 
 

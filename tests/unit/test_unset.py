@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
+import corpora_for_tests as small
 import regard
 import tiny
 from regard.nn.unset import Unset
+from regard.prediction import load_predictor
+from regard.run import Run, best_checkpoint
+from regard.trainer.checkpoint import load_weights
+from regard.training import start
 
 
 @pytest.mark.parametrize("preset", ["transformer-small", "bahdanau"])
@@ -19,6 +26,23 @@ def test_a_model_is_built_without_a_random_number(preset: str) -> None:
     assert torch.equal(torch.get_rng_state(), before)
     shapes = {name: tensor.shape for name, tensor in tiny.translator(preset).state_dict().items()}
     assert {name: tensor.shape for name, tensor in model.state_dict().items()} == shapes
+
+
+@pytest.mark.parametrize(
+    ("task", "preset", "override"),
+    [("tag", "lstm", "model.letters=4"), ("classify", "transformer-tiny", "pool=attention"), ("language", "gru", "")],
+)
+def test_a_run_of_any_task_is_loaded_without_a_random_number(
+    task: str, preset: str, override: str, tmp_path: Path
+) -> None:
+    limits = ("train.steps=1", "train.validate_every=1", f"task={task}", *([override] if override else []))
+    start(tmp_path / "run", small.settings(preset, *limits), small.Notes(), device="cpu")
+    before = torch.get_rng_state()
+    loaded = load_predictor(tmp_path / "run").model.state_dict()
+    assert torch.equal(torch.get_rng_state(), before)
+    written = load_weights(best_checkpoint(Run.open(tmp_path / "run")))
+    for name, tensor in loaded.items():
+        assert torch.equal(tensor, written[f"model.{name}"])
 
 
 def test_outside_of_it_weights_are_drawn() -> None:

@@ -14,22 +14,26 @@ if TYPE_CHECKING:
 
 def beam(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[str, typer.Argument(help="The sentence to search a translation for.")],
+    text: Annotated[
+        str, typer.Argument(help="The sentence to search a translation for, or what a language model goes on from.")
+    ],
     width: Annotated[int, typer.Option("--beam", help="Hypotheses kept at each step.")] = 5,
     length_penalty: Annotated[float, typer.Option(help="Scores are log p / length^penalty.")] = 1.0,
     html: Annotated[Path | None, typer.Option(help="Write the tree as one page.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="The whole tree as one JSON object.")] = False,
 ) -> None:
-    """The search for one translation as a tree: what was kept, what was pruned, and why."""
+    """The search for one output as a tree: what was kept, what was pruned, and why."""
     from regard.decode.rules import Beam
     from regard.device import pick_device
-    from regard.loading import load
+    from regard.prediction import load_predictor
     from regard.report.beam import beam_page
+    from regard.run import Run
     from regard.searching import beam_report
 
     rule = Beam(width, length_penalty)
-    found = beam_report(load(run, device=str(pick_device(device))), text, rule)
+    predictor, name = load_predictor(run, str(pick_device(device))), Run.open(run).folder.name
+    found = beam_report(predictor, text, rule, name=name)
     if html is not None:
         from regard.cli.streams import write_whole
 

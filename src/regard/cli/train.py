@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,6 +55,7 @@ def train(
         "train.watch": watch,
     }
     given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
+    quiet = quiet or not _leads()
     if "=" in preset:  # no preset, but the first of the settings to change
         preset, overrides = "", [preset, *(overrides or [])]
     how = _How(device, dry_run=dry_run, tensorboard=tensorboard, as_json=as_json, quiet=quiet)
@@ -66,6 +68,11 @@ def train(
     given += [f"train.time={json.dumps(time)}"] if time else []
     given += [f"train.steps={_count(steps)}"] if steps else []
     return _start(preset, [*given, *(overrides or [])], out, how)
+
+
+def _leads() -> bool:
+    """Of the processes that torchrun has started the first one speaks for all."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 @dataclass(frozen=True)
@@ -137,7 +144,7 @@ def _estimate(folder: Path, settings: Settings | None, shown: Listener, how: _Ho
 def _code(folder: Path, outcome: Outcome, how: _How) -> int:
     from regard.trainer.signals import INTERRUPTED
 
-    if how.as_json:
+    if how.as_json and _leads():
         print(json.dumps({"run": str(folder), "reason": outcome.reason, **asdict(outcome.progress)}))
     return INTERRUPTED if outcome.reason == "interrupted" else 0
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.examples import Examples
+from regard.data.examples import Examples, Ragged
 from regard.data.menu import Shape, choose_menu
 from regard.data.plan import Lengths, Plan, both_sides, plan
 from regard.errors import DataError, SettingsError
@@ -21,6 +21,9 @@ FILLER: Final = -1  # the row number of a row that only fills up a shape
 _RELEASE = 256  # batches between two releases of the memory that reading fills
 
 Numbers = NDArray[np.int64]
+Stretch = tuple[
+    float, float
+]  # how many times longer than encoded a source and a target may become before they are used
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Batches:
     longest: int | None = None
     truncate: bool = False
     menu: tuple[Shape, ...] = ()
+    stretch: Stretch = (1.0, 1.0)
     rank: int = 0
     world: int = 1
 
@@ -81,7 +85,7 @@ class Batches:
 
     def plan(self, epoch: int) -> Plan:
         """Which rows are in which batch of an epoch."""
-        source, target = batch_lengths(self.examples)
+        source, target = _stretched(self.examples, self.stretch, min(self.longest or self.budget, self.budget))
         made = plan(
             source,
             target,
@@ -125,6 +129,14 @@ def batch_lengths(examples: Examples) -> tuple[Lengths | None, Lengths | None]:
     return (None if source is None else source.lengths()), (None if target is None else target.lengths() + 1)
 
 
+def _stretched(examples: Examples, stretch: Stretch, limit: int) -> tuple[Lengths | None, Lengths | None]:
+    """The lengths to plan with: room for rows that become longer, as far as the limit lets them."""
+    return tuple(  # type: ignore[return-value]
+        side if side is None or by == 1 else np.maximum(side, np.minimum(np.ceil(side * by), limit)).astype(np.int32)
+        for side, by in zip(batch_lengths(examples), stretch, strict=True)
+    )
+
+
 def menu_for(
     examples: Examples,
     *,
@@ -133,10 +145,11 @@ def menu_for(
     longest: int | None = None,
     truncate: bool = False,
     multiple: int = 1,
+    stretch: Stretch = (1.0, 1.0),
 ) -> tuple[Shape, ...]:
     """The shapes that pad these examples least, if long rows are left out or cut off as `plan` does."""
     limit = min(longest or budget, budget)
-    source, target = both_sides(*batch_lengths(examples))
+    source, target = both_sides(*_stretched(examples, stretch, limit))
     if truncate:
         source, target = np.minimum(source, limit), np.minimum(target, limit)
     kept = np.maximum(source, target) <= limit
@@ -149,7 +162,7 @@ def collate(examples: Examples, rows: NDArray[np.integer], shape: Shape) -> Batc
     absent = np.zeros((shape.rows, 0), np.int64)
     source, target_in, target_out, labels = absent, absent, absent, absent
     if "source" in columns:
-        source = _fill_up(columns["source"].padded(rows, max(1, shape.source), PAD), shape.rows, END)
+        source = _fill_up(_cut_off(columns["source"], rows, max(1, shape.source)), shape.rows, END)
     if "letters" in columns:
         source = np.concatenate((source[:, :, None], _letters(examples, rows, source.shape)), 2)
     if "target" in columns:
@@ -166,6 +179,28 @@ def collate(examples: Examples, rows: NDArray[np.integer], shape: Shape) -> Batc
     numbers = np.full(shape.rows, FILLER, np.int64)
     numbers[: len(rows)] = rows
     return Batch(numbers, source, target_in, target_out, labels)
+
+
+def _cut_off(column: Ragged, rows: NDArray[np.integer], width: int) -> Numbers:
+    """Sources of one width. One that ends with `<end>`, as those to be translated do, does so when it is cut."""
+    matrix = column.padded(rows, width, PAD)
+    ends = column.offsets[rows + 1]
+    long = np.flatnonzero(ends - column.offsets[rows] > width)
+    matrix[long[column.numbers[ends[long] - 1] == END], -1] = END
+    return matrix
+
+
+def trimmed(batch: Batch) -> Batch:
+    """The same without columns in which no row has anything."""
+    source = batch.source if batch.source.ndim == 2 else batch.source[:, :, 0]
+    reading, writing = (int(np.flatnonzero(side.any(0)).max(initial=0)) + 1 for side in (source, batch.target_in))
+    return replace(
+        batch,
+        source=batch.source[:, :reading],
+        target_in=batch.target_in[:, :writing],
+        target_out=batch.target_out[:, :writing],
+        labels=batch.labels if batch.labels.shape[1] == 1 else batch.labels[:, :reading],
+    )
 
 
 def _fill_up(matrix: Numbers, rows: int, first: int) -> Numbers:

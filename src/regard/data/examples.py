@@ -18,6 +18,13 @@ class Ragged:
     numbers: NDArray[np.unsignedinteger]
     offsets: NDArray[np.int64]
 
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
+        """A few rows, in memory."""
+        return cls(
+            np.array([number for row in rows for number in row], np.uint32), _offsets([len(row) for row in rows])
+        )
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -55,6 +62,9 @@ class Examples:
 def encode_examples(rows: Iterable[Sequence[str]], encoder: Encoder) -> Examples:
     """Encode a small corpus in memory, without shards."""
     encoded = encode_rows(encoder, enumerate(rows, start=1))
-    offsets = [np.concatenate(([0], np.cumsum(column.lengths))) for column in encoded]
-    columns = [Ragged(column.numbers, begin) for column, begin in zip(encoded, offsets, strict=True)]
+    columns = [Ragged(column.numbers, _offsets(column.lengths)) for column in encoded]
     return Examples(dict(zip(encoder.sizes, columns, strict=True)))
+
+
+def _offsets(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))

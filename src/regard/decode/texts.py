@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ from regard.decode.shortlist import Candidates, Shortlist
 from regard.decode.split import split
 from regard.errors import DataError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.nn.positions import longest_sequence
 from regard.text.reading import Passage, read
 from regard.text.sentences import Cut
 from regard.text.special import END, PAD, UNK
@@ -84,11 +86,15 @@ class TextSearch:
     tokenizers: Tokenizers
     device: torch.device
     longest: int = 1000  # source pieces that go through the model at once
-    most: int | None = None  # target tokens that the model can write, where it has only so many positions
     fused: Fused | None = None  # the same model, laid out for speed
     engine: Engine | None = None  # who searches instead, where it can
     shortlist: Shortlist | None = None  # which target pieces may be written, where nobody names or hears of others
     copy: Copy | None = None  # finds the source word of an <unk>; without, the first is the first unknown word's
+
+    @cached_property
+    def most(self) -> int | None:
+        """Tokens that the model can read or write, where it has only so many positions."""
+        return longest_sequence(self.model)
 
     def __call__(
         self,
@@ -131,11 +137,12 @@ class TextSearch:
 
     def _stretches(self, passage: Passage, number: int) -> list[_Stretch]:
         encode, found = self.tokenizers.source.encode, list[_Stretch]()
+        longest = self.longest if self.most is None else min(self.longest, self.most - 1)  # <end> is read too
         for sentence, ((start, _), reading) in enumerate(zip(passage.cut.spans, passage.readings, strict=True)):
             if reading.left:
                 continue
             word = word_at(passage.text, start)
-            for part in split(reading.text, lambda part: len(encode(part)), self.longest):
+            for part in split(reading.text, lambda part: len(encode(part)), longest):
                 found.append(_Stretch(part, number, sentence, word, first=not found))
                 word += len(space_words(part))
         return found

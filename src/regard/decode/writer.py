@@ -12,12 +12,20 @@ from regard.decode.labels import groups
 from regard.decode.rules import Beam, Rule
 from regard.decode.search import Listener, search
 from regard.models.language_model import LanguageModel
+from regard.nn.positions import longest_sequence
 from regard.text.known import KnownWords
 from regard.text.special import END, PAD, START
 from regard.text.tokenizer import Tokenizer
 
 GREEDY = Beam(width=1)
 TOGETHER = 64  # prompts that are continued at once
+
+
+def room(model: LanguageModel, read: int, wanted: int) -> int:
+    """How many tokens may follow ``read`` of them, both with their special ones: as many as wanted, or as many as there
+    are positions for."""
+    most = longest_sequence(model)
+    return wanted if most is None else min(wanted, max(1, most - read + 1))
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ class Writer:
         read = torch.cat((first[:, None], read), 1)  # (B, T)
         if read.shape[1] > 1:
             _, state = self.model.advance(read[:, :-1], state)
-        limit = torch.full((len(prompts),), length + 1, device=self.device)  # <end> counts
+        limit = torch.full((len(prompts),), room(self.model, read.shape[1], length + 1), device=self.device)
         found = search(self.model, read[:, -1], state, limit, rule=rule, numbers=numbers, listener=listener)
         return [(outputs[0].tokens, outputs[0].score) for outputs in found]
 

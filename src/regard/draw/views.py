@@ -129,26 +129,33 @@ def _between(trace: Trace, weights: Tensor, view: View, origin: str) -> HeatMap:
     rows, columns = _axes(trace, view.side)
     if not view.words:
         rows, columns = apart(rows), apart(columns)
-    folded = _folded(weights, rows, columns, special=view.special)
-    hidden = len(folded.columns) < len(members(columns, special=True).labels) and bool(
-        (folded.weights.sum(-1) < weights.sum(-1).min() - VISIBLE).any()
-    )
+    special = _shows_special(rows, columns, view)
+    folded = fold(weights, rows, columns, special=special)
     return HeatMap(
         title=NAMES[view.side],
         rows=folded.rows,
         columns=folded.columns,
         values=numbers(folded.weights),
-        origin=origin + ("; what is missing from Σ = 1 is on special tokens" if hidden else ""),
+        origin=origin + _missing(weights, members(rows, special=special).places, folded),
         row_name="source" if view.side == "encoder" else "output",
         column_name={"cross": "source", "encoder": "source", "decoder": "read so far"}[view.side],
         sums=True,
     )
 
 
-def _folded(weights: Tensor, rows: Side, columns: Side, *, special: bool) -> Folded:
-    """Folded; where nothing but special tokens was read or written, with them, so that there is something to see."""
-    folded = fold(weights, rows, columns, special=special)
-    return folded if folded.rows and folded.columns else fold(weights, rows, columns)
+def _missing(weights: Tensor, rows: list[list[int]], folded: Folded) -> str:
+    """Why rows do not sum to 1, where they do not: what is left out of the picture, or was never there."""
+    totals = torch.stack([weights[places].sum(-1).mean() for places in rows])
+    special = bool((totals - folded.weights.sum(-1) > VISIBLE).any())
+    if bool((totals < 1 - VISIBLE).any()):
+        also = "; special tokens are left out" if special else ""
+        return f"{also}; the weights of a window or of ReLU need not sum to 1"
+    return "; what is missing from Σ = 1 is on special tokens" if special else ""
+
+
+def _shows_special(rows: Side, columns: Side, view: View) -> bool:
+    """Where nothing but special tokens was read or written they are shown, so that there is something to see."""
+    return view.special or not all(members(side, special=False).places for side in (rows, columns))
 
 
 def _axes(trace: Trace, side: str) -> tuple[Side, Side]:
@@ -243,7 +250,7 @@ def shares(values: Tensor) -> Tensor:
 def saliency_map(trace: Trace, norms: Tensor, read: Side, view: View) -> HeatMap:
     """Gradient norms (T, S) in place of attention, each row as shares of one."""
     rows, columns = (trace.target, read) if view.words else (apart(trace.target), apart(read))
-    folded = _folded(shares(norms), rows, columns, special=view.special)
+    folded = fold(shares(norms), rows, columns, special=_shows_special(rows, columns, view))
     return HeatMap(
         title="gradient saliency",
         rows=folded.rows,

@@ -15,6 +15,7 @@ from regard.decode.constraints import Prefix
 from regard.decode.labels import Reader
 from regard.decode.rules import Beam
 from regard.decode.search import search
+from regard.decode.writer import room
 from regard.errors import DataError
 from regard.explain.edits import Scene
 from regard.explain.replay import Spelling, forward, reads_backwards, replay, resting
@@ -102,7 +103,7 @@ class Continuing:
             _, state = self.model.start(1)
             tokens = torch.tensor([[self.model.first, *read.ids]], device=device)  # (1, T)
             _, state = self.model.advance(tokens[:, :-1], state, observer=observer)
-            limit = torch.tensor([self.most + len(start) + 1], device=device)
+            limit = torch.tensor([room(self.model, tokens.shape[1], self.most + len(start) + 1)], device=device)
             constraints = [Prefix([start])] if start else []
             watched = Watched(self.model, observer)
             found = search(watched, tokens[:, -1], state, limit, rule=Beam(1), constraints=constraints)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,29 +20,73 @@ from regard.nn.norms import LayerNorm
 from regard.nn.transformer import Residual
 from regard.reader import read
 from regard.settings import TransformerModel
+from regard.text.special import PAD, START
 
 if TYPE_CHECKING:
-    from transformers import MarianMTModel
+    from transformers import MarianConfig, MarianMTModel
 
+_NEVER = -1e9  # a logit: no probability is left of it, and it is finite
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 
 
+@dataclass(frozen=True)
+class MarianIds:
+    """Which of Marian's tokens each of ours is. Special tokens come first here; there they stand anywhere (OPUS-MT ends
+    with 0, and pads and starts with its last id), and the one that starts may be the one that pads."""
+
+    theirs: Tensor  # (V,) by our id
+
+    @staticmethod
+    def of(config: MarianConfig, size: int, unknown: int | None = None) -> MarianIds:
+        """Of a vocabulary of ``size`` tokens. A configuration does not name ``<unk>``: OPUS-MT's is 1, where that is no
+        other special token."""
+        ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
+        pad, end = int(config.pad_token_id or 0), int(ends[0] or 0)
+        start = pad if config.decoder_start_token_id is None else int(config.decoder_start_token_id)
+        if unknown is None:
+            unknown = next(number for number in (1, 3, 4, 5) if number not in (pad, start, end))
+        special = (pad, start, end, unknown)  # in the order of `regard.text.special`
+        if len({pad, end, unknown}) < 3 or start in (end, unknown) or not all(0 <= each < size for each in special):
+            raise ModelError(
+                f"pad, start, end, unknown = {', '.join(map(str, special))}: must be ids of {size:,} tokens, and "
+                "different ones, but for pad and start"
+            )
+        return MarianIds(torch.tensor([*special, *(number for number in range(size) if number not in special)]))
+
+    @property
+    def doubled(self) -> bool:
+        """Whether ``<start>`` is ``<pad>`` there: here it has an id of its own, and is never written."""
+        return bool(self.theirs[START] == self.theirs[PAD])
+
+    def ours(self, ids: Tensor) -> Tensor:
+        """Marian's ids as ours. What pads and starts becomes ``<pad>``, for it is met in padded rows."""
+        table = torch.empty(int(self.theirs.max()) + 1, dtype=torch.long)
+        table[self.theirs] = torch.arange(len(self.theirs))
+        table[self.theirs[PAD]] = PAD
+        return table[ids]
+
+
 @torch.no_grad()
-def from_marian(marian: MarianMTModel) -> EncoderDecoder:
-    """The same function with our parts: equal logits for equal ids."""
+def from_marian(marian: MarianMTModel, unknown: int | None = None) -> EncoderDecoder:
+    """The same function with our parts: equal logits for equal tokens. It reads and writes our ids, so that search
+    knows what ends an output; `MarianIds` translates them. ``unknown`` is Marian's id of ``<unk>``."""
     config = marian.config
-    model = build.encoder_decoder(_settings(marian), config.vocab_size, config.decoder_vocab_size or config.vocab_size)
+    sizes = config.vocab_size, config.decoder_vocab_size or config.vocab_size
+    source, target = (MarianIds.of(config, size, unknown) for size in sizes)
+    model = build.encoder_decoder(_settings(marian), len(source.theirs), len(target.theirs))
+    model = model.to(next(marian.parameters()).dtype)  # before weights are copied: float64 is not rounded on the way
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder)
     assert isinstance(decoder, TransformerDecoder)
     assert isinstance(encoder.embedding, Embedding)
-    model.first, model.pad = int(config.decoder_start_token_id or 0), int(config.pad_token_id or 0)
     weights = _Weights(marian.state_dict(), config.d_model)
-    weights.embedding(encoder.embedding.weight, "model.encoder.embed_tokens")
-    weights.embedding(decoder.embedding.weight, "model.decoder.embed_tokens")
+    weights.embedding(encoder.embedding.weight, "model.encoder.embed_tokens", source)
+    weights.embedding(decoder.embedding.weight, "model.decoder.embed_tokens", target)
     if not config.scale_embedding:
         encoder.embedding.scale = decoder.embedding.scale = 1.0
-    decoder.output.bias.copy_(marian.final_logits_bias[0])
+    decoder.output.bias.copy_(marian.final_logits_bias[0, target.theirs])
+    if target.doubled:
+        decoder.output.bias[START] = _NEVER
     for level, reader in enumerate(encoder.layers):
         place = f"model.encoder.layers.{level}"
         weights.attention(reader.attention, f"{place}.self_attn")
@@ -52,7 +97,7 @@ def from_marian(marian: MarianMTModel) -> EncoderDecoder:
         weights.attention(writer.attention, f"{place}.self_attn")
         weights.attention(writer.cross, f"{place}.encoder_attn")
         weights.rest(writer.feed_forward, writer.residuals, place)
-    return model.to(next(marian.parameters()).dtype).eval()
+    return model.eval()
 
 
 def _settings(marian: MarianMTModel) -> TransformerModel:
@@ -98,8 +143,8 @@ class _Weights:
         self.named = named
         self.order = torch.arange(width).reshape(2, -1).T.flatten()  # 0, half, 1, half + 1, …
 
-    def embedding(self, weight: Tensor, name: str) -> None:
-        weight.copy_(self.named[f"{name}.weight"][:, self.order])
+    def embedding(self, weight: Tensor, name: str, ids: MarianIds) -> None:
+        weight.copy_(self.named[f"{name}.weight"][ids.theirs][:, self.order])
 
     def attention(self, attention: Attention, name: str) -> None:
         ours = attention.projections

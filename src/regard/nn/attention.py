@@ -47,8 +47,9 @@ def relu(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 def one_hot_choice(weights: Tensor, *, sample: bool) -> tuple[Tensor, Tensor]:
     """Hard attention: one key instead of a mixture. Returns the one-hot rows and their log-probabilities.
 
-    Sampled in training, the most probable at inference. No gradient passes through the choice itself;
-    REINFORCE uses the gradient of the log-probability (Xu et al., 2015).
+    Sampled in training, the most probable at inference. No gradient passes through the choice itself:
+    REINFORCE uses the gradient of the log-probability (Xu et al., 2015), a straight-through estimator that
+    of the weights (`Attention.straight`).
     """
     # The first of exponential clocks with rates α rings at s with probability α_s: argmax of α / Exp(1).
     race = weights / torch.empty_like(weights).exponential_(generator=chance.generator()) if sample else weights
@@ -95,6 +96,7 @@ class Attention(nn.Module):
         projections: Projections | None = None,
         normaliser: Normaliser = softmax,
         hard: bool = False,
+        straight: bool = False,
         window: MonotonicWindow | PredictedWindow | None = None,
         rotary: Rotary | None = None,
         dropout: float = 0.0,
@@ -107,6 +109,7 @@ class Attention(nn.Module):
         self.projections = projections
         self.normaliser = normaliser
         self.hard = hard
+        self.straight = straight  # hard, and trained without REINFORCE: a choice has the gradient of the mixture
         self.window = window
         self.rotary = rotary
         self.dropout = Dropout(dropout)
@@ -184,8 +187,11 @@ class Attention(nn.Module):
         scores = self.score(query, memory.keys, observer)  # (B, H, T, S)
         weights = self.normaliser(scores, mask)
         if self.hard:
-            weights, log_probability = one_hot_choice(observer.see("odds", weights), sample=self.training)
+            odds = observer.see("odds", weights)
+            weights, log_probability = one_hot_choice(odds, sample=self.training)
             observer.see("log_probability", log_probability)  # shown alone: nothing here goes on from it
+            if self.straight and self.training:
+                weights = weights + (odds - odds.detach())  # adds zeros, and their gradient (Bengio et al., 2013)
         if window is not None and window.focus is not None:
             weights = weights * window.focus
         weights = observer.see("weights", weights)

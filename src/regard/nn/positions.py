@@ -90,6 +90,11 @@ class Learned(nn.Module):
         return x + self.weight[first:last]
 
 
+def longest_sequence(model: nn.Module) -> int | None:
+    """How many tokens a model can read or write at once: as many as it has learned positions, or any number (None)."""
+    return min((len(module.weight) for module in model.modules() if isinstance(module, Learned)), default=None)
+
+
 class Unplaced(nn.Module):
     """``x``: no positions are added, either because they are rotary or to see what happens without."""
 

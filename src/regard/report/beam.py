@@ -56,7 +56,7 @@ def other_beams(others: Sequence[OtherBeam], beam: int) -> Html:
 
 def _notes() -> Html:
     return items(
-        "A wider beam finds what the model holds more probable, which need not be a better translation.",
+        "A wider beam finds what the model holds more probable, which need not be a better output.",
         "Outputs are compared by the normalised score; a higher log-probability may lose to a longer output.",
         "All numbers are in this file as JSON, in the element with the id “data”.",
     )

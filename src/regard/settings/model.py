@@ -41,7 +41,8 @@ class AttentionSettings(Frozen):
     normaliser: Literal["softmax", "relu"] = "softmax"
     """How scores become weights."""
     selection: Literal["soft", "hard"] = "soft"
-    """A weighted sum of all values, or one value (sampled in training, the likeliest at inference)."""
+    """A weighted sum of all values, or one value (sampled in training, the likeliest at inference). What is chosen is
+    learned with REINFORCE in recurrent decoders, and by a straight-through estimator in Transformers."""
     window: WindowSettings = NoWindow()
     """Which keys a query may see at all."""
 

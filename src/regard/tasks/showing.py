@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 from regard.decode.labels import Classifier, Reader, Tagger
 from regard.decode.options import Options
@@ -20,6 +21,7 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.nn.attention import Attention
+from regard.nn.positions import longest_sequence
 from regard.tasks.shown import Sample, Watched, Weights
 from regard.text.special import END
 from regard.text.tokenizer import Tokenizer
@@ -57,12 +59,18 @@ class Showing:
         return Watched(self.sentence, self.write([self.sentence], device)[0])
 
 
+def fitting(samples: Sequence[tuple[str, str]], model: nn.Module, count: Callable[[str], int]) -> list[tuple[str, str]]:
+    """The samples that the model has positions for. ``count`` tells how many pieces a text has."""
+    most = longest_sequence(model)
+    return [sample for sample in samples if most is None or count(sample[0]) < most]
+
+
 def check_length(sentence: str, tokenizer: Tokenizer, longest: int) -> None:
     """A sentence longer than those of the training would show nothing of what is learned."""
     if (count := len(tokenizer.encode(sentence))) >= longest:
         raise DataError(
-            f"train.watch = {sentence[:40]}…: has {count:,} pieces, and training has data.longest = {longest:,} at "
-            "the most; watch a shorter sentence"
+            f"train.watch = {sentence[:40]}…: has {count:,} pieces, and those of the training have fewer than "
+            f"{longest:,} (data.longest, or learned positions); watch a shorter sentence"
         )
 
 

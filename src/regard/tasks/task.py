@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.fx.experimental import _config as shapes
 
-from regard.data.batches import Batch, Batches
+from regard.data.batches import Batch, Batches, Stretch
 from regard.data.examples import Examples
 from regard.models.generator import Generator
 from regard.nn.cross_entropy import linear_cross_entropy
+from regard.nn.positions import longest_sequence
 from regard.nn.transformer import DecoderLayer, EncoderLayer
 from regard.tasks.losses import CrossEntropy
 from regard.tasks.showing import Showing
@@ -91,6 +92,7 @@ class Task(nn.Module, ABC):
         self.compiled = False
         self.train_examples = train
         self.valid_examples = valid
+        self.stretch: Stretch = (1.0, 1.0)  # how much longer `prepare` makes rows: batches are planned with room for it
         self.progress = 0.0  # share of the training that lies behind; the trainer keeps it up to date
 
     @property
@@ -104,7 +106,7 @@ class Task(nn.Module, ABC):
         return self._word_dropout if self.training else 0.0
 
     def prepare(self, batch: Batch, epoch: int) -> Batch:  # noqa: ARG002
-        """The batch as training sees it in this epoch; subword sampling happens here."""
+        """The batch as training sees it in this epoch, in the same shape; subword sampling happens here."""
         return batch
 
     def compile_parts(self, backend: str = "inductor") -> None:
@@ -151,4 +153,9 @@ class Task(nn.Module, ABC):
         return Scores(total / max(1, count), value, name)
 
     def valid_batches(self) -> Iterator[Batch]:
-        return Batches(self.valid_examples, VALID_BUDGET, truncate=True).epoch(0)
+        """All rows; those that are too long, for a batch or for the model's positions, are cut off."""
+        return Batches(self.valid_examples, VALID_BUDGET, longest=self.longest(VALID_BUDGET), truncate=True).epoch(0)
+
+    def longest(self, wanted: int) -> int:
+        """How long a sequence may be: as long as is wanted, and as there are positions for."""
+        return min(wanted, longest_sequence(self.model) or wanted)

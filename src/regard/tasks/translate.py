@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.data.batches import FILLER, Batch, batch_lengths, collate
-from regard.data.encoding import PairEncoder
-from regard.data.examples import Examples, encode_examples
+from regard.data.batches import FILLER, Batch, Stretch, collate
+from regard.data.encoding import Column
+from regard.data.examples import Examples, Ragged
 from regard.data.menu import Shape
 from regard.decode.options import Options
 from regard.decode.rules import Beam
@@ -23,14 +25,19 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.recurrent import BahdanauDecoder, LuongDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn import chance, masks
-from regard.nn.attention import Attention
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.settings import ReinforceSettings
 from regard.tasks.losses import Choices, drop_words, reinforce
 from regard.tasks.showing import Showing
 from regard.tasks.task import Task, Tensors
 from regard.text.special import END, PAD
+from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
+
+DRAWS = 8  # ways to cut a sentence that are tried before the usual one
+MEASURED = 300  # sentences that are cut to see how much longer they become
+UNLIMITED = Shape(0, sys.maxsize, sys.maxsize)
+SIDES: tuple[Column, Column] = ("source", "target")
 
 
 @dataclass(frozen=True)
@@ -73,22 +80,38 @@ class Translate(Task):
                 "at once; use a recurrent model, or 0"
             )
         self.baseline = _baseline(model)
+        if habits.subword_sampling and len(train):
+            self.stretch = self._measured()
+
+    def _measured(self) -> Stretch:
+        """How much longer sampling makes sentences: nine of ten no more than this, as far as a few hundred tell."""
+        some = np.unique(np.linspace(0, len(self.train_examples) - 1, MEASURED).astype(np.int64))
+        drawn, usual = self._sampled(some, UNLIMITED, 0).columns, self.train_examples.columns
+        source, target = (
+            float(np.quantile((drawn[side].lengths() + 1) / (usual[side].lengths()[some] + 1), 0.9)) for side in SIDES
+        )
+        return source, target
 
     def prepare(self, batch: Batch, epoch: int) -> Batch:
-        """With subword sampling, the same sentences cut another way, which depends on epoch and row alone."""
+        """With subword sampling, the same sentences cut another way. Who cuts a sentence finer than its batch has room
+        for draws again, and at last takes the usual way; seed, epoch and row alone decide."""
         if not self.habits.subword_sampling:
             return batch
         real = batch.rows[batch.rows != FILLER]
-        columns = self.train_examples.columns
-        source, target = self.tokenizers.source, self.tokenizers.target
-        rows = [
-            (source.decode(columns["source"][row]), target.decode(columns["target"][row]), f"{epoch} {row}")
-            for row in real.tolist()
-        ]
-        examples = encode_examples(rows, _SamplingEncoder(self.tokenizers, self.habits.seed))
-        lengths = [0 if side is None else int(side.max()) for side in batch_lengths(examples)]
-        sampled = collate(examples, np.arange(len(real)), Shape(len(real), *lengths))
-        return replace(sampled, rows=real)
+        shape = Shape(len(batch), batch.source.shape[1], batch.target_in.shape[1])
+        sampled = collate(self._sampled(real, shape, epoch), np.arange(len(real)), shape)
+        return replace(sampled, rows=batch.rows)
+
+    def _sampled(self, rows: NDArray[np.int64], room: Shape, epoch: int) -> Examples:
+        """Some sentences of the training text, cut at random where there is room for it."""
+        columns, tokenizers = self.train_examples.columns, self.tokenizers
+        sources, targets = list[list[int]](), list[list[int]]()
+        for row in rows.tolist():
+            chance = Random(f"{self.habits.seed} {epoch} {row}")
+            source, target = (columns[side][row].tolist() for side in SIDES)
+            sources.append([*_cut(tokenizers.source, source[:-1], room.source - 1, chance), END])
+            targets.append(_cut(tokenizers.target, target, room.target - 1, chance))
+        return Examples({"source": Ragged.of(sources), "target": Ragged.of(targets)})
 
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:
         source = drop_words(batch.source, self.word_dropout)
@@ -137,24 +160,19 @@ class Translate(Task):
         return bleu([each[0].text for each in outputs], references).score, "BLEU"
 
 
-@dataclass(frozen=True)
-class _SamplingEncoder(PairEncoder):
-    """Cuts sentences in a way that the third text of a row decides."""
-
-    seed: int
-
-    def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
-        source, target, moment = row
-        chance = Random(f"{self.seed} {moment}")
-        return [*self.tokenizers.source.sample(source, chance), END], self.tokenizers.target.sample(target, chance)
+def _cut(tokenizer: Tokenizer, usual: list[int], room: int, chance: Random) -> list[int]:
+    """Another way to cut a text, of those that fit; the usual one fits always."""
+    text = tokenizer.decode(usual)
+    for _ in range(DRAWS):
+        if len(drawn := tokenizer.sample(text, chance)) <= room:
+            return drawn
+    return usual
 
 
 def _baseline(model: EncoderDecoder) -> nn.Linear | None:
-    """For hard attention, a guess of the reward, learned beside the model and of no use after training."""
-    if not any(isinstance(module, Attention) and module.hard for module in model.modules()):
+    """For the hard attention of recurrent decoders, trained with REINFORCE: a guess of the reward, learned beside the
+    model and of no use after training."""
+    decoder = model.decoder
+    if not isinstance(decoder, BahdanauDecoder | LuongDecoder) or not decoder.attention.hard:
         return None
-    if not isinstance(model.decoder, BahdanauDecoder | LuongDecoder):
-        raise SettingsError(
-            "attention.selection = hard: is trained with REINFORCE, here for recurrent decoders alone; use 'soft'"
-        )
-    return nn.Linear(model.decoder.stack.width, 1)
+    return nn.Linear(decoder.stack.width, 1)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 import torch
 
-from regard.data.batches import Batch, Batches, Position, menu_for
+from regard.data.batches import Batch, Batches, Position, menu_for, trimmed
 from regard.data.menu import Shape
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
@@ -43,47 +44,74 @@ class Feed:
         menu: tuple[Shape, ...] = ()
         if self.ahead:
             multiple = 8 if kind == "compiled-graph" else 1
-            menu = menu_for(examples, budget=budget, size=settings.shapes, longest=longest, multiple=multiple)
+            menu = menu_for(
+                examples,
+                budget=budget,
+                size=settings.shapes,
+                longest=longest,
+                multiple=multiple,
+                stretch=task.stretch,
+            )
         self.batches = Batches(
             examples,
             budget,
             seed=settings.seed,
             longest=longest,
             menu=menu,
+            stretch=task.stretch,
             rank=workers.rank,
             world=workers.world,
         )
 
-    def groups(self, position: Position) -> Iterator[Group]:
-        """The batches of one step after another, from here on."""
+    def groups(self, position: Position) -> Generator[Group]:
+        """The batches of one step after another, from here on. Whoever wants no more closes this."""
         waiting: list[Batch] = []
         first = position
         batches = self._prepared(position)
-        for batch, after in ahead(batches) if self.ahead else batches:
-            waiting.append(batch)
-            if len(waiting) == self.accumulate:
-                yield Group(waiting, first, after)
-                waiting, first = [], after
+        with closing(ahead(batches) if self.ahead else batches) as made:
+            for batch, after in made:
+                waiting.append(batch)
+                if len(waiting) == self.accumulate:
+                    yield Group(waiting, first, after)
+                    waiting, first = [], after
 
-    def _prepared(self, position: Position) -> Iterator[tuple[Batch, Position]]:
+    def _prepared(self, position: Position) -> Generator[tuple[Batch, Position]]:
         for batch, after in self.batches.read(position):
-            yield self.task.prepare(batch, after.epoch), after
+            prepared = self.task.prepare(batch, after.epoch)
+            yield (prepared if self.batches.menu else trimmed(prepared)), after
 
 
-def ahead(batches: Iterator[tuple[Batch, Position]], count: int = 8) -> Iterator[tuple[Batch, Position]]:
-    """The same, made by a thread of its own a little ahead of use. An error comes out where it would have."""
+def ahead(batches: Iterator[tuple[Batch, Position]], count: int = 8) -> Generator[tuple[Batch, Position]]:
+    """The same, made by a thread of its own a little ahead of use, which ends when this is closed. An error comes out
+    where it would have."""
     ready: queue.Queue[tuple[Batch, Position] | BaseException] = queue.Queue(count)
+    over = threading.Event()
 
     def work() -> None:
         try:
             for item in batches:
                 ready.put(item)
+                if over.is_set():
+                    return
         except BaseException as error:
             ready.put(error)
 
-    threading.Thread(target=work, daemon=True).start()
-    while True:
-        item = ready.get()
-        if isinstance(item, BaseException):
-            raise item
-        yield item
+    thread = threading.Thread(target=work, daemon=True, name="batches ahead")
+    thread.start()
+    try:
+        while True:
+            item = ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:  # whoever waits to put one more finds room, and then that nobody wants another
+        over.set()
+        while thread.is_alive():
+            _empty(ready)
+            thread.join(0.01)
+        _empty(ready)
+
+
+def _empty(ready: queue.Queue[tuple[Batch, Position] | BaseException]) -> None:
+    while not ready.empty():
+        ready.get_nowait()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from regard.data.batches import Position
-from regard.errors import DataError
-from regard.run import Progress, steps
+from regard.errors import DataError, ModelError
+from regard.run import Progress, step_of
 from regard.settings import LastAverage, MovingAverage, TrainSettings
 from regard.tasks.shown import Watched
 from regard.tasks.task import Scores, Task, Tensors
@@ -79,10 +83,10 @@ class Trainer:
         self.average = None
         if isinstance(settings.average, MovingAverage):
             self.average = averaging.MovingAverage(self.weights, settings.average.decay)
+        self.best_step = 0  # the best checkpoint there is, also where the validation of an interruption found it
         self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
         self.validating = 0.0  # seconds that a validation takes
         self.captures = 2 * settings.shapes if self.kind in GRAPHS else 0  # so many first steps may be slow
-        torch.manual_seed(settings.seed + workers.rank)
 
     # The loop
 
@@ -93,9 +97,9 @@ class Trainer:
         self.task.train()
         begin, step = self.progress.step, self._step()
         self.validated = self.saved = self.progress.seconds
-        with interruptible(self.listener.tell) as interruption:
-            pace = Pace(self.progress, self._share_done())
-            groups = self.feed.groups(Position(self.progress.epoch, self.progress.batch))
+        pace = Pace(self.progress, self._share_done())
+        groups = self.feed.groups(Position(self.progress.epoch, self.progress.batch))
+        with interruptible(self.listener.tell) as interruption, closing(groups):
             while True:
                 self._take(step, next(groups), pace)
                 if self.progress.step == begin + self.captures:
@@ -123,11 +127,12 @@ class Trainer:
         """Seconds that a step takes, from a few of them after one that warms up. For estimates: the model has changed
         afterwards, and nothing is kept."""
         self.task.train()
-        step, groups, seconds = self._step(), self.feed.groups(Position(0, 0)), []
-        for _ in range(1 + count):
-            began = time.perf_counter()
-            self._take(step, next(groups), Pace(self.progress))
-            seconds.append(time.perf_counter() - began)
+        step, seconds = self._step(), []
+        with closing(self.feed.groups(Position(0, 0))) as groups:
+            for _ in range(1 + count):
+                began = time.perf_counter()
+                self._take(step, next(groups), Pace(self.progress))
+                seconds.append(time.perf_counter() - began)
         return sum(seconds[1:]) / count
 
     def extend(self) -> None:
@@ -144,6 +149,7 @@ class Trainer:
         self.task.progress = self._share_done()
         number = self.progress.step + 1
         ready = [Tensors.of(batch, self.device) for batch in group.batches]
+        begin_chance(step_seed(self.settings.seed, self.workers.rank, number), self.device)
         taken = step(ready, count, self._rate(number), number)
         self.progress = replace(
             self.progress,
@@ -257,7 +263,7 @@ class Trainer:
 
     def _validate(self, pace: Pace, *, counts: bool = True) -> None:
         """Loss and score, told and kept where they are the best. One that does not count, as that of a training which
-        is interrupted, costs no patience: whoever resumes goes on as if there had been none."""
+        is interrupted, changes the progress in nothing: whoever resumes goes on as if there had been none."""
         pace.pause()
         if self.workers.leads:
             average = self._averaged()
@@ -266,11 +272,14 @@ class Trainer:
                 samples = self.task.showing.sampled(self.device) if self.task.showing else ()
                 watched = self._watched()
             value = _metric(scores, self.settings.metric)
-            best = self.progress.best is None or value > self.progress.best
-            stale = 0 if best else self.progress.stale + counts
-            self.progress = replace(self.progress, stale=stale)
+            now = self.progress
+            best = is_better(value, now.best)
             if best:
-                self.progress = replace(self.progress, best=value, best_step=self.progress.step)
+                self.best_step = now.step
+            if counts:
+                self.progress = replace(now, judged=now.step, stale=0 if best else now.stale + 1)
+            if counts and best:
+                self.progress = replace(self.progress, best=value, best_step=now.step)
             self.listener.validation(
                 Validation(
                     self.progress.step,
@@ -316,28 +325,43 @@ class Trainer:
         if self.average is not None:
             return self.average.weights()
         if isinstance(self.settings.average, LastAverage):
-            before = steps(self.folder / "checkpoints")[1 - self.settings.average.count :]
-            before = before if self.settings.average.count > 1 else []
-            snapshots = [checkpoint.load(path).weights for path in before]
-            return averaging.mean([*snapshots, {name: tensor.cpu() for name, tensor in self.weights.items()}])
+            now = {name: tensor.cpu() for name, tensor in self.weights.items()}
+            return averaging.mean([*self._snapshots(self.settings.average.count - 1), now])
         return {}
+
+    def _snapshots(self, count: int) -> list[Mapping[str, Tensor]]:
+        """The weights of the last validations before this step that counted. A damaged one is named and left out."""
+        found: list[Mapping[str, Tensor]] = []
+        for path in reversed(checkpoint.judged(self.folder / "checkpoints")):
+            if len(found) == count:
+                break
+            if step_of(path) < self.progress.step:
+                try:
+                    found.append(checkpoint.load(path).weights)
+                except ModelError as error:
+                    self.listener.tell(f"{error}; the average does without it")
+        return found[::-1]
 
     def _save(self) -> None:
         self.saved = self.progress.seconds
         if self.workers.leads:
             checkpoint.save(self._checkpoint(), self.folder / "checkpoints")
-            if self.progress.best_step:
-                checkpoint.point_to_best(self.folder, self.progress.best_step)
-            kept = max(self.settings.keep, getattr(self.settings.average, "count", 0))
-            checkpoint.prune(self.folder / "checkpoints", kept, self.progress.best_step)
+            if best := self.best_step or self.progress.best_step:
+                checkpoint.point_to_best(self.folder, best)
+            self._prune()
         self.workers.wait()
 
+    def _prune(self) -> None:
+        """Remove old checkpoints: neither the best nor those that belong to an average of the last."""
+        folder, average = self.folder / "checkpoints", self.settings.average
+        spare = {f"step-{self.progress.best_step}"}
+        if isinstance(average, LastAverage):
+            spare |= {path.name for path in checkpoint.judged(folder)[-average.count :]}
+        checkpoint.prune(folder, self.settings.keep, spare)
+
     def _checkpoint(self) -> Checkpoint:
-        random = {"cpu": torch.get_rng_state()}
-        if self.device.type == "cuda":
-            random["cuda"] = torch.cuda.get_rng_state(self.device)
         optimizer = checkpoint.optimizer_tensors(self.optimizer)
-        return Checkpoint(self.progress, self.weights, self._averaged(), optimizer, random)
+        return Checkpoint(self.progress, self.weights, self._averaged(), optimizer)
 
     def resume(self, saved: Checkpoint) -> None:
         """Stand where a checkpoint was written."""
@@ -346,12 +370,26 @@ class Trainer:
         checkpoint.load_optimizer(self.optimizer, saved.optimizer)
         if self.average is not None:
             self.average.load(saved.average)
-        if self.workers.leads:
-            torch.set_rng_state(saved.random["cpu"])
-            if self.device.type == "cuda" and "cuda" in saved.random:
-                torch.cuda.set_rng_state(saved.random["cuda"], self.device)
-        else:
-            torch.manual_seed(self.settings.seed + self.workers.rank + 1_000_003 * saved.progress.step)
+
+
+def step_seed(seed: int, rank: int, number: int) -> int:
+    """Where the chance of one step in one process comes from: from these numbers alone, so that none of it needs to be
+    kept, and a training goes on with the same numbers whoever stopped it."""
+    return int.from_bytes(hashlib.blake2b(f"{seed} {rank} {number}".encode(), digest_size=8).digest())
+
+
+def begin_chance(seed: int, device: torch.device) -> None:
+    """What `torch.manual_seed` does, for this device alone: to look for every kind there is takes a quarter of a
+    millisecond."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+
+
+def is_better(value: float, best: float | None) -> bool:
+    """Whether a value is the best so far. One that is not finite never is."""
+    return math.isfinite(value) and (best is None or not value <= best)
 
 
 def _metric(scores: Scores, metric: str) -> float:

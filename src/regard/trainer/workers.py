@@ -54,6 +54,8 @@ def workers(device: torch.device) -> Iterator[Workers]:
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield ALONE
         return
+    if device.type == "cuda" and device.index is not None:
+        torch.cuda.set_device(device)  # what is allocated without a name goes there too
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     if device.type == "cuda":
         _groups["host"] = dist.new_group(backend="gloo")
