@@ -556,7 +556,7 @@ REFUSED: list[tuple[str, str, int, dict[str, Any], str]] = [
     ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "mask-word", "word": 9}]}, "word = 9: there is no such"),
     ("trace", "heads", 400, {"text": "x" * 6000}, "text: "),
     ("trace", "heads", 400, {"text": CAT, "surprise": 1}, "surprise: "),
-    ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "force-prefix", "prefix": "\ud800"}]}, "edits: "),
+    ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "force-prefix", "prefix": "\ud800"}]}, "body: "),
     ("trace", "tag", 404, {"text": CAT, "target": "x"}, "target: run 'tag' does not translate"),
     ("gates", "heads", 404, {"text": CAT}, "gates: this run has no recurrent cells"),
     ("beam", "heads", 400, {"text": " "}, "text = ' ': there is nothing to search"),
@@ -588,7 +588,7 @@ def test_an_output_that_the_beam_did_not_find_cannot_be_looked_into(
 
 
 def test_more_weights_than_a_page_can_hold_are_refused(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inside, "MOST_NUMBERS", 100)
+    monkeypatch.setattr("regard.explain.replay.MOST_NUMBERS", 100)
     assert "weights are too many to look at" in ask("trace", "heads", 400, text=CAT)["error"]
 
 

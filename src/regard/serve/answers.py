@@ -24,7 +24,6 @@ STATUS: dict[type[RegardError], int] = {
     ResourceError: 503,
     RegardError: 500,
 }
-BUG = "this is a bug of Regard's, not yours; the service's log says where"
 
 
 class RefusedError(DataError):
@@ -97,8 +96,3 @@ def install(app: FastAPI) -> None:
         answer = problem(error.status_code, line)
         answer.headers.update(error.headers or {})
         return answer
-
-    @app.exception_handler(Exception)
-    def bug(_: Request, error: Exception) -> JSONResponse:
-        del error  # the server writes where it happened into its log
-        return problem(500, BUG)

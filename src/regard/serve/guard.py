@@ -67,7 +67,7 @@ class Guard:
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _add_headers(MutableHeaders(scope=message), origin if welcome else "")
+                add_headers(MutableHeaders(scope=message), origin if welcome else "")
             await send(message)
 
         if (name := _host(headers)) not in self._doors.hosts:
@@ -120,7 +120,8 @@ async def refuse(
     await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-def _add_headers(headers: MutableHeaders, origin: str) -> None:
+def add_headers(headers: MutableHeaders, origin: str = "") -> None:
+    """What every answer carries, whatever becomes of its request."""
     for name, value in HEADERS.items():
         headers.setdefault(name, value)
     headers.setdefault("Cache-Control", "no-store")
@@ -146,11 +147,19 @@ def _host(headers: Headers) -> str:
 def _is_foreign(scope: Scope, headers: Headers) -> bool:
     """Whether a page from elsewhere asks. Following a link to us is allowed: nobody but the user sees the answer."""
     if (origin := headers.get("origin")) is not None:
-        return urlsplit(origin).netloc.lower() != headers["host"].lower()
+        return _netloc(origin) != headers["host"].lower()
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return False
     follows = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     return not (follows and scope["method"] == "GET")
+
+
+def _netloc(origin: str) -> str:
+    """Host and port of an origin; nothing if it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _key(headers: Headers) -> str:
