@@ -29,7 +29,7 @@ from regard.errors import ModelError, ResourceError, SettingsError
 from regard.files import new_file, new_folder
 from regard.optional import optional
 from regard.reader import Frozen, read
-from regard.run import MANIFEST, SETTINGS, Run, best_checkpoint, manifest, shapes, steps, verify
+from regard.run import BELONGS, MANIFEST, SETTINGS, Run, belongs, best_checkpoint, manifest, shapes, steps, verify
 from regard.text.tokenizers import Tokenizers
 
 CONTENTS = "regard-run.json"
@@ -93,6 +93,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
     chosen = sorted({best, steps(run.checkpoints)[-1]}) if everything else [best]
     for path in chosen:
         verify(path)
+        belongs(run, path)
     with ExitStack() as stack:  # what is open stays whole, even if the training goes on and drops it
         parts: dict[str, IO[bytes]] = {"best": io.BytesIO(f"{best.name}\n".encode())}
         for path in _shared(run):
@@ -124,7 +125,7 @@ def _needed(path: Path) -> set[str]:
     """The files of a checkpoint that using the model takes: the averaged weights where there are any."""
     average = path / "average.safetensors"
     weights = average if average.exists() and shapes(average) else path / "weights.safetensors"
-    return {"progress.json", weights.name}
+    return {"progress.json", BELONGS, weights.name}
 
 
 def _halved(path: Path) -> bytes:
@@ -298,6 +299,7 @@ def _check(folder: Path, file: Path) -> None:
         run = Run.open(folder)
         Tokenizers.load(run.tokenizer)
         verify(best := best_checkpoint(run))
+        belongs(run, best)
         for weights in best.glob("*.safetensors"):
             shapes(weights)
     except (ModelError, SettingsError) as problem:

@@ -23,7 +23,7 @@ from regard.data.readers import Corpus
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.device import pick_device
-from regard.errors import ModelError, ResourceError, SettingsError
+from regard.errors import ModelError, SettingsError
 from regard.files import new_file
 from regard.loading import load
 from regard.measure.by_length import EDGES, bucket_names, by_length
@@ -296,11 +296,8 @@ def save_texts(folder: Path, material: Material, candidates: Sequence[Candidate]
     texts |= {candidate.name.replace("/", "-"): candidate.outputs for candidate in candidates}
     for name, lines in texts.items():
         path = folder / f"{name}.txt"
-        try:
-            with new_file(path) as file:
-                file.write("".join(f"{line}\n" for line in map(_one_line, lines)).encode("utf-8", "replace"))
-        except OSError as error:
-            raise ResourceError(f"{path}: cannot be written; {error.strerror}") from None
+        with new_file(path) as file:
+            file.write("".join(f"{line}\n" for line in map(_one_line, lines)).encode("utf-8", "replace"))
 
 
 def _one_line(text: str) -> str:

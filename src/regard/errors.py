@@ -6,6 +6,9 @@ read it once. The class decides the exit code of the command line (and the HTTP 
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import ClassVar
@@ -46,6 +49,70 @@ class ResourceError(RegardError):
     """Memory, disk, a port or an optional package that is not there."""
 
     exit_code = 5
+
+
+# What the system refuses, and what to do about it: the same line from every verb and every route.
+_REFUSED = {
+    errno.ENOSPC: "the disk is full; free some space, or choose another place",
+    errno.EDQUOT: "your share of the disk is full; free some space, or choose another place",
+    errno.EFBIG: "larger than a file may be here; choose another place",
+    errno.EROFS: "can only be read from here; choose another place",
+    errno.EACCES: "permission denied; choose another place, or change who may read and write it",
+    errno.EPERM: "permission denied; choose another place, or change who may read and write it",
+    errno.EISDIR: "is a folder where a file should be; move it away, or choose another name",
+    errno.ENOTDIR: "is a file where a folder should be, or below one; move it away, or choose another name",
+    errno.EEXIST: "is there already; move it away, or choose another name",
+    errno.ENOTEMPTY: "is there already; move it away, or choose another name",
+    errno.ENAMETOOLONG: "a name too long for this disk; choose a shorter one",
+    errno.ELOOP: "links that lead back to themselves; mend or remove them",
+    errno.EIO: "the disk cannot be read or written; it may be damaged",
+    errno.EMFILE: "too many files are open; raise the limit with ulimit -n",
+    errno.ENFILE: "too many files are open on this machine; close some programs",
+    errno.EAGAIN: "the system has no more processes, threads or memory for us; close some programs",
+}
+_NO_MEMORY = "memory: not enough of it; take a smaller batch, beam or model, or shorter text"
+_ALLOCATION = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc|can't start new thread")
+_SYSTEM = re.compile(r"os error (\d+)")  # how the library of safetensors, written in Rust, gives the number
+
+
+def failure(error: BaseException) -> RegardError | None:
+    """What has failed, by its kind: a complaint of ours as it is, and what the disk or the memory refused in our words.
+
+    None for anything else, which is a bug of ours.
+    """
+    known: RegardError | None = None
+    match error:
+        case RegardError():
+            known = error
+        case OSError():
+            known = _of_system(error.errno, error.filename or error.filename2, str(error))
+        case RecursionError():  # a RuntimeError too
+            known = DataError("input: nested too deeply to be read; flatten it")
+        case MemoryError():
+            known = ResourceError(_NO_MEMORY)
+        case RuntimeError() if _ALLOCATION.search(str(error)):  # torch's, on the CPU and on a GPU
+            known = ResourceError(_NO_MEMORY)
+        case Exception() if type(error).__name__ == "SafetensorError":
+            known = _of_safetensors(str(error))
+    return known
+
+
+def _of_safetensors(text: str) -> RegardError:
+    number = _SYSTEM.search(text)
+    if number is not None:
+        return _of_system(int(number[1]), None, text)
+    return ModelError(f"weights: not a safetensors file, or a damaged one; {text}")
+
+
+def _of_system(number: int | None, path: object, text: str) -> RegardError:
+    where = os.fsdecode(path) if isinstance(path, str | bytes) else "disk"
+    if number == errno.ENOENT:
+        return DataError(f"{where}: is not there; check the name")
+    if number == errno.ENOMEM:
+        return ResourceError(_NO_MEMORY)
+    if number is None:  # no refusal of the system's: a file that a library cannot read
+        return DataError(f"{where}: cannot be read; {text}")
+    return ResourceError(f"{where}: {_REFUSED.get(number) or os.strerror(number)}")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

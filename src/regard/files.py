@@ -6,12 +6,13 @@ A reader therefore never sees half a file, and a crash leaves the previous versi
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,7 +29,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
             yield file
         return
     path = Path(os.path.realpath(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_parent(path)
     beside = _beside(path)
     try:
         with beside.open("xb") as file:
@@ -39,8 +40,10 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         beside.replace(path)
         _sync_names(path.parent)
-    except BaseException:
-        beside.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        _name(error, path, beside)
         raise
 
 
@@ -51,7 +54,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     An old one changes places with it in one step, where the system can do that, and is removed last. Elsewhere it
     steps aside first: whoever is killed in that moment finds it as `.NAME.….old`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_parent(path)
     beside = _beside(path)
     old = beside
     try:
@@ -65,12 +68,27 @@ def new_folder(path: Path) -> Iterator[Path]:
             path.rename(old)
             beside.rename(path)
         _sync_names(path.parent)
-    except BaseException:
+    except BaseException as error:
+        if old != beside and not path.exists():  # it has stepped aside for nothing
+            with suppress(OSError):
+                old.rename(path)
         shutil.rmtree(beside, ignore_errors=True)
-        if old.exists() and not path.exists():
-            old.rename(path)
+        _name(error, path, beside)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _name(error: BaseException, path: Path, beside: Path) -> None:
+    """What the disk refuses is refused to the file that somebody asked for, not to one that he never heard of."""
+    if isinstance(error, OSError) and (error.filename is None or str(error.filename).startswith(str(beside))):
+        error.filename, error.filename2 = str(path), None
+
+
+def _make_parent(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:  # as a file
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from None
 
 
 def _is_stream(path: Path) -> bool:

@@ -13,7 +13,6 @@ from regard.decode.shortlist import Shortlist
 from regard.engines import Material, choose, silent
 from regard.errors import ModelError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.nn.unset import Unset
 from regard.run import Run, best_checkpoint, named_checkpoint
 from regard.settings import ModelSettings, TransformerModel
 from regard.text.tokenizers import Tokenizers
@@ -89,17 +88,9 @@ def open_translating(folder: str | Path) -> Run:
 
 
 def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | None = None) -> EncoderDecoder:
-    with Unset():
-        model = build.encoder_decoder(run.settings.model, tokenizers.source.size, tokenizers.target.size)
     path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
-    prefix = "model."
-    weights = {
-        name.removeprefix(prefix): tensor
-        for name, tensor in checkpoint.load_weights(path).items()
-        if name.startswith(prefix)
-    }
-    checkpoint.load_model(model, weights, str(path))
-    return model.to(device).eval()
+    sizes = tokenizers.source.size, tokenizers.target.size
+    return checkpoint.trained(lambda: build.encoder_decoder(run.settings.model, *sizes), run, path, device)
 
 
 def _positions(model: ModelSettings) -> int | None:

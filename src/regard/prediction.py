@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, TypeVar, assert_never
+from typing import Protocol, assert_never
 
 import torch
-from torch import nn
 
 from regard import build
 from regard.data.readers import Corpus
@@ -41,7 +40,6 @@ class Rows(Protocol):
 Predictor = Tagger | Classifier | Writer
 Result = TagResult | ClassResult | LanguageResult
 CHUNK = 512  # rows that are in memory at once
-Model = TypeVar("Model", bound=nn.Module)
 
 
 def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
@@ -74,24 +72,16 @@ def load_predictor(
     tokenizers = Tokenizers.load(run.tokenizer)
     path = best_checkpoint(run) if checkpoint_name is None else named_checkpoint(run, checkpoint_name)
     if settings.task == "language":
-        writer = build.language_model(settings.model, tokenizers.target.size)
-        return Writer(_with_weights(writer, path, chosen), tokenizers.target, chosen, tokenizers.known)
+        size = tokenizers.target.size
+        writer = checkpoint.trained(lambda: build.language_model(settings.model, size), run, path, chosen)
+        return Writer(writer, tokenizers.target, chosen, tokenizers.known)
     labels = _vocabulary(run.labels)
     pool = settings.pool if settings.task == "classify" else None
     tokenizer, seen = tokenizers.source, seen_words(tokenizers.source)
-    labeller = build.labeller(settings.model, tokenizer.size, len(labels), pool, seen=seen)
-    labeller = _with_weights(labeller, path, chosen)
+    sizes = tokenizer.size, len(labels)
+    labeller = checkpoint.trained(lambda: build.labeller(settings.model, *sizes, pool, seen=seen), run, path, chosen)
     reader = Reader(tokenizer, settings.model.letters, chosen, tokenizers.known)
     return Tagger(labeller, reader, labels) if settings.task == "tag" else Classifier(labeller, reader, labels)
-
-
-def _with_weights(model: Model, path: Path, device: torch.device) -> Model:
-    """The model with the weights of a checkpoint."""
-    prefix = "model."
-    weights = checkpoint.load_weights(path).items()
-    own = {name.removeprefix(prefix): tensor for name, tensor in weights if name.startswith(prefix)}
-    checkpoint.load_model(model, own, str(path))
-    return model.to(device).eval()
 
 
 def _vocabulary(path: Path) -> Vocabulary:

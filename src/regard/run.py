@@ -29,6 +29,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from regard.errors import ModelError, ResourceError, did_you_mean
 from regard.files import new_file
@@ -36,11 +37,14 @@ from regard.settings import Settings, load_settings
 
 SETTINGS = "settings.toml"
 MANIFEST = "manifest.json"
+BELONGS = "run.json"  # in a checkpoint: the run's settings and the hashes of its tokenizers
 PARTS = (
     *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
     *("aligner.json", "report.html", "engines", "shortlist.safetensors"),
 )
-_STEP = re.compile(r"step-(\d+)")
+_STEP = re.compile(r"step-(\d{1,18})")
+_FILE = re.compile(r"[\w-]{1,64}\.(json|safetensors)", re.ASCII)  # of a checkpoint
+_HEADER = 100_000_000  # bytes that a safetensors file has for its header, as that library has it
 DEMO = "demo"  # the run that comes with the package
 PACKAGED = Path(str(resources.files("regard"))) / DEMO
 
@@ -204,6 +208,64 @@ def named_checkpoint(run: Run, name: str) -> Path:
     return known[name]
 
 
+def seal(path: Path, folder: Path) -> None:
+    """Write down what the weights of a checkpoint belong to, and the hash of every file of it.
+
+    Weights say nothing without the very tokenizers, labels and settings that they were trained with.
+    """
+    if (folder / SETTINGS).is_file():
+        belongs = {"settings": _meaning(load_settings(folder / SETTINGS)), "files": _shared(folder)}
+        (path / BELONGS).write_text(json.dumps(belongs, indent=2) + "\n", encoding="utf-8")
+    hashes = {file.name: digest(file) for file in sorted(path.iterdir()) if file.name != MANIFEST}
+    (path / MANIFEST).write_text(json.dumps(hashes, indent=2) + "\n", encoding="utf-8")
+
+
+def _shared(folder: Path) -> dict[str, str]:
+    """The hashes of tokenizers and labels."""
+    files = [*(folder / "tokenizer").rglob("*"), folder / "labels.tsv", folder / "words.tsv"]
+    return {path.relative_to(folder).as_posix(): digest(path) for path in sorted(files) if path.is_file()}
+
+
+def _meaning(settings: Settings) -> dict[str, Any]:
+    """The settings that say what the weights do. Where the text is and how to train may change."""
+    values = settings.model_dump(mode="json")
+    chosen = {name: values[name] for name in ("task", "pool", "model", "text")}
+    chosen["model"].pop("vectors")  # they are in the weights now
+    return {**chosen, "data": {"longest": settings.data.longest}}
+
+
+def belongs(run: Run, path: Path) -> bool:
+    """Refuse tokenizers, labels or settings that are not those of a checkpoint; False where it does not say which.
+
+    What Regard wrote before it kept these hashes does not.
+    """
+    try:
+        known = json.loads((path / BELONGS).read_bytes())
+        files, settings = dict(known["files"]), _flat(known["settings"])
+    except FileNotFoundError:
+        return False
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ModelError(f"{path / BELONGS}: is damaged; the checkpoint cannot be trusted") from None
+    here, now = _shared(run.folder), _flat(_meaning(run.settings))
+    for name, expected in files.items():
+        if here.get(name) != expected:
+            state = "is not what the weights were trained with" if name in here else "is missing"
+            raise ModelError(f"{run.folder / name}: {state}; take it from a copy of the run")
+    for name in settings.keys() & now.keys():
+        if now[name] != settings[name]:
+            line = f"{name} = {now[name]}: the weights were trained with {settings[name]}; put that back"
+            raise ModelError(f"{run.folder / SETTINGS}: {line}")
+    return True
+
+
+def _flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Settings by their dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+    return found
+
+
 def verify(path: Path) -> None:
     """Every file of a checkpoint is what was written, by the hashes in its manifest."""
     for name, expected in manifest(path).items():
@@ -215,15 +277,28 @@ def verify(path: Path) -> None:
 def manifest(path: Path) -> dict[str, str]:
     """The hash of every file of a checkpoint, by its name."""
     try:
-        hashes = json.loads((path / MANIFEST).read_text())
-        return {str(name): str(expected) for name, expected in hashes.items()}
-    except (OSError, ValueError, AttributeError):
+        hashes = json.loads((path / MANIFEST).read_bytes())
+        if not all(_FILE.fullmatch(name) for name in hashes):  # nothing outside the folder is looked at
+            raise ValueError
+        return {name: str(expected) for name, expected in hashes.items()}
+    except (FileNotFoundError, ValueError, AttributeError, TypeError, RecursionError):
         raise ModelError(f"{path / MANIFEST}: missing or damaged; the checkpoint cannot be trusted") from None
 
 
 def load_progress(path: Path) -> Progress:
     """Where the training stood when a checkpoint was written."""
-    return Progress(**json.loads((path / "progress.json").read_text()))
+    try:
+        values = json.loads((path / "progress.json").read_bytes())
+        progress = Progress(**values)
+        if not all(_is_number(value) or (name == "best" and value is None) for name, value in values.items()):
+            raise ValueError
+    except (FileNotFoundError, ValueError, TypeError, RecursionError):
+        raise ModelError(f"{path / 'progress.json'}: missing or damaged; the checkpoint cannot be trusted") from None
+    return progress
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def shapes(path: Path) -> dict[str, list[int]]:
@@ -231,11 +306,14 @@ def shapes(path: Path) -> dict[str, list[int]]:
     try:
         with path.open("rb") as file:
             size = int.from_bytes(file.read(8), "little")
-            if size > path.stat().st_size:
+            if size > min(_HEADER, path.stat().st_size):
                 raise ValueError
             header = json.loads(file.read(size))
-        return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        found = {name: list(map(int, entry["shape"])) for name, entry in header.items() if name != "__metadata__"}
+        if any(length < 0 for shape in found.values() for length in shape):
+            raise ValueError
+        return found
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise ModelError(f"{path}: is not a safetensors file, or a damaged one") from None
 
 

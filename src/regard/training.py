@@ -22,7 +22,7 @@ from regard.data.shards import open_shards
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, RegardError, SettingsError
 from regard.files import remove
-from regard.run import Progress, Run, occupied, steps
+from regard.run import Progress, Run, belongs, occupied, steps
 from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
 from regard.tasks import showing, vectors
 from regard.tasks.label import Label
@@ -238,11 +238,14 @@ def last_good(run: Run, tell: Tell) -> Checkpoint | None:
     found = steps(run.checkpoints)
     while found:
         try:
-            return checkpoint.load(found.pop())
+            saved = checkpoint.load(path := found.pop())
         except ModelError as error:
             if not found:
                 raise ModelError(f"{error}, and no other is whole; train anew with another --out") from None
             tell(f"{error}; the one before is used")
+        else:
+            belongs(run, path)
+            return saved
     return None
 
 

@@ -129,7 +129,7 @@ def test_a_deep_tree_takes_one_cell_a_level() -> None:
     [
         ([" "], 3, "text = ' ': there is nothing to search an output for; give it a word"),
         ([CAT, "--beam", "0"], 2, "beam = 0: a beam holds at least one hypothesis"),
-        ([CAT, "--html", "{tmp}/file/x.html"], 3, "x.html: cannot be written"),
+        ([CAT, "--html", "{tmp}/file/x.html"], 5, "file: is a file where a folder should be"),
     ],
 )
 def test_a_mistake_gets_one_line(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 import regard
 import tiny
-from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError, did_you_mean
+from regard.cli.main import run as cli
+from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError, did_you_mean, failure
 from regard.nn.attention import Attention, Projections
 from regard.nn.embeddings import Embedding
 from regard.nn.scores import InnerScore
@@ -41,6 +45,66 @@ def test_a_hint_is_beside_the_line_and_survives_another_process() -> None:
 def test_the_nearest_name_is_offered_or_all_of_them() -> None:
     assert did_you_mean("heds", ["heads", "hidden"]) == "did you mean 'heads'?"
     assert did_you_mean("zzz", ["b", "a"]) == "known: a, b"
+
+
+def refused(number: int) -> OSError:
+    return OSError(number, os.strerror(number), "x")
+
+
+KINDS: list[tuple[BaseException, int, str]] = [
+    (refused(errno.ENOSPC), 5, "x: the disk is full; free some space, or choose another place"),
+    (refused(errno.EROFS), 5, "x: can only be read from here; choose another place"),
+    (refused(errno.EACCES), 5, "x: permission denied; choose another place, or change who may read and write it"),
+    (refused(errno.EISDIR), 5, "x: is a folder where a file should be; move it away, or choose another name"),
+    (refused(errno.ENAMETOOLONG), 5, "x: a name too long for this disk; choose a shorter one"),
+    (refused(errno.ENOENT), 3, "x: is not there; check the name"),
+    (refused(errno.ENOMEM), 5, "memory: not enough of it"),
+    (refused(errno.EXDEV), 5, "x: Invalid cross-device link"),
+    (OSError(errno.ENOSPC, "No space left"), 5, "disk: the disk is full"),
+    (OSError("Not a gzipped file"), 3, "disk: cannot be read; Not a gzipped file"),
+    (MemoryError(), 5, "memory: not enough of it; take a smaller batch, beam or model, or shorter text"),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 5, "memory: not enough of it"),
+    (torch.OutOfMemoryError("CUDA out of memory. Tried"), 5, "memory: not enough of it"),
+    (RecursionError(), 3, "input: nested too deeply to be read; flatten it"),
+    (SafetensorError("Error: I/O error: No space left on device (os error 28)"), 5, "disk: the disk is full"),
+    (SafetensorError("Error while deserializing header"), 4, "weights: not a safetensors file, or a damaged one"),
+    (DataError("as it is"), 3, "as it is"),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "words"), KINDS, ids=lambda value: str(value)[:40])
+def test_what_the_system_refuses_is_one_line_and_a_code_by_its_kind(error: Exception, code: int, words: str) -> None:
+    known = failure(error)
+    assert known is not None
+    assert known.exit_code == code
+    assert str(known).startswith(words)
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("shapes differ"), ZeroDivisionError()])
+def test_anything_else_is_a_bug_of_ours(error: Exception) -> None:
+    assert failure(error) is None
+
+
+IN_THE_WAY = {  # each writes to a place below a file
+    "translate": ["translate", "demo", "the cat", "--out", "{file}/x"],
+    "export": ["runs", "export", "demo", "{file}/x.tar"],
+    "make": ["data", "make", "fable", "{file}/x", "--pairs", "3", "--held-out", "3"],
+    "walk": ["walk", "demo", "the cat", "--markdown", "{file}/x.md"],
+    "train": ["train", "gru", "--corpus", "fable:fr", "--out", "{file}/x", "data.pairs=30"],
+    "explain": ["explain", "demo", "the cat", "--html", "{file}/x.html"],
+}
+
+
+@pytest.mark.usefixtures("with_demo")
+@pytest.mark.parametrize("verb", IN_THE_WAY)
+def test_every_verb_says_the_same_of_a_place_that_cannot_be(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert cli([word.replace("{file}", str(tmp_path / "file")) for word in IN_THE_WAY[verb]]) == 5
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith(str(tmp_path / "file"))
+    assert ": is a file where a folder should be, or below one; move it away, or choose another name" in last
 
 
 SETTINGS = {

@@ -153,9 +153,9 @@ MISTAKES = {
     ),
     "an edit that is no JSON": ([CAT, "--edit", "mask 3"], 2, "--edit = mask 3: is not JSON"),
     "an edit of no kind": ([CAT, "--edit", '{"kind": "mask-wrd"}'], 3, "did you mean 'mask-word'?"),
-    "a file in a file": ([CAT, "--svg", "{tmp}/file/x.svg"], 3, "cannot be written"),
-    "a picture in a file": ([CAT, "--png", "{tmp}/file/x.png"], 3, "x.png: cannot be written"),
-    "a trace in a file": ([CAT, "--save", "{tmp}/file/x"], 3, "cannot be written"),
+    "a file in a file": ([CAT, "--svg", "{tmp}/file/x.svg"], 5, "file: is a file where a folder should be"),
+    "a picture in a file": ([CAT, "--png", "{tmp}/file/x.png"], 5, "file: is a file where a folder should be"),
+    "a trace in a file": ([CAT, "--save", "{tmp}/file/x"], 5, "file: is a file where a folder should be"),
 }
 
 

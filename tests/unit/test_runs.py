@@ -378,7 +378,7 @@ def test_weights_alone_are_the_averaged_ones_and_cannot_be_resumed(run: Path, tm
     assert packed.checkpoints == ("step-12",)
     assert again.labels.read_text() == "good\t3\n"
     names = {path.name for path in steps(again.checkpoints)[0].iterdir()}
-    assert names == {"manifest.json", "progress.json", "average.safetensors"}
+    assert names == {"manifest.json", "progress.json", "run.json", "average.safetensors"}
     with pytest.raises(ModelError, match="holds weights alone and cannot be resumed; export the run with --all"):
         resume(again.folder, small.Notes(), device="cpu")
 

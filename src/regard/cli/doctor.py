@@ -60,10 +60,12 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
 def _demo() -> str:
     """The run that comes along: that it is there, and whole."""
     from regard.errors import RegardError
-    from regard.run import Run, best_checkpoint, packaged, verify
+    from regard.run import Run, belongs, best_checkpoint, packaged, verify
 
     try:
-        verify(best_checkpoint(Run.open(packaged())))
+        run = Run.open(packaged())
+        verify(best := best_checkpoint(run))
+        belongs(run, best)
     except RegardError as problem:
         return f"not usable: {problem}"
     return 'whole; try: regard translate demo "The black cat ate the mouse."'

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import say, terminal_width, write_whole, writing
+from regard.cli.streams import say, terminal_width, write_whole
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def explain(
     chosen = View(side or first_view(shown.trace).side, layer, "mean" if head == ALL else head, not pieces, special)
     picture = shown.picture(chosen)
     if save is not None:
-        with writing(save):
-            shown.trace.save(save)
+        shown.trace.save(save)
     _files(shown, chosen, picture, found.outcome, html, svg, png, every=head == ALL)
     if as_json:
         print(json.dumps(_json(shown, picture, found.outcome), ensure_ascii=False))
@@ -99,8 +98,7 @@ def _files(
     if svg is not None:
         write_whole(svg, multiples_document(grid, title=title) if every else document(picture))
     if png is not None:
-        with writing(png):
-            missing = save_multiples(grid, png, title=title) if every else save_png(picture, png)
+        missing = save_multiples(grid, png, title=title) if every else save_png(picture, png)
         say(f"wrote {png}")
         if missing:
             say(f"{png}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")

@@ -37,7 +37,7 @@ from regard.cli import (
 )
 from regard.cli.called import as_called
 from regard.cli.usage import complain, complain_of_usage
-from regard.errors import RegardError
+from regard.errors import failure
 
 TRY = {
     'regard translate demo "The black cat ate the mouse."': "with a small English-French model that comes along",
@@ -125,9 +125,6 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911
         result = app(arguments, prog_name="regard", standalone_mode=False)
         sys.stdout.flush()  # what was printed must be out before we say that all is well
         return result if isinstance(result, int) else 0
-    except RegardError as error:
-        complain(error)
-        return error.exit_code
     except typer.Exit as end:
         return end.exit_code
     except TyperException as error:  # a verb or an option that is not there, or a value that cannot be read
@@ -141,7 +138,10 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911
     except SystemExit as end:  # what typer makes of a broken pipe, and of completion
         broken = isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE
         return _unread() if broken else end.code if isinstance(end.code, int) else 0
-    except Exception:
+    except Exception as error:
+        if (known := failure(error)) is not None:
+            complain(known)
+            return known.exit_code
         traceback.print_exc()
         print("this is a bug of Regard's, not yours; the lines above say where", file=sys.stderr)
         return 1

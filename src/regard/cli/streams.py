@@ -157,7 +157,6 @@ def destination(path: Path | None) -> Iterator[Callable[[str], object]]:
         return
     from regard.files import new_file
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     with new_file(path) as file:
         yield lambda line: file.write(f"{line}\n".encode("utf-8", "surrogatepass"))
 
@@ -166,18 +165,9 @@ def write_whole(path: Path, words: str) -> None:
     """A file that is there only when it is whole; says so on stderr."""
     from regard.files import new_file
 
-    with writing(path), new_file(path) as file:
+    with new_file(path) as file:
         file.write(words.encode("utf-8", "replace"))
     say(f"wrote {path}")
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """What cannot be written is said in one line."""
-    try:
-        yield
-    except OSError as problem:
-        raise DataError(f"{path}: cannot be written ({problem.strerror}); another place would be right") from None
 
 
 def show(lines: Iterable[Text | str]) -> None:

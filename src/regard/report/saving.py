@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.errors import ResourceError, SettingsError
+from regard.errors import SettingsError
 from regard.files import new_file
 
 SUFFIXES = (".html", ".json")
@@ -20,11 +20,8 @@ def save(path: Path, numbers: Mapping[str, Any], page: Callable[[], str]) -> Non
         written = json.dumps(numbers, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     else:
         written = page()
-    try:
-        with new_file(path) as file:
-            file.write(written.encode("utf-8", "replace"))
-    except OSError as error:
-        raise ResourceError(f"{path}: cannot be written; {error.strerror}") from None
+    with new_file(path) as file:
+        file.write(written.encode("utf-8", "replace"))
 
 
 def check_suffix(path: Path) -> str:

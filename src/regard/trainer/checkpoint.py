@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -20,8 +21,10 @@ from torch import Tensor, nn
 
 from regard.errors import ModelError
 from regard.files import new_file, new_folder
-from regard.run import MANIFEST, Progress, digest, load_progress, steps, verify
+from regard.nn.unset import Unset
+from regard.run import Progress, Run, belongs, load_progress, seal, steps, verify
 
+Model = TypeVar("Model", bound=nn.Module)
 OPTIMIZER = "optimizer.safetensors"
 
 
@@ -48,17 +51,41 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 def load_model(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
     """Put tensors into a model that must have exactly these."""
     own = model_tensors(model)
+    check_fit(own, tensors, where)
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(tensors[name])
+
+
+def check_fit(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], where: str) -> None:
+    """Names and shapes of a model's tensors are those of a checkpoint."""
     for name in own.keys() ^ tensors.keys():
         side = "not in the checkpoint" if name in own else "not in the model"
         raise ModelError(f"{where}: {name} is {side}; the settings do not belong to these weights")
-    with torch.no_grad():
-        for name, tensor in own.items():
-            if tensor.shape != tensors[name].shape:
-                raise ModelError(
-                    f"{where}: {name} = {tuple(tensors[name].shape)}: the model has {tuple(tensor.shape)}; "
-                    "the settings do not belong to these weights"
-                )
-            tensor.copy_(tensors[name])
+    for name, tensor in own.items():
+        if tensor.shape != tensors[name].shape:
+            raise ModelError(
+                f"{where}: {name} = {tuple(tensors[name].shape)}: the model has {tuple(tensor.shape)}; "
+                "the settings do not belong to these weights"
+            )
+
+
+def trained(make: Callable[[], Model], run: Run, path: Path, device: torch.device) -> Model:
+    """A model with the weights of a checkpoint, which are those of this run and belong to its settings.
+
+    Where a checkpoint does not say what it belongs to, the shapes do, before any memory is taken for the model.
+    """
+    prefix = "model."
+    weights = {
+        name.removeprefix(prefix): tensor for name, tensor in load_weights(path).items() if name.startswith(prefix)
+    }
+    if not belongs(run, path):
+        with torch.device("meta"):
+            check_fit(model_tensors(make()), weights, str(path))
+    with Unset():
+        model = make()
+    load_model(model, weights, str(path))
+    return model.to(device).eval()
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -88,12 +115,13 @@ def save(checkpoint: Checkpoint, folder: Path) -> Path:
             "optimizer": checkpoint.optimizer,
             "random": checkpoint.random,
         }
+        progress = beside / "progress.json"
+        progress.write_text(json.dumps(asdict(checkpoint.progress), indent=2) + "\n", encoding="utf-8")
         for name, tensors in parts.items():
             ready = {key: tensor.detach().contiguous().cpu() for key, tensor in tensors.items()}
-            save_file(ready, beside / f"{name}.safetensors")
-        (beside / "progress.json").write_text(json.dumps(asdict(checkpoint.progress), indent=2) + "\n")
-        hashes = {file.name: digest(file) for file in sorted(beside.iterdir())}
-        (beside / MANIFEST).write_text(json.dumps(hashes, indent=2) + "\n")
+            save_file(ready, file := beside / f"{name}.safetensors")
+            file.chmod(progress.stat().st_mode & 0o777)  # the usual permissions; safetensors lets nobody else read
+        seal(beside, folder.parent)
     return path
 
 
@@ -114,7 +142,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 def _tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, FileNotFoundError) as error:
         raise ModelError(f"{path}: cannot be read; {error}") from None
 
 
