@@ -131,7 +131,9 @@ class TextSearch:
     def check_whole(self, text: str) -> None:
         """Refuse, before any pass, a sentence that would go through the model in parts."""
         if (count := len(self.parts(text))) > 1:
-            raise DataError(f"text: goes through the model in {count} parts; only one pass is shown, so give one sentence")
+            raise DataError(
+                f"text: goes through the model in {count} parts; only one pass is shown, so give one sentence"
+            )
 
     def _stretches(self, passage: Passage, number: int) -> list[_Stretch]:
         encode, found = self.tokenizers.source.encode, list[_Stretch]()

@@ -164,7 +164,7 @@ class Library:
         try:
             with ThreadPoolExecutor(1, "loading") as brief:  # torch's threads end with it: docs/decisions/0005
                 worker = brief.submit(load).result()
-        except OSError:  # a training has put the checkpoint away in this very moment
+        except FileNotFoundError:  # a training has put the checkpoint away in this very moment
             raise ResourceError(f"run = {name}: changed while it was read; ask again") from None
         self._make_room(name, worker.bytes)  # an engine may hold as much again
         return worker
