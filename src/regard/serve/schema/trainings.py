@@ -191,7 +191,7 @@ class TrainingsAnswer(BaseModel):
     """Running ones first, then the newest."""
 
     trainings: list[TrainingAnswer]
-    most: int = Field(description="How many may run at once.")
+    most: int = Field(description="How many may run at once; 0 where who asks may not train.")
 
 
 class CompareRequest(BaseModel):
