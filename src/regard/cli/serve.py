@@ -208,7 +208,7 @@ def _run(
     def ready() -> None:
         what = "the studio" if service.studio else "the service"
         print(f"{what} is at {listens_on(listening)}; Ctrl-C stops it", file=sys.stderr)
-        if listening.getsockname()[0] in ("0.0.0.0", "::"):
+        if not _is_loopback(place.host):
             names = ", ".join(sorted(service.doors.hosts))
             print(f"it goes by the names {names}; add others with --allow-host NAME", file=sys.stderr)
         if service.doors.read_only:

@@ -34,13 +34,14 @@ from regard.explain.alignment import Aligner
 from regard.prediction import Predictor
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.shape import attends
+from regard.text.special import UNK
 from regard.translator import Link, Translation, Translator
 
 Model = Predictor | Translator
 Result = TypeVar("Result")
 TURN = 0.25  # seconds after which work that takes longer lets short texts of others go before
 SHORT = 64  # pieces of a text that may go before
-ALIGNER = 2.0  # seconds that a request may be held up by the choice of the aligner, which is made once for a run
+ALIGNER = 5.0  # seconds that a request may be held up by the choice of the aligner, which is made once for a run
 
 
 @dataclass(frozen=True)
@@ -256,9 +257,10 @@ class Worker:
         if call.answer.cancelled():
             return
         try:
-            with cancellable(self._check([call], background=call.background)):
+            check = self._check([call], background=call.background)
+            with cancellable(check):
                 if not call.background:
-                    self._choose_aligner()
+                    self._choose_aligner(check)
                 _settle(call.answer, call.work(self._model))
         except Cancelled:
             return
@@ -299,16 +301,18 @@ class Worker:
                     return self._batch(job, None if turn.background else SHORT)
         return None
 
-    def _choose_aligner(self) -> None:
+    def _choose_aligner(self, check: Callable[[], None]) -> None:
         """Have the run's aligner chosen, if that is soon done; else go on with the mean of all heads for now, and
         choose when nobody waits. What is once chosen, the run remembers."""
         if self._aligner:
             return
         self._aligner = True
         assert isinstance(self._model, Translator)
+        self._model.__dict__["aligner"] = Aligner(chosen_on="default, until the best is found")
         late = time.monotonic() + ALIGNER
 
         def in_time() -> None:
+            check()
             if time.monotonic() > late:
                 raise Cancelled
 
@@ -316,7 +320,6 @@ class Worker:
             with cancellable(in_time):
                 _set_aligner(self._model)
         except Cancelled:
-            self._model.__dict__["aligner"] = Aligner(chosen_on="default, until the best is found")
             with self._changed:
                 self._queue.append(_Call(_set_aligner, Future(), background=True))
 
@@ -330,8 +333,11 @@ class Worker:
             if all(each.answer.cancelled() for each in batch):
                 raise Cancelled
 
+        check = still_wanted if brief else self._check(batch)
         try:
-            with cancellable(still_wanted if brief else self._check(batch)):
+            with cancellable(check):
+                if not self._aligner and self._needs_aligner(batch):
+                    self._choose_aligner(check)
                 results = self._search(batch)
         except Cancelled:
             return
@@ -347,11 +353,15 @@ class Worker:
             if len(each.found) == each.count:
                 _settle(each.answer, [each.found[place] for place in range(each.count)])
 
+    def _needs_aligner(self, batch: list[_Text]) -> bool:
+        """Whether links are wanted, or decide which unknown word is copied."""
+        assert isinstance(self._model, Translator)
+        wish, encode = batch[0].wish, self._model.tokenizers.source.encode
+        return wish.links or (self._model.search.copies(wish.options) and any(UNK in encode(job.text) for job in batch))
+
     def _search(self, batch: list[_Text]) -> list[Translated]:
         assert isinstance(self._model, Translator)
         translator, wish = self._model, batch[0].wish
-        if wish.links or (self.attends and translator.search.copies(wish.options)):
-            self._choose_aligner()
         outputs = translator.search([each.text for each in batch], wish.options)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
         if not wish.links:
