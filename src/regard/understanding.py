@@ -30,7 +30,6 @@ from regard.translator import Translator
 SENTENCES = 200  # of the validation text, in which neighbours are looked for
 WORDS = 25  # of the longest of them
 NEAREST = 5
-MOST = 100  # occurrences: each is compared with each, at every layer
 DIGITS = 6  # of numbers as a report keeps them
 
 Near = tuple[Neighbour, ...]
@@ -67,10 +66,6 @@ def compare_meanings(
     own = find(word, sentences)
     controls = _controls(control, sentences)
     occurrences = (*own, *controls)
-    if len(occurrences) > MOST:
-        raise DataError(
-            f"sentences: '{word}' and its control stand in them {len(occurrences):,} times; {MOST} are the most"
-        )
     found = meaning(reading.model, reading.tokenizer, occurrences, letters=reading.letters)
     plane = found.plane(len(own))  # axes that told two words apart would have nothing left for two meanings
     corpus = tuple(dict.fromkeys((*sentences, *validation_texts(folder))))
