@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import regard
-from regard import understanding
 from regard.explain import edits, replay
 from regard.explain.walkthrough.example import example
 from regard.explain.walkthrough.render import markdown
@@ -162,7 +161,6 @@ def limits_table() -> str:
         ("attention weights of one trace", f"{replay.MOST_NUMBERS:,}", 400),
         ("pieces written × all pieces, where each has a gradient", f"{look.MOST_STEPS:,}", 400),
         ("sentences in which a word is looked at", f"{limits.SENTENCES}", 400),
-        ("occurrences of the word and its control in them", f"{understanding.MOST}", 400),
         ("overrides of a training", f"{limits.OVERRIDES}", 400),
         ("runs that are compared at once", f"{limits.COMPARED}", 400),
         ("trainings at once; comparisons", f"{jobs.TRAININGS}; {jobs.COMPARISONS}", 429),
