@@ -30,16 +30,12 @@ def aligner_of(run: Run, model: EncoderDecoder, tokenizers: Tokenizers) -> Align
         return known
     data = run.settings.data
     try:
-        chosen = _with_gold(data, model, tokenizers) if is_built_in(data) else _without_gold(run, model, tokenizers)
+        chosen = _with_gold(data, model, tokenizers) if data.is_built_in else _without_gold(run, model, tokenizers)
     except DataError:
         return Aligner()
     with suppress(OSError):  # a run that cannot be written to can still be looked into
         chosen.save(run.cache)
     return chosen
-
-
-def is_built_in(data: DataSettings) -> bool:
-    return data.corpus.startswith("fable")
 
 
 def _with_gold(data: DataSettings, model: EncoderDecoder, tokenizers: Tokenizers) -> Aligner:

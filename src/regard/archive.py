@@ -14,9 +14,10 @@ import re
 import shutil
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Annotated, Any, Literal, Self, cast
 
@@ -25,11 +26,24 @@ from pydantic import Field
 from safetensors.numpy import load_file, save
 
 from regard import __version__
-from regard.errors import ModelError, ResourceError, SettingsError
+from regard.data.shards import open_shards
+from regard.errors import ModelError, RegardError, ResourceError, SettingsError, failure
 from regard.files import new_file, new_folder
 from regard.optional import optional
 from regard.reader import Frozen, read
-from regard.run import BELONGS, MANIFEST, SETTINGS, Run, belongs, best_checkpoint, manifest, shapes, steps, verify
+from regard.run import (
+    BELONGS,
+    MANIFEST,
+    SETTINGS,
+    Run,
+    belongs,
+    best_checkpoint,
+    load_progress,
+    manifest,
+    shapes,
+    steps,
+    verify,
+)
 from regard.text.tokenizers import Tokenizers
 
 CONTENTS = "regard-run.json"
@@ -73,6 +87,49 @@ class Packed:
     bytes: int  # before compression
     checkpoints: tuple[str, ...]
     resumable: bool
+
+
+# Whether a run is whole
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a run, and whether it is what was written."""
+
+    name: str
+    state: Literal["whole", "damaged", "unknown"]  # unknown: nothing says what it should be
+    note: str = ""
+
+
+def verify_run(folder: Path) -> Iterator[Part]:
+    """Check every hash of a run: of each checkpoint, of the tokenizers, labels and settings that its weights belong to,
+    and of the encoded corpus."""
+    run = Run.open(folder)
+    for path in steps(run.checkpoints):
+        yield _part(f"checkpoints/{path.name}", partial(_is_whole, path))
+    if steps(run.checkpoints):
+        yield _part("tokenizer, labels, settings", partial(belongs, run, best_checkpoint(run)))
+    for name in ("train", "valid"):
+        if (run.data / name).is_dir():
+            yield _part(f"data/{name}", partial(_is_encoded, run.data / name))
+
+
+def _is_whole(path: Path) -> bool:
+    verify(path)
+    load_progress(path)
+    return all(shapes(file) is not None for file in path.glob("*.safetensors"))
+
+
+def _is_encoded(folder: Path) -> bool:
+    return open_shards(folder).folder == folder
+
+
+def _part(name: str, check: Callable[[], bool]) -> Part:
+    try:
+        known = check()
+    except (RegardError, OSError) as problem:
+        return Part(name, "damaged", str(failure(problem)))
+    return Part(name, "whole") if known else Part(name, "unknown", "written by an older Regard, which kept no hashes")
 
 
 # Packing

@@ -264,8 +264,8 @@ def test_material(runs: Sequence[Run], source: str, target: str, limit: int | No
     if source or target:
         raise SettingsError(f"--source = {source}, --target = {target}: one is missing; give both or neither")
     settings = [run.settings for run in runs]
-    corpora = {one.data.corpus for one in settings}
-    if len(corpora) == 1 and (corpus := corpora.pop()).startswith("fable"):
+    corpus = settings[0].data.corpus
+    if {one.data.corpus for one in settings} == {corpus} and settings[0].data.is_built_in:
         words = min(one.data.words for one in settings)
         _, _, language = corpus.partition(":")
         fable = Fable(cast("Language", language), "test", limit or HELD_OUT, words)

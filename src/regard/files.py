@@ -8,13 +8,19 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import secrets
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+if sys.platform != "win32":
+    import fcntl
 
 
 @contextmanager
@@ -33,8 +39,9 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     beside = _beside(path)
     try:
         with beside.open("xb") as file:
+            lock(file.fileno())
             if path.is_file():
-                os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
+                beside.chmod(path.stat().st_mode & 0o7777)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -59,14 +66,15 @@ def new_folder(path: Path) -> Iterator[Path]:
     old = beside
     try:
         beside.mkdir()
-        yield beside
-        _sync(beside)
-        if not path.exists():
-            beside.rename(path)
-        elif not _exchange(beside, path):
-            old = beside.with_name(f"{beside.name}.old")
-            path.rename(old)
-            beside.rename(path)
+        with locked(beside):
+            yield beside
+            _sync(beside)
+            if not path.exists():
+                beside.rename(path)
+            elif not _exchange(beside, path):
+                old = beside.with_name(f"{beside.name}.old")
+                path.rename(old)
+                beside.rename(path)
         _sync_names(path.parent)
     except BaseException as error:
         if old != beside and not path.exists():  # it has stepped aside for nothing
@@ -101,6 +109,9 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}")
 
 
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <fcntl.h> and <linux/fs.h>
+
+
 def _exchange(first: Path, second: Path) -> bool:
     """Let two folders change names in one step; False where the system or its disk cannot."""
     try:
@@ -110,7 +121,77 @@ def _exchange(first: Path, second: Path) -> bool:
     return rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0
 
 
-_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <fcntl.h> and <linux/fs.h>
+# Locks: they are the system's, and end with the process that has them, however it ends
+
+
+def lock(handle: int, *, shared: bool = False) -> bool | None:
+    """Take the lock of an open file or folder. False where another process has it; None where there are no locks."""
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system that has none
+        return None
+    return True
+
+
+@contextmanager
+def locked(folder: Path, *, shared: bool = False) -> Iterator[bool | None]:
+    """Hold the lock of a folder for a while, if nobody else does; gives what `lock` says."""
+    if sys.platform == "win32":  # no way to open a folder
+        yield None
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        yield lock(handle, shared=shared)
+    finally:
+        os.close(handle)
+
+
+# What killed processes leave behind
+
+_LEFT = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{12}(?P<old>\.old)?|\.(.+\.removed|work)\.\w{8}")
+_YOUNG, _VERY_YOUNG = 24 * 3600.0, 60.0  # seconds: may be in use, where there are no locks and where there are
+
+
+def is_leftover(name: str) -> bool:
+    """Whether this is how something is called that is not whole yet, or never became so."""
+    return _LEFT.fullmatch(name) is not None
+
+
+def leftovers(folder: Path) -> Iterator[Path]:
+    """What writes that were cut off left in a folder, not in those inside. What is being written now is none of it."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if _LEFT.fullmatch(path.name) and not path.is_symlink() and not _in_use(path):
+            yield path
+
+
+def sweep(path: Path) -> bool:
+    """Remove a leftover; an old folder that stepped aside for a new one which never came is put back: then False."""
+    found = _LEFT.fullmatch(path.name)
+    place = path.with_name(found["name"]) if found and found["old"] else path
+    if not place.exists():
+        path.rename(place)
+        return False
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return True
+
+
+def _in_use(path: Path) -> bool:
+    try:
+        age = time.time() - path.stat().st_mtime
+        if path.is_dir():
+            with locked(path) as free:
+                pass
+        else:
+            with path.open("rb") as file:
+                free = lock(file.fileno())
+    except OSError:  # gone in this moment, or not ours
+        return True
+    unlocked = free is None or path.name.startswith(".work.")
+    return free is False or age < (_YOUNG if unlocked else _VERY_YOUNG)
 
 
 def remove(folder: Path) -> None:

@@ -105,7 +105,7 @@ def report(
         name=material.name,
         sentences=len(found),
         sha256=fingerprint(material),
-        held_out=bool(source) or opened.settings.data.corpus.startswith("fable"),
+        held_out=bool(source) or opened.settings.data.is_built_in,
         beam=beam,
         tokenize=tokenize,
         resamples=resamples,
@@ -125,7 +125,7 @@ def report(
 def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
     if pins is not None:
         return pins
-    return PINNED if run.settings.data.corpus.startswith("fable") else ()
+    return PINNED if run.settings.data.is_built_in else ()
 
 
 def _measured(
@@ -235,7 +235,7 @@ def corpus_card(run: Run) -> CorpusCard:
     """The training text, as far as the encoded copy in the run tells."""
     data, text = run.settings.data, run.settings.text
     name = data.corpus or " and ".join(side for side in (data.source, data.target) if side)
-    if data.corpus.startswith("fable"):
+    if data.is_built_in:
         name = f"{data.corpus}, the built-in corpus, sentences of up to {data.words} words"
     kind = f"{text.tokenizer}{', one for both sides' if text.joint and run.settings.task == 'translate' else ''}"
     train, valid = _shards(run, "train"), _shards(run, "valid")

@@ -19,7 +19,6 @@ One run comes with the package; its name is ``demo`` wherever no folder is calle
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -32,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ModelError, ResourceError, did_you_mean
-from regard.files import new_file
+from regard.files import is_leftover, locked, new_file
 from regard.settings import Settings, load_settings
 
 SETTINGS = "settings.toml"
@@ -93,7 +92,7 @@ class Run:
                 f"{folder}: holds a run already; continue it with regard train --resume {folder}, "
                 "or choose another --out"
             )
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if folder.exists() and (not folder.is_dir() or any(not is_leftover(path.name) for path in folder.iterdir())):
             raise ModelError(f"{folder}: is there already and is not a run; choose another --out")
         folder.mkdir(parents=True, exist_ok=True)
         return cls(folder, settings).write()
@@ -183,14 +182,19 @@ class Run:
 
 def steps(folder: Path) -> list[Path]:
     """The checkpoints in a folder, oldest first. What a crash left half-written has another name."""
-    found = [path for path in folder.glob("step-*") if _STEP.fullmatch(path.name)]
+    found = [path for path in folder.glob("step-*") if _STEP.fullmatch(path.name) and path.is_dir()]
     return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))
+
+
+def _first(path: Path, count: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(count)
 
 
 def best_checkpoint(run: Run) -> Path:
     """The checkpoint that validation found best, else the newest."""
     pointer = run.folder / "best"
-    if pointer.is_file() and _STEP.fullmatch(name := pointer.read_text().strip()):
+    if pointer.is_file() and _STEP.fullmatch(name := _first(pointer, 100).decode("ascii", "replace").strip()):
         path = run.checkpoints / name
         if path.is_dir():
             return path
@@ -333,29 +337,13 @@ def occupied(folder: Path) -> Iterator[None]:
     The lock is the system's and ends with the process, however that ends. Where a file system has no locks, there
     is none.
     """
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise ResourceError(f"{folder}: is being trained by another process; wait for it, or stop it first") from None
-    except OSError:
-        pass
-    try:
+    with locked(folder) as free:
+        if free is False:
+            raise ResourceError(f"{folder}: is being trained by another process; wait for it, or stop it first")
         yield
-    finally:
-        os.close(handle)
 
 
 def is_occupied(folder: Path) -> bool:
     """Whether a process trains this run now."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
-    return False
+    with locked(folder, shared=True) as free:
+        return free is False

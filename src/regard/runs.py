@@ -15,7 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from regard.errors import ModelError, RegardError, SettingsError, did_you_mean
+from regard import files
+from regard.errors import ModelError, SettingsError, did_you_mean, failure
 from regard.files import remove
 from regard.run import (
     PARTS,
@@ -102,22 +103,32 @@ def find(folder: Path) -> Iterator[Path]:
 
 
 def _find(folder: Path, deep: int) -> Iterator[Path]:
-    if (folder / SETTINGS).is_file():
+    try:
+        if (folder / SETTINGS).is_file():
+            yield folder
+            return
+        inside = [path for path in sorted(folder.iterdir() if deep else ()) if _is_plain(path)]
+    except PermissionError:  # of somebody else, and perhaps a run: it is named as one that cannot be read
         yield folder
-    elif deep:
-        for path in sorted(folder.iterdir()):
-            if path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
-                yield from _find(path, deep - 1)
+        return
+    for path in inside:
+        yield from _find(path, deep - 1)
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether this is a folder, neither hidden nor a link."""
+    return path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
 
 
 def summarise(folder: Path, name: str = "") -> Summary:
     """How a run stands. One that cannot be read is described all the same."""
     name = name or folder.name
-    known = Summary(name, str(folder), "unreadable", changed=_changed(folder), bytes=size(folder))
+    known = Summary(name, str(folder), "unreadable")
     try:
+        known = replace(known, changed=_changed(folder), bytes=size(folder))
         return _summary(Run.open(folder), known)
-    except (RegardError, OSError, ValueError, TypeError) as problem:  # a file cut short, or of another time
-        return replace(known, note=str(problem))
+    except Exception as problem:  # whatever it is, the other runs are not to suffer for it
+        return replace(known, note=str(failure(problem) or f"{folder}: cannot be read; {problem!r}"))
 
 
 def _summary(run: Run, known: Summary) -> Summary:
@@ -136,12 +147,17 @@ def _summary(run: Run, known: Summary) -> Summary:
         steps=max(progress.step, reached),
         of_steps=run.settings.train.steps,
         time=run.settings.train.time,
-        loss=best and best["loss"],
-        score=best and best["score"],
+        loss=_finite(best and best["loss"]),
+        score=_finite(best and best["score"]),
         score_name=best["name"] if best else "",
         best_step=progress.best_step,
-        built_in=run.settings.data.corpus.startswith("fable:"),
+        built_in=run.settings.data.is_built_in,
     )
+
+
+def _finite(value: float | None) -> float | None:
+    """A number that JSON has, or none."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def portray(folder: Path) -> Portrait:
@@ -155,8 +171,8 @@ def portray(folder: Path) -> Portrait:
         summary,
         run.settings.model_dump(),
         _progress(run),
-        tuple((event["step"], event["loss"]) for event in events if event["event"] == "step"),
-        tuple((event["step"], event["loss"], event["score"]) for event in events if event["event"] == "validation"),
+        tuple((event["step"], event["loss"]) for event in events if _is(event, "step", "loss")),
+        tuple((event["step"], event["loss"], event["score"]) for event in events if _is(event, "validation", "score")),
         tuple(
             Kept(
                 path.name, int(path.name[5:]), size(path), path.name == best, (path / "optimizer.safetensors").exists()
@@ -168,6 +184,11 @@ def portray(folder: Path) -> Portrait:
 
 def _events(run: Run) -> list[dict[str, Any]]:
     return read_log(run.log) if run.log.is_file() else []
+
+
+def _is(event: dict[str, Any], kind: str, number: str) -> bool:
+    """Whether this is an event of a kind, with numbers that can be drawn."""
+    return event["event"] == kind and math.isfinite(event["loss"]) and math.isfinite(event[number])
 
 
 def _progress(run: Run) -> Progress:
@@ -275,6 +296,11 @@ def is_usable(summary: Summary) -> bool:
     return summary.state != "unreadable" and summary.parameters is not None
 
 
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    return size(path) if path.is_dir() else path.lstat().st_size
+
+
 def size(folder: Path) -> int:
     """Bytes of all files in a folder. Links count as nothing."""
     names = (Path(root) / name for root, _, files in os.walk(folder) for name in files)
@@ -379,6 +405,36 @@ def _when(path: Path) -> tuple[str, int]:
     found = _TRASHED.fullmatch(path.name)
     day, clock, *more = found[2].split("-") if found else ("", "")
     return day + clock, int(more[0]) if more else 1
+
+
+# What is left over
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """What killed processes left half-written in a folder of runs, in its runs and among its corpora.
+
+    Nothing in a run that is being trained, and nothing that a process is writing now.
+    """
+    beside = folder.resolve().parent / "corpora"  # where uploads were kept once
+    places = [folder, *_places(folder, _DEEPEST), *([beside, *_places(beside, 1)] if beside.is_dir() else [])]
+    return [path for place in places for path in files.leftovers(place)]
+
+
+def _places(folder: Path, deep: int) -> Iterator[Path]:
+    """The folders in which something may be left over: down to the runs, and all of a run that nobody trains."""
+    is_run = (folder / SETTINGS).is_file()
+    if is_run and is_occupied(folder):
+        return
+    for path in sorted(folder.iterdir()) if deep else []:
+        if _is_plain(path):
+            yield path
+            yield from _places(path, 2 if is_run else deep - 1)
+
+
+def trash_of(folder: Path) -> list[Path]:
+    """What lies in the trash of a folder of runs and of its corpora."""
+    parents = [folder, folder / "corpora", folder.resolve().parent / "corpora"]
+    return [path for parent in parents for found in trashed(parent).values() for path in found]
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
@@ -20,7 +20,7 @@ from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder,
 from regard.data.examples import Examples
 from regard.data.shards import open_shards
 from regard.device import pick_device
-from regard.errors import DataError, ModelError, RegardError, SettingsError
+from regard.errors import DataError, ModelError, SettingsError
 from regard.files import remove
 from regard.run import Progress, Run, belongs, occupied, steps
 from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
@@ -38,7 +38,7 @@ from regard.trainer.checkpoint import Checkpoint
 from regard.trainer.kinds import step_kind
 from regard.trainer.log import Listener, Log, clock
 from regard.trainer.loop import Outcome, Trainer
-from regard.trainer.preflight import Preflight
+from regard.trainer.preflight import Preflight, check_disk
 from regard.trainer.preflight import preflight as estimate
 from regard.trainer.schedule import DECAYING
 from regard.trainer.workers import ALONE, Workers, workers
@@ -131,6 +131,7 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
             with _undone(folder, fresh=fresh):
                 opened = open_run(Run.open(folder), chosen, together, *listeners, remark=remark)
                 _begin(opened)
+                _check_disk(opened, together)
             return opened.trainer.run()
 
 
@@ -149,6 +150,11 @@ def absolute(settings: Settings) -> Settings:
     return settings.model_copy(update={"data": settings.data.model_copy(update=whole)})
 
 
+def _check_disk(opened: Opened, together: Workers) -> None:
+    if together.leads:
+        check_disk(opened.trainer)
+
+
 def _held(folder: Path, together: Workers) -> AbstractContextManager[None]:
     """The first process holds the run for all."""
     return occupied(folder) if together.leads else nullcontext()
@@ -159,9 +165,10 @@ def _undone(folder: Path, *, fresh: bool) -> Iterator[None]:
     """A new run that cannot be prepared is taken away again: the mended command must find its place free."""
     try:
         yield
-    except RegardError:
+    except Exception:
         if fresh:
-            remove(folder)
+            with suppress(OSError):
+                remove(folder)
         raise
 
 
@@ -188,6 +195,7 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str =
         if time or more:
             opened.trainer.extend()
             listener.tell(_going_on(run, opened.trainer.progress))
+        _check_disk(opened, together)
         return opened.trainer.run()
 
 

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from rich.text import Text
 from safetensors import SafetensorError
 
 import regard
 import tiny
+from regard.cli.display import Lines
 from regard.cli.main import run as cli
+from regard.cli.streams import show
 from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError, did_you_mean, failure
 from regard.nn.attention import Attention, Projections
 from regard.nn.embeddings import Embedding
@@ -295,3 +298,19 @@ def test_word_vectors_of_another_width_are_refused() -> None:
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'regard' has no attribute 'translater'"):
         _ = regard.translater
+
+
+def test_nothing_that_was_read_commands_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text of a corpus, of settings and of a log, in what people are shown."""
+    strange = "\x1b[31mred\x1b]0;title\x07"
+    (tmp_path / "a").write_text(f"{strange}\n{strange}\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert cli(["data", "check", str(tmp_path / "a"), str(tmp_path / "a")]) == 3
+    assert cli(["translate", f"{tmp_path}/{strange}", "x"]) == 4
+    Lines().tell(strange)
+    show([strange, Text(strange)])
+    shown = capsys.readouterr()
+    assert "red" in shown.out
+    assert "\x1b" not in shown.out.replace("\x1b[0m", "") + shown.err

@@ -17,8 +17,8 @@ import pytest
 import torch
 
 import corpora_for_tests as small
+from regard.cli.called import printable
 from regard.cli.main import run
-from regard.cli.streams import printable
 from regard.decode.copying import copied_in_order
 from regard.decode.glossary import Glossary
 from regard.decode.options import Options

@@ -96,9 +96,11 @@ def test_a_log_is_read_whatever_is_in_it(tmp_path, monkeypatch) -> None:
     line = '{"event": "note", "text": "a\u2028b"}'
     strange = [b"\xff\xfe", b"[1]", b"[" * 100_000, b'{"step": 1}', b'{"event": "step", "step": "x"}', b'{"event": 3}']
     path = tmp_path / "log.jsonl"
-    path.write_bytes(b"\n".join([*strange, line.encode(), b'{"event": "step", "step": 1}', b'{"event": "st']))
-    assert read_log(path) == [{"event": "note", "text": "a\u2028b"}, {"event": "step", "step": 1}]
-    monkeypatch.setattr(log, "LONGEST", 45)
-    assert read_log(path) == [{"event": "step", "step": 1}]
+    path.write_bytes(b"\n".join([*strange, line.encode(), b'{"event": "watch", "step": 1}', b'{"event": "st']))
+    assert read_log(path) == [{"event": "note", "text": "a\u2028b"}, {"event": "watch", "step": 1}]
+    monkeypatch.setattr(log, "MOST", 1)
+    assert read_log(path) == [{"event": "watch", "step": 1}]
+    monkeypatch.setattr(log, "LONGEST", 46)
+    assert read_log(path) == [{"event": "watch", "step": 1}]
     monkeypatch.setattr(log, "LONGEST_LINE", 5)
     assert read_log(path) == []

@@ -21,8 +21,18 @@ def command() -> str:
     return _command(sys.argv[0], str(Path.cwd()))
 
 
+# Escape sequences and control characters, by which a text would command the terminal that shows it.
+_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[0-~])|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """Text that cannot command a terminal: without escape sequences and control characters."""
+    return _CONTROL.sub("", text)
+
+
 def as_called(text: str) -> str:
-    """A text in which every command of ours is one that works here."""
+    """A text for people, in which every command of ours is one that works here, and none is the terminal's."""
+    text = printable(text)
     return text if (here := command()) == "regard" else _COMMAND.sub(here, text)
 
 

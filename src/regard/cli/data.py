@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import say
+from regard.cli.streams import put, say
 from regard.errors import DataError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _show_check(report: CheckReport) -> None:
         print(f"\n{finding.kind}: {finding.count:,}")
         for example in finding.examples:
             text = f"  {example.source[:60]} | {example.target[:60]}" if example.source or example.target else ""
-            print(f"  line {example.line:,}: {example.note}{text}")
+            put(f"  line {example.line:,}: {example.note}{text}")
     if report.clean:
         print("nothing wrong")
     elif any(finding.kind == "mismatch" for finding in report.findings):

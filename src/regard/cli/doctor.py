@@ -9,6 +9,7 @@ import platform
 import shutil
 import time
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,6 +47,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
         "GPU": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
         "matrix rate": f"{_matrix_rate():,.0f} GFLOP/s in float32 on the CPU, {torch.get_num_threads()} threads",
         "demo": _demo(),
+        "runs": _runs(),
         **{name: _version(name) or "not installed" for name in PACKAGES},
         **{name: _extra(name, purpose) for name, purpose in EXTRAS.items()},
     }
@@ -69,6 +71,22 @@ def _demo() -> str:
     except RegardError as problem:
         return f"not usable: {problem}"
     return 'whole; try: regard translate demo "The black cat ate the mouse."'
+
+
+def _runs() -> str:
+    """The folder of runs here: how many there are, which cannot be read, and what is left over."""
+    from regard.runs import find, leftovers, summarise
+
+    folder = Path("runs")
+    if not folder.is_dir():
+        return "none here"
+    found = [summarise(path) for path in find(folder)]
+    bad = [summary.name for summary in found if summary.state == "unreadable"]
+    left = leftovers(folder)
+    words = [f"{len(found)} in {folder}"]
+    words += [f"not readable: {', '.join(bad[:5])}; see: regard runs ls --json"] if bad else []
+    words += [f"{len(left)} left over by killed processes; see: regard runs sweep"] if left else []
+    return "; ".join(words)
 
 
 def _extra(name: str, purpose: str) -> str:

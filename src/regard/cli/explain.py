@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import say, terminal_width, write_whole
+from regard.cli.streams import put, say, terminal_width, write_whole
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -115,10 +115,10 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: Outcome | 
     console = Console(highlight=False, markup=False, emoji=False)
     coloured = console.is_terminal and console.color_system in MANY and not os.environ.get("NO_COLOR")
     for line in _changes(outcome) if outcome else [_one_line(shown.output)]:
-        print(line)
+        put(line)
     print()
     if every:
-        print("\n".join(_table(shown, view)))
+        put("\n".join(_table(shown, view)))
     else:
         for drawn in lines(picture, width=console.width if console.is_terminal else terminal_width(), colour=coloured):
             console.print(drawn, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``regard runs``: ls, show, rename, rm, restore, export, import."""
+"""``regard runs``: ls, show, verify, rename, rm, restore, sweep, export, import."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.streams import say
-from regard.errors import SettingsError, did_you_mean
+from regard.cli.streams import put, say
+from regard.errors import ModelError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from regard.runs import Portrait, Summary
 
 app = typer.Typer(
-    help="List, show, rename, remove, restore, export and import runs.", no_args_is_help=True, rich_markup_mode=None
+    help="List, show, verify, rename, remove, restore, sweep, export and import runs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
@@ -41,7 +43,7 @@ def ls(
     if as_json:
         print(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
     elif found:
-        print("\n".join(_table([_cells(summary) for summary in found], _width())))
+        put("\n".join(_table([_cells(summary) for summary in found], _width())))
     else:
         say(f"{folder}: no runs in here; regard train makes one")
 
@@ -110,7 +112,7 @@ def show(run: RunFolder, as_json: Json = False) -> None:
         print(json.dumps(portrait.to_dict(), indent=2, ensure_ascii=False))
         return
     for name, value in _facts(portrait):
-        print(f"{name:14}{value}")
+        put(f"{name:14}{value}")
 
 
 def _facts(portrait: Portrait) -> list[tuple[str, str]]:
@@ -137,7 +139,7 @@ def _facts(portrait: Portrait) -> list[tuple[str, str]]:
 
 
 def _corpus(data: dict[str, str]) -> str:
-    if data["corpus"].startswith("fable"):
+    if data["corpus"].partition(":")[0] == "fable":
         return f"{data['corpus']}, {data['pairs']:,} pairs of up to {data['words']} words"
     return " ".join(filter(None, (data["corpus"], data["source"], data["target"])))
 
@@ -235,6 +237,65 @@ def restore(
         print(json.dumps({"run": str(place)}))
         return
     print(f"{place}: is back", file=sys.stderr)
+
+
+@app.command()
+def verify(run: RunFolder, as_json: Json = False) -> None:
+    """Check every hash of a run: checkpoints, tokenizers, labels, settings, encoded corpus."""
+    from regard.archive import verify_run
+
+    parts = list(verify_run(run))
+    if as_json:
+        print(json.dumps([asdict(part) for part in parts], indent=2))
+    for part in parts if not as_json else ():
+        put(f"{part.name:28}  {part.state}{f': {part.note}' if part.note else ''}")
+    damaged = [part for part in parts if part.state == "damaged"]
+    if damaged:
+        raise ModelError(f"{run}: {len(damaged)} of {len(parts)} parts are not what was written; {damaged[0].note}")
+    if not parts:
+        say(f"{run}: has no checkpoint yet, and nothing to check")
+
+
+@app.command()
+def sweep(
+    folder: Annotated[Path, typer.Argument(help="A folder of runs.")] = Path("runs"),
+    trash: Annotated[bool, typer.Option("--trash", help="Empty the trash too.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Find what killed processes left half-written, and remove it; --trash also what lies in the trash."""
+    from regard.runs import leftovers, size_of, trash_of
+
+    left, thrown = leftovers(folder), trash_of(folder)
+    sizes = {path: size_of(path) for path in (*left, *thrown)}
+    for path in (*left, *(thrown if trash else ())) if not as_json else ():
+        put(f"{_bytes(sizes[path]):>10}  {path}")
+    wanted = [*left, *(thrown if trash else ())]
+    gone = _sweep(wanted, sum(sizes[path] for path in wanted), yes=yes) if wanted else []
+    if as_json:
+        names = {"leftovers": left, "trash": thrown, "removed": gone}
+        print(json.dumps({name: [str(path) for path in paths] for name, paths in names.items()}))
+        return
+    if not wanted:
+        say(f"{folder}: nothing is left over")
+    if thrown and not trash:
+        total = _bytes(sum(sizes[path] for path in thrown))
+        say(f"the trash holds {len(thrown)} more, {total}; regard runs sweep {folder} --trash empties it")
+
+
+def _sweep(paths: list[Path], total: int, *, yes: bool) -> list[Path]:
+    """Remove them if that is wanted; where nobody is there to ask, they were listed and stay."""
+    from regard.files import sweep as remove
+
+    noun = "thing" if len(paths) == 1 else "things"
+    if not yes and not sys.stdin.isatty():
+        say(f"{len(paths)} {noun}, {_bytes(total)}; add --yes to remove")
+        return []
+    if not yes and not _confirmed(f"remove {len(paths)} {noun} ({_bytes(total)}) for good?"):
+        return []
+    gone = [path for path in paths if remove(path)]
+    say(f"removed {len(gone)}, put back {len(paths) - len(gone)}")
+    return gone
 
 
 def _confirmed(question: str) -> bool:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.streams import put
+
 if TYPE_CHECKING:
     from regard.evaluation import Scored
 
@@ -35,7 +37,7 @@ def score(
     lines, pieces, total = 0, 0, 0.0
     for scored in evaluation.score(translator, read_pairs(Corpus((str(source), str(target))))):
         lines, pieces, total = lines + 1, pieces + len(scored.pieces), total + scored.total
-        print(_json(scored, lines, tokens) if as_json else _text(scored, tokens))
+        put(_json(scored, lines, tokens) if as_json else _text(scored, tokens))
         if lines % evaluation.CHUNK == 0:
             told(lines)
     if not lines:

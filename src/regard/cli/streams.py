@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import textwrap
@@ -15,7 +14,7 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Final, TextIO
 
-from regard.cli.called import as_called, command
+from regard.cli.called import as_called, command, printable
 from regard.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 REMARKS: Final = 10  # texts that are remarked on, one by one
 TOGETHER: Final = 8192  # lines that are answered together at the most
-_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[0-~])|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def say(line: str) -> None:
@@ -143,17 +141,16 @@ def _waiting(arrived: Queue[bytes]) -> list[bytes]:
     return lines
 
 
-def printable(text: str) -> str:
-    """Text that cannot command a terminal: without escape sequences and control characters."""
-    return _CONTROL.sub("", text)
+def put(text: str) -> None:
+    """Text on stdout: as it is in a file or a pipe, and such as cannot command a terminal in one."""
+    print(printable(text) if sys.stdout.isatty() else text, flush=True)
 
 
 @contextmanager
 def destination(path: Path | None) -> Iterator[Callable[[str], object]]:
     """Something to write lines to: stdout at once, or a file that is there only when it is whole."""
     if path is None:
-        safe = printable if sys.stdout.isatty() else str
-        yield lambda line: print(safe(line), flush=True)
+        yield put
         return
     from regard.files import new_file
 
@@ -176,7 +173,14 @@ def show(lines: Iterable[Text | str]) -> None:
 
     console = Console(highlight=False, markup=False, emoji=False)
     for line in lines:
-        console.print(line, soft_wrap=True)
+        console.print(printable(line) if isinstance(line, str) else _safe(line), soft_wrap=True)
+
+
+def _safe(line: Text) -> Text:
+    """The same without what commands a terminal; its colours are not written into it yet."""
+    safe = line.copy()
+    safe.plain = "".join(letter if letter.isprintable() or letter in "\t\n" else "␣" for letter in line.plain)
+    return safe
 
 
 def terminal_width() -> int:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli.called import printable
 from regard.cli.imports import unswept
-from regard.cli.streams import Remarks, destination, has_lines, hush, printable, say, texts_of
+from regard.cli.streams import Remarks, destination, has_lines, hush, say, texts_of
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:

@@ -8,12 +8,14 @@ import shlex
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Literal, cast
 
 from regard.errors import DataError
 from regard.optional import optional
 
+LONGEST_LINE = 1 << 20  # bytes: a file packed small may unfold to one endless line
 PACKED = (".gz", ".zst", ".zstd")
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # its byte-order marks, which no UTF-8 text begins with
 
@@ -73,10 +75,23 @@ def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:
     with open_bytes(path) as file:
         number = 0
         try:
-            for number, data in enumerate(file, start=1):
-                yield _decode(data.removesuffix(b"\n").removesuffix(b"\r"), path, number, complain)
+            for number, data in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), start=1):
+                if len(data) > LONGEST_LINE:
+                    message = (
+                        f"{path} line {number}: longer than {LONGEST_LINE:,} bytes, the most of a line; cut or drop it"
+                    )
+                    complain(Problem("format", str(path), number, message))
+                    _skip_line(file, data)
+                    yield ""
+                else:
+                    yield _decode(data.removesuffix(b"\n").removesuffix(b"\r"), path, number, complain)
         except damage(path) as problem:
             raise DataError(f"{path} line {number + 1}: the file is cut short or damaged ({problem})") from problem
+
+
+def _skip_line(file: IO[bytes], data: bytes) -> None:
+    while data and not data.endswith(b"\n"):
+        data = file.readline(LONGEST_LINE)
 
 
 def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> str:

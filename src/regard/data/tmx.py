@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from xml.parsers import expat
 
-from regard.data.lines import Complain, Problem, read_chunks, refuse
+from regard.data.lines import LONGEST_LINE, Complain, Problem, read_chunks, refuse
 from regard.errors import DataError
 
 _CODE = frozenset(("bpt", "ept", "it", "ph", "ut"))  # elements that hold a document's markup, not its words
@@ -28,12 +28,12 @@ class _Units:
         self._line, self._language = 0, ""
         self._unit: dict[str, str] = {}
         self._segment: list[str] | None = None
-        self._code = 0
+        self._code = self._held = 0
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         match name:
             case "tu":
-                self._line, self._unit = self.parser.CurrentLineNumber, {}
+                self._line, self._unit, self._held = self.parser.CurrentLineNumber, {}, 0
             case "tuv":
                 self._language = (attributes.get("xml:lang") or attributes.get("lang") or "").lower()
             case "seg":
@@ -54,6 +54,15 @@ class _Units:
     def _text(self, text: str) -> None:
         if self._segment is not None and not self._code:
             self._segment.append(text)
+            self._held += len(text)
+
+    def check(self, fed: int) -> None:
+        """Refuse what never ends: a unit, or a mark of which the end has not come yet."""
+        if max(self._held, fed - self.parser.CurrentByteIndex) > LONGEST_LINE:
+            where = f"{self.path} line {self.parser.CurrentLineNumber}"
+            raise DataError(
+                f"{where}: a unit of more than {LONGEST_LINE:,} characters, the most of one; cut or drop it"
+            )
 
     def _entity(self, name: str, *rest: object) -> None:
         """Entities can unfold to gigabytes or to other files; a translation memory has no use for them."""
@@ -68,14 +77,16 @@ def read_tmx(
 
     `en` also finds `en-GB`. Units that lack a language are passed over: a memory may hold many languages.
     """
-    units = _Units(path)
+    units, fed = _Units(path), 0
     for chunk in chain(read_chunks(path, _CHUNK), [b""]):
+        fed += len(chunk)
         try:
             units.parser.Parse(chunk, not chunk)
         except expat.ExpatError as problem:
             message = f"{path} line {problem.lineno}: not XML ({problem})"
             complain(Problem("format", path, problem.lineno, message))
             return
+        units.check(fed)
         for line, unit in units.finished:
             languages = languages or tuple(unit)[:count]
             texts = [text for language in languages if (text := _find(unit, language)) is not None]

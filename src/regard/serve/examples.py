@@ -32,7 +32,7 @@ class Try:
 
 def examples(run: Run, count: int) -> list[Try]:
     """At most ``count``, from short to long, none twice."""
-    built_in = run.settings.data.corpus.startswith("fable")
+    built_in = run.settings.data.is_built_in
     found = dict(islice(_built_in(run) if built_in else _kept(run), DRAWN))
     texts = sorted((text for text in found if text.strip()), key=lambda text: (len(text.split()), text))
     texts = [text for text in texts if len(text.split()) <= WORDS] or texts

@@ -13,7 +13,7 @@ from regard.settings import DataSettings, Settings
 
 def corpus_name(data: DataSettings) -> str:
     """The name of a corpus: built in, sent to the studio, or that of its files."""
-    if data.corpus.startswith("fable"):
+    if data.is_built_in:
         return data.corpus
     files = [PurePath(name) for name in (data.corpus, data.source, data.target) if name]
     if files and files[0].parent.parent.name == "corpora":
@@ -24,7 +24,7 @@ def corpus_name(data: DataSettings) -> str:
 def test_of(settings: Settings) -> str:
     """The same for two runs that can be compared without naming a test; empty where a run has none."""
     data = settings.data
-    if data.corpus.startswith("fable"):
+    if data.is_built_in:
         return f"{settings.task} {data.corpus}"
     files = data.valid_corpus, data.valid_source, data.valid_target
     if not any(files):

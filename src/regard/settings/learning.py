@@ -65,6 +65,11 @@ class DataSettings(Frozen):
     unknown: Share = 0.0
     """Share of sentences of the built-in corpus with an invented word, which is copied into the translation."""
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the corpus is the built-in one, and no file whose name begins like it."""
+        return self.corpus.partition(":")[0] == "fable"
+
 
 class NoAverage(Frozen):
     kind: Literal["none"] = "none"

@@ -196,7 +196,7 @@ def _column(sentence: Sentence, name: str) -> str:
 def materials(settings: Settings) -> tuple[Material, Material]:
     """The training and the validation rows that the settings name."""
     data = settings.data
-    if data.corpus.startswith("fable"):
+    if data.is_built_in:
         return _fable(data, "train", data.pairs), _fable(data, "valid", VALID)
     train = _files(settings, "", "training")
     if not any((data.valid_corpus, data.valid_source, data.valid_target)):

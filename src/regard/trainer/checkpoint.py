@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from regard.errors import ModelError
-from regard.files import new_file, new_folder
+from regard.files import new_file, new_folder, remove
 from regard.nn.unset import Unset
 from regard.run import Progress, Run, belongs, load_progress, seal, steps, verify
 
@@ -150,7 +150,7 @@ def prune(folder: Path, keep: int, best: int) -> None:
     """Remove all but the last ``keep`` checkpoints and the best."""
     for path in steps(folder)[:-keep]:
         if path.name != f"step-{best}":
-            shutil.rmtree(path)
+            remove(path)
     for leftover in folder.glob(".step-*"):  # of a write that was cut off
         shutil.rmtree(leftover, ignore_errors=True)
 

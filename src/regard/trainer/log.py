@@ -6,8 +6,8 @@ import io
 import json
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from regard.tasks.shown import Sample, Watched
 
 LONGEST = 1 << 26  # bytes of a log that are read: days of training
 LONGEST_LINE = 1 << 20
+MOST = 200_000  # events that are kept of it
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,9 @@ class Log:
     def __init__(self, path: Path, *others: Listener) -> None:
         self._path = path
         self._others = others
+        if path.is_file() and _end(path, 1) not in (b"", b"\n"):  # killed while writing: the next line is its own
+            with path.open("ab") as file:
+                file.write(b"\n")
 
     def moment(self, moment: Moment) -> None:
         self._write("step", asdict(moment))
@@ -111,10 +115,12 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     """
     events: list[dict[str, Any]] = []
     lowest: dict[str, float] = {}  # of the steps that came later, by kind of event
-    for line in reversed(_end(path).split(b"\n")):
-        event = _event(line)
+    for line in _backwards(_end(path, LONGEST)):
+        event = parse_event(line)
         if event is None:
             continue
+        if len(events) == MOST:
+            break
         if "step" in event:
             if event["step"] >= lowest.get(event["event"], math.inf):
                 continue
@@ -123,21 +129,54 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return events[::-1]
 
 
-def _end(path: Path) -> bytes:
+def _end(path: Path, count: int) -> bytes:
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
-        file.seek(max(0, size - LONGEST))
-        return file.read(LONGEST)
+        file.seek(max(0, size - count))
+        return file.read(count)
 
 
-def _event(line: bytes) -> dict[str, Any] | None:
+def _backwards(data: bytes) -> Iterator[bytes]:
+    """The lines, the last one first, without a list of all of them: a file of nothing but line ends has millions."""
+    end = len(data)
+    while end >= 0:
+        begin = data.rfind(b"\n", 0, end)
+        if end - begin > 1:
+            yield data[begin + 1 : end]
+        end = begin
+
+
+# What an event must have to be one: its numbers, and whatever else is read from it.
+_NUMBERS = {
+    "step": tuple(each.name for each in fields(Moment) if each.default is MISSING),
+    "validation": ("step", "epoch", "seconds", "loss", "score"),
+    "watch": ("step",),
+}
+_LARGEST = 1 << 63
+
+
+def parse_event(line: bytes) -> dict[str, Any] | None:
     """The event of a line, if it is one."""
-    if not line or len(line) > LONGEST_LINE:
+    if not line.startswith(b"{") or len(line) > LONGEST_LINE:
         return None
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+    if not isinstance(event, dict) or not isinstance(kind := event.get("event"), str):
         return None
-    return event if isinstance(event.get("step", 0), int) else None
+    whole = isinstance(event.get("step", 0), int) and _is_number(event.get("time", 0))
+    numbers = all(_is_number(event.get(name)) for name in _NUMBERS.get(kind, ()))
+    return event if whole and numbers and (kind != "validation" or _is_validation(event)) else None
+
+
+def _is_number(value: object) -> bool:
+    """One that can be computed with; a loss may be infinite or none at all."""
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < _LARGEST)
+
+
+def _is_validation(event: dict[str, Any]) -> bool:
+    samples = event.get("samples", [])
+    rows = isinstance(samples, list) and all(isinstance(each, dict) for each in samples)
+    texts = rows and all(isinstance(each.get(field.name), str) for each in samples for field in fields(Sample))
+    return texts and isinstance(event.get("name"), str) and isinstance(event.get("best"), bool)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import resource
 import sys
 import time
 
@@ -13,6 +12,9 @@ from regard.run import Progress
 from regard.trainer.feed import Group
 from regard.trainer.log import Moment
 from regard.trainer.steps import Taken
+
+if sys.platform != "win32":
+    import resource
 
 LOG_EVERY = 1.0  # seconds
 
@@ -84,5 +86,7 @@ def used_memory(device: torch.device) -> int:
     """Bytes at the highest: on the GPU, or of this process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_reserved(device)
+    if sys.platform == "win32":  # it does not say
+        return 0
     scale = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ import torch
 from regard.data.encoding import Column
 from regard.data.examples import Ragged
 from regard.data.shards import Shards
+from regard.errors import ResourceError
+from regard.run import steps
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
 from regard.trainer.log import clock
@@ -34,6 +37,8 @@ class Preflight:
     seconds: float
     steps: int  # at the most
     within: int  # that the time is enough for
+    disk: int  # bytes of all checkpoints that are there at once
+    free: int  # bytes on the disk
 
     def __str__(self) -> str:
         lines = (
@@ -42,6 +47,7 @@ class Preflight:
             f"batches         {self.batches_per_epoch:,} an epoch, {100 * max(self.padding):.1f} % padding",
             f"unknown pieces  {100 * self.unknown:.2f} %",
             f"memory          about {self.memory / 2**20:,.0f} MiB",
+            f"disk            about {self.disk / 2**20:,.0f} MiB of checkpoints; {self.free / 2**20:,.0f} MiB are free",
             f"time            about {clock(self.seconds)} for at most {self.within:,} steps",
         )
         return "\n".join(lines)
@@ -68,7 +74,33 @@ def preflight(trainer: Trainer, settings: TrainSettings, *, depth: int, width: i
         seconds=min(estimate, limit) if limit is not None else estimate,
         steps=settings.steps,
         within=settings.steps if limit is None else min(settings.steps, round(limit / each)),
+        disk=_kept(settings) * checkpoint_size(parameters, settings),
+        free=shutil.disk_usage(trainer.folder).free,
     )
+
+
+def check_disk(trainer: Trainer) -> None:
+    """Refuse to train where the checkpoints will not fit: a full disk is found out before the first step."""
+    settings = trainer.settings
+    size = checkpoint_size(sum(parameter.numel() for parameter in trainer.task.parameters()), settings)
+    there = len(steps(trainer.folder / "checkpoints"))
+    needed, free = max(1, _kept(settings) - there) * size, shutil.disk_usage(trainer.folder).free
+    if needed > free:
+        raise ResourceError(
+            f"{trainer.folder}: checkpoints take {needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} MiB of the disk "
+            "are free; free some space, choose another --out, or lower train.keep"
+        )
+
+
+def _kept(settings: TrainSettings) -> int:
+    """Checkpoints that are there at once at the most: the last ones, the best, and the one that is being written."""
+    return max(settings.keep, getattr(settings.average, "count", 0)) + 2
+
+
+def checkpoint_size(parameters: int, settings: TrainSettings) -> int:
+    """Bytes of a checkpoint: weights, their average, and the moments of the optimizer."""
+    moments = 1 if settings.optimizer == "sgd" else 2
+    return 4 * parameters * (1 + (settings.average.kind != "none") + moments)
 
 
 def _memory(parameters: int, settings: TrainSettings, *, depth: int, width: int, size: int) -> int:

@@ -1,0 +1,224 @@
+"""Whatever the disk refuses and whenever the process is killed: the old state is there or the new one, never a third.
+
+Not by chance: every call that changes the disk is let fail once, in each of three ways.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from safetensors import SafetensorError
+
+import corpora_for_tests as small
+from regard.archive import pack, unpack, verify_run
+from regard.errors import RegardError, failure
+from regard.explain.alignment import Aligner
+from regard.files import is_leftover
+from regard.run import Run, best_checkpoint, steps
+from regard.trainer.log import Log, read_log
+from regard.training import Opened, last_good, open_run, start
+from reports import by_hand
+
+State = dict[str, bytes]
+ROOT = Path(__file__).parents[2]
+
+
+def failing_disk() -> ModuleType:
+    """bench/failing_disk.py"""
+    sys.path.append(str(ROOT / "bench"))
+    found = importlib.import_module("failing_disk")
+    sys.path.remove(str(ROOT / "bench"))
+    return found
+
+
+DISK = failing_disk()
+
+
+def state(folder: Path) -> State:
+    """Everything under its real name, with its bytes; what was never finished does not count."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        names = path.relative_to(folder).parts
+        if not any(is_leftover(name) for name in names):
+            found["/".join(names)] = path.read_bytes() if path.is_file() else b"folder"
+    return found
+
+
+def enumerated(kind: str, act: Callable[[], object], again: Callable[[], object], look: Callable[[str], object]) -> int:
+    """Let every call fail once: `act`, `look` at what is there now, and make everything as it was before `again`.
+
+    The number of calls that there were.
+    """
+    for number in range(1, 10_000):
+        again()
+        with DISK.failing(number, kind) as disk:
+            try:
+                act()
+            except DISK.Killed:
+                assert kind == "killed"
+            except (OSError, SafetensorError, RegardError) as error:
+                if (known := failure(error)) is None or known.exit_code != 5:
+                    raise
+        look(f"{kind}, call {number}: {disk.named}")
+        if not disk.failed:
+            return number - 1
+    raise AssertionError
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "small"
+    corpus = small.animals(tmp_path_factory.mktemp("corpus"))
+    wanted = small.settings("gru", *corpus, "train.steps=3", "train.validate_every=1", "train.keep=1", "model.width=4")
+    start(folder, wanted, small.Notes(), device="cpu")
+    return folder
+
+
+def either(folder: Path, old: State, new: State) -> Callable[[str], None]:
+    def look(where: str) -> None:
+        assert state(folder) in (old, new), where
+
+    return look
+
+
+@pytest.mark.parametrize("kind", DISK.KINDS)
+def test_an_export_is_the_old_one_or_the_new_one(kind: str, trained: Path, tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    pack(trained, place / "run.tar")
+    new = state(place)
+
+    def again() -> None:
+        shutil.rmtree(place)
+        place.mkdir()
+        (place / "run.tar").write_bytes(b"old")
+
+    again()
+    calls = enumerated(kind, lambda: pack(trained, place / "run.tar"), again, either(place, state(place), new))
+    assert calls > 5
+
+
+@pytest.mark.parametrize("kind", DISK.KINDS)
+def test_an_imported_run_is_whole_or_not_there(kind: str, trained: Path, tmp_path: Path) -> None:
+    pack(trained, tmp_path / "run.tar")
+    place = tmp_path / "runs"
+    unpack(tmp_path / "run.tar", place / "mine")
+    new = state(place)
+
+    def again() -> None:
+        shutil.rmtree(place)
+        place.mkdir()
+
+    calls = enumerated(kind, lambda: unpack(tmp_path / "run.tar", place / "mine"), again, either(place, {}, new))
+    assert calls > 20
+
+
+@pytest.mark.parametrize("kind", DISK.KINDS)
+def test_a_report_is_the_old_one_or_the_new_one(kind: str, tmp_path: Path) -> None:
+    made, aligner = by_hand(), Aligner()
+
+    def act() -> None:
+        made.save(tmp_path / "run" / "report.html")
+        aligner.save(tmp_path / "run")
+
+    act()
+    new = state(tmp_path / "run")
+    old = dict.fromkeys(new, b"old")
+
+    def again() -> None:
+        shutil.rmtree(tmp_path / "run")
+        (tmp_path / "run").mkdir()
+        for name in old:
+            (tmp_path / "run" / name).write_bytes(b"old")
+
+    def look(where: str) -> None:
+        found = state(tmp_path / "run")
+        assert found.keys() == new.keys(), where
+        assert all(found[name] in (old[name], new[name]) for name in new), where
+
+    assert enumerated(kind, act, again, look) > 10
+
+
+@pytest.mark.parametrize("kind", DISK.KINDS)
+def test_a_run_is_prepared_part_by_part_and_each_is_whole(kind: str, trained: Path, tmp_path: Path) -> None:
+    """Settings, tokenizers and encoded text: there as they must be, or not at all; and the same command goes on."""
+    place, whole, settings = tmp_path / "run", state(trained), Run.open(trained).settings
+    seen: State = {}
+
+    def act() -> Opened:
+        return open_run(Run.create(place, settings), torch.device("cpu"))
+
+    def look(where: str) -> None:
+        found = state(place) if place.exists() else {}
+        assert all(content == whole[name] for name, content in found.items() if name != "log.jsonl"), where
+        for name in ("tokenizer", "data/train", "data/valid"):
+            parts = {each for each in whole if each.startswith(f"{name}/")}
+            assert parts & found.keys() in (set(), parts), where
+        if len(found) != len(seen):  # something more is there than the last time: go on from here
+            seen.clear()
+            seen.update(found)
+            with DISK.failing(0, kind):  # never, and without waiting for a real disk
+                act()
+
+    assert enumerated(kind, act, lambda: shutil.rmtree(place, ignore_errors=True), look) > 60
+
+
+@pytest.mark.parametrize("kind", DISK.KINDS)
+def test_a_checkpoint_is_there_whole_or_the_one_before_is(kind: str, trained: Path, tmp_path: Path) -> None:
+    """Writing it, pointing to it and dropping the one before: whenever that ends, all that is there is whole."""
+    place = tmp_path / "run"
+    shutil.copytree(trained, place)
+    opened = open_run(Run.open(place), torch.device("cpu"))
+    saved = last_good(opened.run, str)
+    assert saved is not None
+    opened.trainer.resume(saved)
+    now = opened.trainer.progress
+    opened.trainer.progress = replace(now, step=now.step + 1, best_step=now.step + 1)
+    before, after = f"step-{now.step}", f"step-{now.step + 1}"
+
+    def again() -> None:
+        shutil.rmtree(place)
+        shutil.copytree(trained, place)
+
+    def look(where: str) -> None:
+        there = [path.name for path in steps(place / "checkpoints")]
+        assert there in ([before], [before, after], [after]), where
+        assert {part.state for part in verify_run(place)} == {"whole"}, where
+        assert best_checkpoint(opened.run).name in there, where
+        assert (last_good(opened.run, pytest.fail) or saved).progress.step in (now.step, now.step + 1)
+
+    assert enumerated(kind, opened.trainer._save, again, look) > 25
+
+
+@pytest.mark.parametrize("kind", DISK.KINDS)
+def test_a_line_of_a_log_is_there_or_half_of_it_and_harms_no_other(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+
+    def again() -> None:
+        path.unlink(missing_ok=True)
+        Log(path).tell("first")
+
+    def look(where: str) -> None:
+        Log(path).tell("last")
+        texts = [event["text"] for event in read_log(path)]
+        assert texts in (["first", "last"], ["first", "second", "last"]), where
+
+    assert enumerated(kind, lambda: Log(path).tell("second"), again, look) == 2
+
+
+def test_the_disk_counts_whatever_writes(tmp_path: Path) -> None:
+    with DISK.failing(3, "full") as disk:
+        (tmp_path / "a").write_text("123456")
+        with pytest.raises(OSError, match="No space"):
+            (tmp_path / "b").write_text("123456")
+    assert (disk.named, disk.calls, (tmp_path / "a").read_text()) == ("open", 3, "123456")
+    with DISK.failing(2, "killed"), pytest.raises(DISK.Killed):
+        (tmp_path / "c").write_text("123456")
+    assert (tmp_path / "c").read_text() == "123"

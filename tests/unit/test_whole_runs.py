@@ -1,0 +1,441 @@
+"""A run is what was written, or says what is not; what is left over is found, and a full disk is found out early."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import corpora_for_tests as small
+from regard import files, runs, training
+from regard.archive import pack, unpack
+from regard.cli.main import run as cli
+from regard.data.check import check
+from regard.data.clean import clean
+from regard.data.lines import LONGEST_LINE, read_lines
+from regard.data.readers import Corpus
+from regard.errors import DataError, ModelError, ResourceError
+from regard.files import locked, new_file, new_folder
+from regard.loading import load
+from regard.run import BELONGS, MANIFEST, Run, belongs, best_checkpoint, load_progress, manifest, occupied, seal, steps
+from regard.runs import find, leftovers, portray, summarise, trash_run
+from regard.settings import load_settings
+from regard.tasks.material import Files, materials
+from regard.trainer import preflight
+from regard.trainer.log import Log, read_log
+from regard.training import resume, start
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "runs" / "small"
+    before = os.umask(0o027)
+    start(folder, small.settings("transformer-tiny", "train.steps=3"), small.Notes(), device="cpu")
+    os.umask(before)
+    return folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(trained, tmp_path / "runs" / "small")
+
+
+def unsealed(run: Path) -> None:
+    """As older versions wrote it."""
+    for path in steps(run / "checkpoints"):
+        (path / BELONGS).unlink()
+        hashes = json.loads((path / MANIFEST).read_text())
+        del hashes[BELONGS]
+        (path / MANIFEST).write_text(json.dumps(hashes))
+
+
+def swap(path: Path) -> None:
+    """Two words change places."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    lines[8], lines[9] = lines[9], lines[8]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+# Hashes
+
+DAMAGE = {
+    "two words": (lambda run: swap(run / "tokenizer/target/vocabulary.tsv"), "vocabulary.tsv: is not what the weights"),
+    "a kind": (lambda run: change(run / "tokenizer/source/tokenizer.json", "word", "space"), "is not what the weights"),
+    "a file gone": (lambda run: (run / "tokenizer/tokenizers.json").unlink(), "tokenizers.json"),
+    "heads": (lambda run: change(run / "settings.toml", "heads = 2", "heads = 4"), "model.heads = 4: the weights were"),
+    "a width": (lambda run: change(run / "settings.toml", "width = 16", "width = 1000000"), "width = 1000000: the"),
+    "a length": (lambda run: change(run / "settings.toml", "longest = 200", "longest = 9"), "data.longest = 9: the"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_tokenizers_and_settings_of_other_weights_are_refused(name: str, run: Path, capsys: Capture) -> None:
+    damage, words = DAMAGE[name]
+    damage(run)
+    for verb in (["translate", str(run), "the cat"], ["train", "--resume", str(run), "--steps", "+1"]):
+        assert cli(verb) == 4
+        assert words in capsys.readouterr().err.strip().splitlines()[-1]
+    with pytest.raises(ModelError, match=words):
+        pack(run, run.parent / "x.tar")
+
+
+def test_a_run_of_before_the_hashes_is_opened(run: Path, tmp_path: Path) -> None:
+    unsealed(run)
+    assert load(run).translate("the cat").text == load(run).translate("the cat").text
+    pack(run, tmp_path / "x.tar")
+    assert not belongs(unpack(tmp_path / "x.tar", tmp_path / "again"), best_checkpoint(Run.open(tmp_path / "again")))
+    resume(run, small.Notes(), device="cpu", more="+1")
+    assert belongs(Run.open(run), steps(run / "checkpoints")[-1])
+
+
+def test_settings_that_do_not_fit_the_weights_say_so_before_memory_is_taken(run: Path) -> None:
+    unsealed(run)
+    change(run / "settings.toml", "width = 16", "width = 1000000")  # petabytes
+    with pytest.raises(ModelError, match="the settings do not belong to these weights"):
+        load(run)
+
+
+def test_what_may_change_about_a_run_may_change(run: Path) -> None:
+    change(run / "settings.toml", 'about = "', 'about = "mine: ')
+    change(run / "settings.toml", "steps = 3", "steps = 4")
+    resume(run, small.Notes(), device="cpu")
+    assert load_progress(steps(run / "checkpoints")[-1]).step == 4
+
+
+def test_what_a_checkpoint_belongs_to_may_be_damaged_too(run: Path) -> None:
+    best = best_checkpoint(Run.open(run))
+    for content in (b"[]", b"[" * 100_000, b'{"files": 3}', b'{"files": {}, "settings": 3}', b"\xff"):
+        (best / BELONGS).write_bytes(content)
+        with pytest.raises(ModelError, match=r"run\.json: is damaged"):
+            belongs(Run.open(run), best)
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"../../x.json": "0"}', b"3", b"\xff", b'{"/dev/zero": "0"}'])
+def test_a_manifest_names_files_of_its_checkpoint_alone(content: bytes, run: Path) -> None:
+    (best_checkpoint(Run.open(run)) / MANIFEST).write_bytes(content)
+    with pytest.raises(ModelError, match=r"manifest\.json: missing or damaged"):
+        manifest(best_checkpoint(Run.open(run)))
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"3", b'{"step": "x"}', b'{"x": 1}', b'{"seconds": [1]}', b"\xff"])
+def test_damaged_progress_is_called_so(content: bytes, run: Path) -> None:
+    (best_checkpoint(Run.open(run)) / "progress.json").write_bytes(content)
+    with pytest.raises(ModelError, match=r"progress\.json: missing or damaged"):
+        load_progress(best_checkpoint(Run.open(run)))
+
+
+def test_verify_checks_every_part_and_names_the_damaged(run: Path, capsys: Capture) -> None:
+    assert cli(["runs", "verify", str(run)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("whole") == len(shown.splitlines()) == len(steps(run / "checkpoints")) + 3
+    swap(run / "tokenizer" / "source" / "vocabulary.tsv")
+    numbers = run / "data" / "train" / "source.numbers"
+    numbers.write_bytes(bytes([numbers.read_bytes()[0] ^ 1]) + numbers.read_bytes()[1:])
+    (best_checkpoint(Run.open(run)) / "weights.safetensors").write_bytes(b"")
+    assert cli(["runs", "verify", str(run), "--json"]) == 4
+    shown = capsys.readouterr()
+    parts = {part["name"]: part["state"] for part in json.loads(shown.out)}
+    assert [name for name, state in parts.items() if state == "damaged"] == [
+        f"checkpoints/{best_checkpoint(Run.open(run)).name}",
+        "tokenizer, labels, settings",
+        "data/train",
+    ]
+    assert "3 of" in shown.err
+
+
+def test_verify_says_what_it_cannot_know(run: Path, capsys: Capture) -> None:
+    unsealed(run)
+    assert cli(["runs", "verify", str(run)]) == 0
+    assert "unknown: written by an older Regard, which kept no hashes" in capsys.readouterr().out
+    shutil.rmtree(run / "checkpoints")
+    shutil.rmtree(run / "data")
+    assert cli(["runs", "verify", str(run)]) == 0
+    assert "nothing to check" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("with_demo")
+def test_the_run_that_comes_along_is_whole(capsys: Capture) -> None:
+    assert cli(["runs", "verify", "demo"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("whole") == len(shown.splitlines()) == 2
+
+
+def test_sealing_twice_changes_nothing(run: Path) -> None:
+    best = best_checkpoint(Run.open(run))
+    before = (best / MANIFEST).read_bytes()
+    seal(best, run)
+    assert (best / MANIFEST).read_bytes() == before
+
+
+def test_weights_have_the_permissions_that_the_user_wants(trained: Path) -> None:
+    modes = {path.stat().st_mode & 0o777 for path in best_checkpoint(Run.open(trained)).iterdir()}
+    assert modes == {0o640}
+
+
+# What is left over
+
+
+def left_behind(place: Path) -> None:
+    """As of a process that was killed long ago."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.suffix == ".txt":
+        place.write_text("half")
+    else:
+        place.mkdir()
+        (place / "half").write_text("half")
+    os.utime(place, (time.time() - 1000,) * 2)
+
+
+HEX = "0123456789ab"
+
+
+def test_leftovers_are_listed_and_swept(run: Path, capsys: Capture) -> None:
+    folder = run.parent
+    left = [
+        *(folder / f".imported.{HEX}", folder / ".gone.removed.a_b1c2d3", run / "data" / f".train.{HEX}"),
+        *(run / "checkpoints" / f".step-5.{HEX}", folder / "corpora" / "mine" / f".x.txt.{HEX}"),
+        folder.parent / "corpora" / "old" / f".y.{HEX}",
+    ]
+    for path in left:
+        left_behind(path)
+    kept = folder / f".step-9.{HEX}x"
+    left_behind(kept)
+    assert cli(["runs", "sweep", str(folder)]) == 0
+    shown = capsys.readouterr()
+    assert {line.split()[-1] for line in shown.out.splitlines()} == set(map(str, left))
+    assert "6 things" in shown.err
+    assert "add --yes" in shown.err
+    assert all(path.exists() for path in left)
+    assert cli(["runs", "sweep", str(folder), "--yes", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["removed"]) == 6
+    assert not any(path.exists() for path in left)
+    assert kept.exists()
+    assert cli(["runs", "sweep", str(folder), "--yes"]) == 0
+    assert "nothing is left over" in capsys.readouterr().err
+
+
+def test_an_old_folder_that_stepped_aside_for_nothing_is_put_back(tmp_path: Path) -> None:
+    left_behind(tmp_path / f".run.{HEX}.old")
+    assert not files.sweep(tmp_path / f".run.{HEX}.old")
+    assert (tmp_path / "run" / "half").exists()
+    left_behind(tmp_path / f".run.{HEX}.old")
+    assert files.sweep(tmp_path / f".run.{HEX}.old")
+    assert (tmp_path / "run" / "half").exists()
+
+
+def test_what_is_in_use_is_never_left_over(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_behind(run / "data" / f".train.{HEX}")
+    with occupied(run):
+        assert leftovers(run.parent) == []
+    assert len(leftovers(run.parent)) == 1
+    monkeypatch.setattr(files, "_VERY_YOUNG", 0.0)
+    with new_file(run.parent / "file"), new_folder(run.parent / "folder"):
+        assert len(leftovers(run.parent)) == 1
+    left_behind(run.parent / ".work.abcd1234")  # a scratch folder has no lock
+    assert len(leftovers(run.parent)) == 1
+    monkeypatch.setattr(files, "lock", lambda *_, **__: None)
+    assert leftovers(run.parent) == []
+
+
+def test_the_trash_is_emptied_where_that_is_asked_for(run: Path, capsys: Capture) -> None:
+    place = trash_run(run)
+    assert cli(["runs", "sweep", str(run.parent), "--yes"]) == 0
+    assert "the trash holds 1 more" in capsys.readouterr().err
+    assert cli(["runs", "sweep", str(run.parent), "--trash"]) == 0
+    assert place.exists()
+    assert cli(["runs", "sweep", str(run.parent), "--trash", "--yes"]) == 0
+    assert not place.exists()
+
+
+def test_sweeping_asks_first(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_behind(run.parent / f".x.{HEX}")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+    assert cli(["runs", "sweep", str(run.parent)]) == 0
+    assert (run.parent / f".x.{HEX}").exists()
+
+
+def test_the_doctor_tells_of_leftovers_and_of_what_cannot_be_read(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(run.parent.parent)
+    left_behind(run.parent / f".x.{HEX}")
+    (run.parent / "bad").mkdir()
+    (run.parent / "bad" / "settings.toml").write_text("model = 3")
+    assert cli(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["runs"]
+    assert found.startswith("2 in runs; not readable: bad;")
+    assert "1 left over by killed processes" in found
+    monkeypatch.chdir(run)
+    assert cli(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == "none here"
+
+
+# The disk
+
+
+def test_a_disk_too_small_for_the_checkpoints_is_found_out_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Path, capsys: Capture
+) -> None:
+    settings = small.settings("gru", "train.keep=2")
+    found = training.preflight(tmp_path / "fits", settings, small.Notes(), device="cpu")
+    written = sum(path.stat().st_size for path in best_checkpoint(Run.open(run)).glob("*.safetensors"))
+    of_run = training.preflight(tmp_path / "like", Run.open(run).settings, small.Notes(), device="cpu").disk
+    assert of_run / (Run.open(run).settings.train.keep + 2) == pytest.approx(written, rel=0.2)
+    assert f"disk            about {found.disk / 2**20:,.0f} MiB of checkpoints" in str(found)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: usage._replace(free=found.disk - 1))
+    with pytest.raises(ResourceError, match="of the disk are free; free some space"):
+        start(tmp_path / "run", settings, small.Notes(), device="cpu")
+    assert not (tmp_path / "run").exists()
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: usage._replace(free=0))
+    assert cli(["train", "--resume", str(run), "--steps", "+1", "--device", "cpu"]) == 5
+    assert "checkpoints take" in capsys.readouterr().err
+
+
+def test_a_run_that_the_disk_has_no_room_to_prepare_is_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr("regard.data.shards._Writer.write", full)
+    with pytest.raises(OSError, match="full"):
+        start(tmp_path / "run", small.settings("gru"), small.Notes(), device="cpu")
+    assert list(tmp_path.iterdir()) == []
+
+
+# One bad run, log or line harms no other
+
+STRANGE = {
+    "a step without its numbers": b'{"event": "step", "step": 3}\n',
+    "a validation without its name": b'{"event": "validation", "step": 1, "epoch": 0, "seconds": 1, "loss": 1,'
+    b' "score": 1}\n',
+    "numbers that are none": b'{"event": "validation", "step": 4, "epoch": 0, "seconds": 1, "loss": NaN,'
+    b' "score": Infinity, "name": "BLEU", "best": true}\n',
+    "large numbers": b'{"event": "step", "step": ' + b"9" * 400 + b"}\n",
+    "samples of another kind": b'{"event": "validation", "step": 1, "epoch": 0, "seconds": 1, "loss": 1, "score": 1, '
+    b'"name": "BLEU", "best": true, "samples": [3]}\n',
+    "no text": b"\xff\xfe\n",
+    "depth": b"[" * 100_000 + b"\n",
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_strange_line_in_a_log_is_passed_over(name: str, run: Path, capsys: Capture) -> None:
+    with (run / "log.jsonl").open("ab") as file:
+        file.write(STRANGE[name])
+    summary = summarise(run)
+    assert (summary.state, summary.steps) == ("finished", 3)
+    assert portray(run).validations
+    assert cli(["runs", "ls", str(run.parent), "--json"]) == 0
+    assert "NaN" not in capsys.readouterr().out
+
+
+def test_a_log_of_line_ends_takes_no_memory_for_each(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b'{"event": "note"}' + b"\n" * 3_000_000)
+    assert read_log(tmp_path / "log") == [{"event": "note"}]
+
+
+def test_a_line_that_was_cut_off_does_not_swallow_the_next(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(b'{"event": "note", "te')
+    Log(tmp_path / "log.jsonl").tell("again")
+    assert [event["text"] for event in read_log(tmp_path / "log.jsonl")] == ["again"]
+
+
+@pytest.mark.parametrize("where", ["is_file", "iterdir"])
+def test_a_folder_of_somebody_else_is_listed_as_one_that_cannot_be_read(
+    where: str, run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    (run.parent / "theirs").mkdir()
+    real = getattr(Path, where)
+
+    def closed(path: Path) -> object:
+        if "theirs" in path.parts:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(Path, where, closed)
+    assert [path.name for path in find(run.parent)] == ["small", "theirs"]
+    assert cli(["runs", "ls", str(run.parent)]) == 0
+    assert "unreadable" in capsys.readouterr().out
+
+
+def test_a_pointer_that_is_no_text_points_nowhere(run: Path) -> None:
+    (run / "best").write_bytes(b"\xff\xfe" * 1000)
+    assert best_checkpoint(Run.open(run)) == steps(run / "checkpoints")[-1]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(suffix: str, tmp_path: Path) -> None:
+    paths = [tmp_path / f"train.{side}{suffix}" for side in ("source", "target")]
+    for path in paths:
+        with (gzip.open if suffix else open)(path, "wb") as file:
+            file.write(b"one\n" + b"x" * (3 * LONGEST_LINE) + b"\nthree\n")
+    with pytest.raises(DataError, match="line 2: longer than 1,048,576 bytes"):
+        list(read_lines(paths[0]))
+    corpus = Corpus(tuple(map(str, paths)))
+    found = check(corpus)
+    assert (found.pairs, {finding.kind: finding.count for finding in found.findings}["format"]) == (3, 2)
+    outcome = clean(corpus, *(tmp_path / name for name in ("a", "b", "dropped.tsv")), keep=("identical",))
+    assert outcome.kept == 2
+
+
+@pytest.mark.parametrize("body", ["<seg>" + "x" * (1 << 21), "<seg " + "x" * (1 << 21), "<tuv><seg>x</seg></tuv>" * 4])
+def test_a_unit_without_end_is_refused(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if len(body) < 1000:
+        monkeypatch.setattr("regard.data.tmx.LONGEST_LINE", 3)
+    (tmp_path / "x.tmx").write_text(f"<tmx><body><tu><tuv>{body}")
+    with pytest.raises(DataError, match="a unit of more than"):
+        list(Corpus((str(tmp_path / "x.tmx"),)).rows(("source", "target"), lambda _: None))
+
+
+def test_a_file_whose_name_begins_like_the_built_in_corpus_is_a_file(tmp_path: Path) -> None:
+    settings = load_settings("gru", f"data.corpus='{tmp_path}/../fables.tsv'", "data.valid_corpus='fable.tsv'")
+    assert not settings.data.is_built_in
+    plain = load_settings("gru", "data.corpus=fables.tsv")
+    assert isinstance(materials(plain)[0], Files)
+    assert load_settings("gru", "data.corpus='fable:fr'").data.is_built_in
+
+
+def test_a_system_without_fcntl_has_files_and_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setattr(sys, "platform", "win32")
+    spec = importlib.util.spec_from_file_location("files_elsewhere", files.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    elsewhere = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(elsewhere)
+    with elsewhere.new_file(tmp_path / "file") as file, elsewhere.new_folder(tmp_path / "folder"):
+        file.write(b"x")
+    with elsewhere.locked(tmp_path) as free:
+        assert free is None
+    assert (tmp_path / "file").read_bytes() == b"x"
+
+
+def test_a_lock_is_had_by_one(tmp_path: Path) -> None:
+    with locked(tmp_path) as first, locked(tmp_path) as second:
+        assert (first, second) == (True, False)
+    with locked(tmp_path, shared=True) as first, locked(tmp_path, shared=True) as second:
+        assert (first, second) == (True, True)
+
+
+def test_a_file_has_a_size_as_a_folder_has(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"123")
+    assert runs.size_of(tmp_path / "a") == runs.size_of(tmp_path) == 3
