@@ -26,6 +26,7 @@ import serving
 from regard.cli import serve as verb
 from regard.cli.main import run
 from regard.errors import ResourceError
+from regard.serve.guard import Doors
 from regard.serve.limits import Limits
 from regard.serve.server import Place, address, listens_on, own_names
 from serving import CAT
