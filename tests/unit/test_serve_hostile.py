@@ -179,6 +179,7 @@ LONG = {"kind": "replace-word", "word": 0, "by": "cat " * 250}
         ("beam", {"text": "the cat " * 400}, "text: goes through the model in "),
         ("beam", {"text": CAT, "prefix": "x" * 1001}, "prefix: String should have at most 1000 characters"),
         ("trace", {"text": CAT, "edits": [LONG] * 9}, "text = 2,"),
+        ("trace", {"text": CAT, "edits": [LONG]}, "text = 255 pieces after its edits: longer than the "),
         (
             "trace",
             {"text": CAT, "target": "le " * 1666},

@@ -114,8 +114,12 @@ def _translated(translator: Translator, question: Question) -> Looked:
     written = None if target is None else [*translator.tokenizers.target.encode(target), END]
     asked = Translating(model, translator.tokenizers)
     begun = len(translator.tokenizers.target.encode(_prefix(question.edits)))
-    check_size(model, len(asked.read(_changed(question))), max(begun, len(written or ())))
+    read = len(asked.read(_changed(question)))
+    check_size(model, read, max(begun, len(written or ())))
     if question.edits:
+        if read - 1 > translator.longest:
+            most = f"{translator.longest:,} pieces this model learned with"
+            raise DataError(f"text = {read - 1:,} pieces after its edits: longer than the {most}; give a shorter one")
         outcome = carry_out(asked, text, question.edits, output=written)
         return _edited("translate", translator.explained(outcome.after), question, outcome, asked)
     if target is not None:

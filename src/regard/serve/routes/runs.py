@@ -148,7 +148,9 @@ async def report(request: Request, run: Name) -> HTMLResponse:
     made = next((file for file in (path / "report.html", jobs.report_of(run)) if _is_newer(file, path)), None)
     if made is None:
         if request.app.state.service.doors.read_only:
-            raise RefusedError(403, f"run = {run}: has no report yet, and this service is read-only; make one elsewhere")
+            raise RefusedError(
+                403, f"run = {run}: has no report yet, and this service is read-only; make one elsewhere"
+            )
         made = jobs.report_of(run)
         made.parent.mkdir(parents=True, exist_ok=True)
         command = ["report", str(path), "--out", str(made), "--limit", str(REPORTED)]
