@@ -156,7 +156,7 @@ def test_one_run_tells_all_but_where_files_are(client: TestClient, runs: Path, t
     with serving.client(tmp_path / "runs") as other:
         told = other.get("/api/v1/runs/moved")
         assert told.json()["settings"]["data"]["source"] == "train.de"
-        assert told.json()["losses"][-1] == [9, None]
+        assert told.json()["losses"][-1][0] == 23  # a loss that is no number is none
         assert str(tmp_path) not in told.text
 
 
