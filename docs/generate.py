@@ -1,4 +1,5 @@
-"""Write docs/reference and the studio's colours from the code, docs/benchmarks.md from the ledger: so they agree.
+"""Write docs/reference, the limits in docs/serving.md and the studio's colours from the code, docs/benchmarks.md from
+the ledger: so they agree.
 
 python docs/generate.py
 """
@@ -11,10 +12,14 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import regard
+from regard.explain import edits, replay
 from regard.explain.walkthrough.example import example
 from regard.explain.walkthrough.render import markdown
+from regard.inside import look
 from regard.reader import Frozen
 from regard.report import colours
+from regard.serve import corpora, jobs, limits, markup, server
+from regard.serve.limits import Limits
 from regard.settings import (
     AttentionSettings,
     BahdanauDecoder,
@@ -131,6 +136,52 @@ def attention_page() -> str:
     return "\n".join([SOURCE, title, "", ATTENTION.rstrip(), steps])
 
 
+def limits_table() -> str:
+    """What one request may ask for."""
+    own = Limits()
+    rows = [
+        ("a body", f"{own.body >> 20} MiB", 413),
+        ("a file of a corpus, as it is sent", f"{own.upload >> 30} GiB", 413),
+        ("corpora that were sent", f"{corpora.MOST}", 503),
+        ("head and body of a request, until they have arrived", f"{own.reading:g} s", 408),
+        ("lists and objects of JSON inside each other", f"{own.depth}", 400),
+        ("a number in JSON", f"{own.digits} digits", 400),
+        ("fields of a form", f"{own.fields:,}", 400),
+        ("texts of one request", f"{own.texts}", "413, `/translate` 400"),
+        ("a text", f"{own.text:,} characters", "413, `/translate` 400"),
+        ("a prefix, a sentence among several, an override", f"{limits.LINE:,} characters", 400),
+        ("a word", f"{limits.WORD} characters", 400),
+        ("a name: run, checkpoint, corpus, preset, language", f"{limits.NAME} characters", 400),
+        ("elements of HTML inside each other, in one sentence", f"{markup.DEEPEST}", 400),
+        ("hypotheses of a beam, outputs", f"{limits.BEAM}", 400),
+        ("pieces that a language model adds", f"{limits.LENGTH}", 400),
+        ("edits at once", f"{edits.MOST}", 400),
+        ("a string or a list in an edit", f"{edits.LONGEST:,} long", 400),
+        ("a text or an output that is looked into", f"{replay.MOST_PIECES:,} pieces", 400),
+        ("attention weights of one trace", f"{replay.MOST_NUMBERS:,}", 400),
+        ("pieces written × all pieces, where each has a gradient", f"{look.MOST_STEPS:,}", 400),
+        ("sentences in which a word is looked at", f"{limits.SENTENCES}", 400),
+        ("overrides of a training", f"{limits.OVERRIDES}", 400),
+        ("runs that are compared at once", f"{limits.COMPARED}", 400),
+        ("trainings at once; comparisons", f"{jobs.TRAININGS}; {jobs.COMPARISONS}", 429),
+        ("texts and calls that wait for one model (`--queue`)", f"{own.queue:,}", 429),
+        ("seconds that a request may take (`--timeout`)", f"{own.seconds:g}", 504),
+        ("weights in memory, engines included (`--memory`)", f"{own.memory >> 30} GiB", 503),
+        ("connections at once; those that have asked for nothing go first", f"{server.CONNECTIONS}", 503),
+    ]
+    lines = [f"| {what} | {most} | {status} |" for what, most, status in rows]
+    return "\n".join(["| what | at the most | else |", "|---|---:|---|", *lines, ""])
+
+
+MARKS = "<!-- limits: made by `make docs` -->\n", "<!-- /limits -->"
+
+
+def serving_page() -> str:
+    """The page about serving, with the table of limits as it is now."""
+    before, _, rest = (DOCS / "serving.md").read_text(encoding="utf-8").partition(MARKS[0])
+    return f"{before}{MARKS[0]}{limits_table()}{MARKS[1]}{rest.partition(MARKS[1])[2]}"
+
+
 PAGES = {"settings.md": settings_page, "presets.md": presets_page, "attention.md": attention_page}
 
 
@@ -146,5 +197,5 @@ if __name__ == "__main__":
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page(), encoding="utf-8")
     STUDIO_COLOURS.write_text(colours.module(), encoding="utf-8")
-    for name, text in benchmarks().items():
+    for name, text in {**benchmarks(), "serving.md": serving_page()}.items():
         (DOCS / name).write_text(text, encoding="utf-8")

@@ -185,13 +185,19 @@ def _ctranslate2(material: Material, quantization: str, tell: Tell) -> CTranslat
         except ResourceError:  # damaged; it is only a copy
             _make(material, folder, quantization)
             program = _open(package, folder, quantization)
+        size = _size(folder)
     except OSError:  # a run that may only be read
         with tempfile.TemporaryDirectory() as elsewhere:
             _convert(material, Path(elsewhere), quantization)
             program = _open(package, Path(elsewhere), quantization)
+            size = _size(Path(elsewhere))
     source, target = material.tokenizers.source, material.tokenizers.target
     name = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
-    return CTranslate2(program, source, target, _places(material), name, tell)
+    return CTranslate2(program, source, target, _places(material), name, tell, size)
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
 
 
 def _open(package: Any, folder: Path, quantization: str) -> Any:
@@ -217,6 +223,7 @@ class CTranslate2:
     places: int
     name: str = "ctranslate2"
     tell: Tell = silent
+    bytes: int = 0  # of the converted model, which it keeps in memory
     _told: set[str] = field(default_factory=set)
 
     def refuses(self, options: Options) -> str:

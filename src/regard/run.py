@@ -23,6 +23,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from regard.files import is_leftover, locked, new_file
 from regard.settings import Settings, load_settings
 
 SETTINGS = "settings.toml"
+LOOKS = 500  # that a training waits for, one after the other, before it believes that the run is held
 MANIFEST = "manifest.json"
 BELONGS = "run.json"  # in a checkpoint: the run's settings and the hashes of its tokenizers
 PARTS = (
@@ -343,10 +345,15 @@ def occupied(folder: Path) -> Iterator[None]:
     The lock is the system's and ends with the process, however that ends. Where a file system has no locks, there
     is none.
     """
-    with locked(folder) as free:
-        if free is False:
-            raise ResourceError(f"{folder}: is being trained by another process; wait for it, or stop it first")
-        yield
+    for _ in range(LOOKS):
+        with locked(folder) as free:
+            if free is not False:
+                yield
+                return
+        if is_occupied(folder):
+            break
+        time.sleep(0.01)  # somebody only looks whether it is held, which takes a moment
+    raise ResourceError(f"{folder}: is being trained by another process; wait for it, or stop it first")
 
 
 def is_occupied(folder: Path) -> bool:

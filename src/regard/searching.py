@@ -102,8 +102,9 @@ def _grower(predictor: Predictor | Translator, text: str, prefix: str) -> tuple[
         return continuation, predictor.tokenizer
     if not isinstance(predictor, Translator):
         raise ModelError("beam: this run gives labels, each by itself, and does not search; a translator does")
-    if (count := len(predictor.search.parts(text))) != 1:
-        raise DataError(f"text: goes through the model in {count} parts; a tree is of one search, so give one sentence")
+    predictor.search.check_whole(text)
+    if not predictor.search.parts(text):
+        raise DataError(f"text = {text[:40]!r}: no word of it was seen in training, so nothing is searched; use others")
     return translation, predictor.tokenizers.target
 
 

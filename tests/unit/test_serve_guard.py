@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import hmac
 import json
 import pickle
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from starlette.requests import ClientDisconnect
 
 import serving
 from regard.run import digest
 from regard.serve.guard import COOKIE, Doors
+from regard.serve.library import Library
 from regard.serve.limits import Limits
+from regard.serve.watch import Metrics, Watch
 from serving import CAT
 
 KEY = "a token, ключ"
@@ -73,7 +79,7 @@ def test_a_name_that_was_allowed_is_welcome(runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://localhost:3000", "http://localhost.evil.example"]
+    "origin", ["https://evil.example", "null", "http://localhost:3000", "http://localhost.evil.example", "http://["]
 )
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/api/v1/runs"), ("POST", "/translate"), ("OPTIONS", "/translate")]
@@ -239,12 +245,84 @@ def test_a_full_queue_is_429_with_the_seconds_to_wait(runs: Path, monkeypatch: p
         assert line(answer).startswith("queue = 3 waiting")
 
 
-def test_a_bug_is_500_without_a_stack_trace(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_500_counted_and_logged_as_one_without_a_stack_trace_for_the_client(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("regard.serve.routes.libre.Health", lambda: 1 // 0)
-    with serving.client(runs) as client:
+    log: list[str] = []
+    with serving.client(runs, log=log) as client:
         answer = client.get("/health")
-        assert answer.status_code == 500
-        assert line(answer) == "this is a bug of Regard's, not yours; the service's log says where"
+        counted = client.get("/metrics").text
+    assert answer.status_code == 500
+    assert line(answer) == "this is a bug of Regard's, not yours; the service's log says where"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
+    assert 'regard_requests_total{method="GET",route="/health",status="500"} 1.0' in counted
+    assert json.loads(log[0])["status"] == 500
+    (record,) = (each for each in caplog.records if each.name.startswith("regard"))
+    assert (record.levelname, record.getMessage()) == ("ERROR", "a bug, in the answer to GET /health")
+    assert record.exc_info is not None
+    assert record.exc_info[0] is ZeroDivisionError
+
+
+async def nothing(message: Any) -> None:
+    del message
+
+
+def watched(runs: Path, app: Any) -> list[str]:
+    """The log of one request to an app."""
+    log: list[str] = []
+    watch, scope = Watch(app, Metrics(Library(runs)), log.append), {"type": "http", "method": "POST", "headers": []}
+    with suppress(KeyError):
+        asyncio.run(watch(scope, nothing, nothing))  # type: ignore[arg-type]
+    return log
+
+
+def test_a_bug_after_half_an_answer_cuts_the_connection_and_is_counted(runs: Path) -> None:
+    async def half(scope: Any, receive: Any, send: Any) -> None:
+        del scope, receive
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise KeyError
+
+    assert json.loads(watched(runs, half)[0])["status"] == 500
+
+
+def test_who_leaves_within_its_body_is_no_bug(runs: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def left(scope: Any, receive: Any, send: Any) -> None:
+        del scope, receive, send
+        raise ClientDisconnect
+
+    assert json.loads(watched(runs, left)[0])["status"] == 499
+    assert not [each for each in caplog.records if each.name.startswith("regard")]
+
+
+# What the machine refuses
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "said"),
+    [
+        (OSError(errno.ENOSPC, "", "/home/somebody/runs/x"), 507, "x: the disk is full"),
+        (OSError(errno.EROFS, "", "/home/somebody/runs/x"), 503, "x: can only be read from here"),
+        (PermissionError(errno.EACCES, "", "/home/somebody/runs/x"), 503, "x: permission denied"),
+        (FileNotFoundError(errno.ENOENT, "", "/home/somebody/runs/x"), 404, "x: is not there"),
+        (MemoryError(), 503, "memory: not enough of it"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 503, "memory: not enough of it"),
+        (RecursionError("maximum recursion depth exceeded"), 400, "input: nested too deeply"),
+        (RuntimeError("another"), 500, "this is a bug"),
+    ],
+)
+def test_what_the_machine_refuses_is_said_by_its_kind(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception, status: int, said: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr("regard.serve.routes.presets.preset_names", refuse)
+    with serving.client(runs) as client:
+        answer = client.get("/api/v1/presets")
+    assert (answer.status_code, line(answer)[: len(said)]) == (status, said)
+    assert "somebody" not in answer.text
 
 
 # Names and files

@@ -6,6 +6,7 @@ import base64
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from regard.corpora.fable import generate
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.tree import Trees
+from regard.engines import CTranslate2
 from regard.explain.alignment import Aligner, Attended
 from regard.explain.edits import KINDS, Editor, Scene, from_data
 from regard.explain.importance import gradient, masking
@@ -37,6 +39,7 @@ from regard.prediction import load_predictor
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
 from regard.serve.packing import pack
+from regard.serve.worker import weight_of
 from regard.text.special import END
 from regard.training import start
 from regard.translator import Translator
@@ -556,7 +559,7 @@ REFUSED: list[tuple[str, str, int, dict[str, Any], str]] = [
     ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "mask-word", "word": 9}]}, "word = 9: there is no such"),
     ("trace", "heads", 400, {"text": "x" * 6000}, "text: "),
     ("trace", "heads", 400, {"text": CAT, "surprise": 1}, "surprise: "),
-    ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "force-prefix", "prefix": "\ud800"}]}, "edits: "),
+    ("trace", "heads", 400, {"text": CAT, "edits": [{"kind": "force-prefix", "prefix": "\ud800"}]}, "body: "),
     ("trace", "tag", 404, {"text": CAT, "target": "x"}, "target: run 'tag' does not translate"),
     ("gates", "heads", 404, {"text": CAT}, "gates: this run has no recurrent cells"),
     ("beam", "heads", 400, {"text": " "}, "text = ' ': there is nothing to search"),
@@ -588,7 +591,7 @@ def test_an_output_that_the_beam_did_not_find_cannot_be_looked_into(
 
 
 def test_more_weights_than_a_page_can_hold_are_refused(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inside, "MOST_NUMBERS", 100)
+    monkeypatch.setattr("regard.explain.replay.MOST_NUMBERS", 100)
     assert "weights are too many to look at" in ask("trace", "heads", 400, text=CAT)["error"]
 
 
@@ -600,6 +603,40 @@ def test_a_gradient_for_each_of_too_many_pieces_is_refused(
     error = ask(path, "plain", 400, text=CAT)["error"]
     assert error.startswith("text = ")
     assert "a gradient for each takes too long" in error
+
+
+def test_a_checkpoint_that_is_named_is_loaded_once_and_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    kept = inside.load_predictor
+
+    def watched(*arguments: Any, **named: Any) -> Any:
+        loaded.append(named["checkpoint_name"])
+        return kept(*arguments, **named)
+
+    monkeypatch.setattr(inside, "load_predictor", watched)
+    library = Library(folder)
+    with TestClient(create_app(Service(library)), base_url="http://localhost") as client:
+        body = {"run": "heads", "text": CAT, "checkpoint": "step-1"}
+        first, second = (client.post("/api/v1/trace", json=body).json() for _ in range(2))
+        assert first == second
+        assert loaded == ["step-1"]
+        assert library.loaded["heads@step-1"].bytes > 0
+        library.forget("heads")
+        assert library.loaded == {}
+
+
+def test_memory_is_counted_with_what_searches_by_the_weights(folder: Path) -> None:
+    """The fused form of a Transformer has its own copy of most of the decoder; a converted model is one more."""
+    model = loaded(folder, "heads")
+    weights = sum(each.numel() * each.element_size() for each in model.model.parameters())
+    assert weight_of(load_predictor(folder / "plain")) < 1.1 * sum(
+        each.numel() * each.element_size() for each in loaded(folder, "plain").model.parameters()
+    )
+    fused = weight_of(model)
+    output = model.model.decoder.output.weight
+    assert fused >= weights + output.numel() * output.element_size()
+    converted = CTranslate2(None, model.tokenizers.source, model.tokenizers.target, 7, bytes=1000)
+    assert weight_of(replace(model, engine=converted)) == fused + 1000
 
 
 def test_sixty_words_through_six_layers_of_eight_heads_are_below_five_megabytes() -> None:

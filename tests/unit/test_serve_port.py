@@ -67,6 +67,19 @@ def translates(service: str) -> bool:
     return status == 200 and bool(found["translations"])
 
 
+def test_clients_that_ask_for_nothing_make_room_for_those_who_do(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.serve.server.CONNECTIONS", 30)
+    monkeypatch.setattr("regard.serve.server.SPARE", 10)
+    with serving.on_a_port(runs, Limits(reading=100.0)) as service:
+        silent = [connect(service) for _ in range(60)]
+        assert translates(service)
+        assert request(service, "GET", "/health") == (200, {"status": "ok"})
+        silent[-1].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert silent[-1].recv(12) == b"HTTP/1.1 200"  # the one that came last is still there
+        for each in silent:
+            each.close()
+
+
 # Clients that exist already
 
 
@@ -284,6 +297,8 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_5(runs: Path, capsys: Ca
             "--host = 192.0.2.1, --port = 0:",
         ),
         (["serve", "--runs", "x", "--token", "t" * 15], 2, "--token = 15 characters: is guessed too soon; 16 or more"),
+        (["serve", "--runs", "x", "--admin-token", "t"], 2, "--admin-token = 1 characters: is guessed too soon"),
+        (["serve", "--runs", "x", "--token", "t" * 16, "--admin-token", "t" * 16], 2, "is the same as --token"),
     ],
 )
 def test_what_cannot_be_served_is_one_line(arguments: list[str], code: int, expected: str, capsys: Capture) -> None:
@@ -339,6 +354,19 @@ def test_a_token_is_shown_only_when_it_was_made_up(
     assert names.endswith("; add others with --allow-host NAME")
     assert json.loads(said.out)["address"].startswith("http://127.0.0.1:")
     assert "?token=" in opened[0]
+
+
+def test_a_read_only_service_says_so_and_keeps_its_doors(
+    runs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.serve.server.run", lambda server, listening: (server._started(), listening.close()))
+    monkeypatch.setenv("REGARD_ADMIN_TOKEN", OURS)
+    assert run(["serve", "--runs", str(runs), "--read-only", "--port", "0", "--host", "127.0.0.1"]) == 0
+    said = capsys.readouterr().err
+    assert "read-only: nobody trains, uploads, renames or removes here\n" in said
+    assert OURS not in said
+    doors, _ = verb._doors("localhost", "", None, None, OURS)
+    assert (doors.token, doors.admin, doors.opens(""), doors.opens_changes("")) == ("", OURS, True, False)
 
 
 def test_an_address_is_one_that_a_browser_can_open() -> None:

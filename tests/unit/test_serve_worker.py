@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ import pytest
 import torch
 
 import serving
+from regard.cancel import check_cancelled
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
 from regard.loading import load
 from regard.prediction import load_predictor
+from regard.serve import worker as serve_worker
 from regard.serve.library import Library
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.worker import Worker
@@ -478,3 +481,157 @@ def test_loading_has_all_threads_and_leaves_none_behind(trained: Path, monkeypat
     ((thread, count),) = seen
     assert count == torch.get_num_threads()
     assert not thread.is_alive()
+
+
+# Work that takes long
+
+
+class Long:
+    """Work that goes on, step by step, until it is cancelled or let."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def __call__(self, _: object) -> str:
+        self.begun.set()
+        try:
+            while not self.may_end.wait(0.001):
+                check_cancelled()
+        finally:
+            self.ended.set()
+        return "done"
+
+    async def is_open(self) -> None:
+        assert await asyncio.to_thread(self.begun.wait, 20)
+
+
+def test_work_stops_at_its_next_step_when_its_client_has_left_or_its_time_is_up(translator: Translator) -> None:
+    worker, brief, left, late = Worker(translator), Worker(translator, Limits(seconds=0.05)), Long(), Long()
+
+    async def leave() -> None:
+        asked = asyncio.create_task(worker.call(left))
+        await left.is_open()
+        asked.cancel()
+        assert await worker.call(lambda _: "free") == "free"
+        with pytest.raises(LateError):
+            await brief.call(late)
+        assert await asyncio.to_thread(late.ended.wait, 20)
+
+    run(leave)
+    assert left.ended.is_set()
+
+
+def test_short_texts_of_others_go_before_work_that_takes_long(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once each way: while a call goes on, and while a batch does. What comes out is what comes out alone."""
+    monkeypatch.setattr(serve_worker, "TURN", 0.0)
+    worker, long, expected = Worker(translator), Long(), translator.translate("the cat", GREEDY).text
+
+    async def both() -> None:
+        busy = asyncio.create_task(worker.call(long))
+        await long.is_open()
+        found = await worker.translate(["the cat"], GREEDY)
+        assert found[0].translation.text == expected
+        assert not busy.done()
+        long.may_end.set()
+        assert await busy == "done"
+
+    run(both)
+
+
+def test_long_texts_wait_for_their_turn(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_worker, "TURN", 0.0)
+    monkeypatch.setattr(serve_worker, "SHORT", 3)
+    worker, long = Worker(translator), Long()
+
+    async def both() -> None:
+        busy = asyncio.create_task(worker.call(long))
+        await long.is_open()
+        later = asyncio.create_task(worker.translate([SENTENCES[0]], GREEDY))
+        await worker.translate(["cat"], GREEDY)
+        assert not later.done()
+        long.may_end.set()
+        await busy
+        assert len(await later) == 1
+
+    run(both)
+
+
+def test_who_asks_for_little_does_not_wait_for_who_asks_for_much(translator: Translator) -> None:
+    worker, gate, order = Worker(translator, Limits(together=1, gather=0.0)), Gate(), list[str]()
+    search = worker._search
+    worker._search = lambda batch: order.extend(each.text for each in batch) or search(batch)  # type: ignore[method-assign, func-returns-value]
+
+    async def both() -> None:
+        busy = asyncio.create_task(worker.call(gate))
+        await gate.is_open()
+        much = asyncio.create_task(worker.translate(["the dog"] * 7, GREEDY))
+        await asyncio.sleep(0)
+        little = asyncio.create_task(worker.translate(["the cat"], GREEDY))
+        await asyncio.sleep(0)
+        gate.may_end.set()
+        await asyncio.gather(busy, much, little)
+
+    run(both)
+    assert order.index("the cat") == 2
+
+
+@pytest.fixture
+def unaligned(trained: Path, tmp_path: Path) -> Path:
+    """A run whose aligner nobody has chosen yet."""
+    shutil.copytree(trained, tmp_path / "unaligned")
+    (tmp_path / "unaligned" / "aligner.json").unlink()
+    return tmp_path / "unaligned"
+
+
+def test_the_aligner_is_chosen_when_links_are_first_asked_for(unaligned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve_worker, "ALIGNER", 1000.0)
+    translator = load(unaligned)
+    worker = Worker(translator)
+    run(lambda: worker.translate(["the cat"], GREEDY))
+    assert not (unaligned / "aligner.json").exists()
+    run(lambda: worker.translate(["the unheard-of cat"], GREEDY))  # what is copied for it, the aligner decides
+    assert (unaligned / "aligner.json").exists()
+    (found,) = run(lambda: worker.translate(["the cat"], GREEDY, links=True))
+    assert "best aligner on valid" in found.aligner
+    assert found.aligner == load(unaligned).aligner.describe()
+
+
+def test_an_aligner_that_takes_long_is_chosen_when_nobody_waits(
+    unaligned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve_worker, "ALIGNER", -1.0)
+    worker = Worker(load(unaligned))
+    first = run(lambda: worker.call(lambda model: model.aligner.describe()))  # type: ignore[union-attr]
+    assert first == "cross-attention, mean of all heads (chosen by default, until the best is found)"
+
+    async def again() -> str:
+        while (now := (await worker.translate(["the cat"], GREEDY, links=True))[0].aligner) == first:
+            await asyncio.sleep(0.01)
+        return now
+
+    assert "best aligner on valid" in run(again)
+    worker.close()
+    worker.join(20)
+
+
+def test_a_choice_that_nobody_waits_for_lets_calls_go_before_and_ends_with_the_worker(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, long = Worker(translator), Long()
+    monkeypatch.setattr(serve_worker, "_set_aligner", long)
+    with worker._changed:
+        worker._queue.append(serve_worker._Call(long, Future(), background=True))
+
+    async def ask() -> None:
+        assert await worker.call(lambda _: 7) == 7
+        await long.is_open()
+        assert await worker.call(lambda _: 8) == 8
+        assert len(await worker.translate([SENTENCES[3]], GREEDY)) == 1
+
+    run(ask)
+    assert not long.ended.is_set()
+    worker.close()
+    worker.join(20)
+    assert long.ended.is_set()

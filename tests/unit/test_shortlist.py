@@ -13,6 +13,7 @@ import torch
 import regard.shortlisting
 import serving
 import tiny
+from regard.cancel import cancellable
 from regard.cli.main import run
 from regard.data.examples import Examples, Ragged
 from regard.data.lexicon import learn_lexicon
@@ -133,7 +134,7 @@ def test_no_text_depends_on_its_company(trained: Path) -> None:
 
 
 @pytest.mark.parametrize("shortlist", [0, 50])
-def test_what_is_raised_meanwhile_ends_the_search(trained: Path, shortlist: int) -> None:
+def test_a_check_that_raises_ends_the_search(trained: Path, shortlist: int) -> None:
     """It is asked before each batch and at each step, and who only waits changes nothing."""
     translator, asked = load(trained, shortlist=shortlist), []
 
@@ -142,10 +143,11 @@ def test_what_is_raised_meanwhile_ends_the_search(trained: Path, shortlist: int)
         if len(asked) == 3:
             raise InterruptedError
 
-    with pytest.raises(InterruptedError):
-        translator.search(TEXTS, Options(Beam(2), shortest=2.0), meanwhile=leave_at_the_third)
+    with pytest.raises(InterruptedError), cancellable(leave_at_the_third):
+        translator.search(TEXTS, Options(Beam(2), shortest=2.0))
     assert len(asked) == 3
-    patient = translator.search(TEXTS, Options(), meanwhile=lambda: asked.append(1))
+    with cancellable(lambda: asked.append(1)):
+        patient = translator.search(TEXTS, Options())
     assert [each[0].text for each in patient] == [each.text for each in translator.translate(TEXTS)]
     assert len(asked) > 5
 

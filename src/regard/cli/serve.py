@@ -8,6 +8,7 @@ import re
 import secrets
 import sys
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 Host = Annotated[str, typer.Option(help="Where to listen; anything but this machine needs a token.")]
 Port = Annotated[int, typer.Option(help="0 takes any that is free.", min=0, max=65535)]
 Token = Annotated[str, typer.Option(help="What clients must send; made up if needed.", envvar="REGARD_TOKEN")]
+AdminToken = Annotated[
+    str,
+    typer.Option(
+        help="Needed to train, upload, rename and remove; without it, --token is enough.", envvar="REGARD_ADMIN_TOKEN"
+    ),
+]
+ReadOnly = Annotated[bool, typer.Option("--read-only", help="Nobody trains, uploads, renames or removes.")]
 AllowHost = Annotated[list[str] | None, typer.Option(help="Another name this service goes by; may be given again.")]
 AllowOrigin = Annotated[list[str] | None, typer.Option(help="A web page that may use it: https://…; again.")]
 Queue = Annotated[int, typer.Option(help="Texts that may wait for one model; more get 429.", min=1)]
@@ -52,6 +60,8 @@ def serve(
     host: Host = "127.0.0.1",
     port: Port = 5000,
     token: Token = "",
+    admin_token: AdminToken = "",
+    read_only: ReadOnly = False,
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
     queue: Queue = 1024,
@@ -71,7 +81,8 @@ def serve(
     folders = [Run.open(path).folder for path in named or ()]
     if not named and runs is None:
         raise SettingsError("regard serve: nothing to serve; name a run, or a folder of them with --runs")
-    doors, made_up = _doors(host, token, allow_host, allow_origin)
+    doors, made_up = _doors(host, token, allow_host, allow_origin, admin_token)
+    doors = replace(doors, read_only=read_only)
     limits = _limits(queue, batch, gather, timeout, memory)
     from regard.device import pick_device
     from regard.serve.app import Service
@@ -94,6 +105,8 @@ def studio(
     host: Host = "127.0.0.1",
     port: Port = 8765,
     token: Token = "",
+    admin_token: AdminToken = "",
+    read_only: ReadOnly = False,
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
     queue: Queue = 1024,
@@ -108,7 +121,8 @@ def studio(
     as_json: AsJson = False,
 ) -> None:
     """Open the studio in a browser: translate, look inside, train, compare, learn. The API is there as well."""
-    doors, made_up = _doors(host, token, allow_host, allow_origin)
+    doors, made_up = _doors(host, token, allow_host, allow_origin, admin_token)
+    doors = replace(doors, read_only=read_only)
     limits = _limits(queue, 256, 4.0, timeout, memory)
     from regard.device import pick_device
     from regard.serve.app import Service
@@ -149,16 +163,21 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _doors(host: str, token: str, allow_host: list[str] | None, allow_origin: list[str] | None) -> tuple[Doors, bool]:
+def _doors(
+    host: str, token: str, allow_host: list[str] | None, allow_origin: list[str] | None, admin: str = ""
+) -> tuple[Doors, bool]:
     """Whom to let in, and whether the token was made up just now."""
     from regard.serve.guard import LOOPBACK, Doors
     from regard.serve.server import own_names
 
-    if token and len(token) < SHORTEST_TOKEN:
-        raise SettingsError(
-            f"--token = {len(token)} characters: is guessed too soon; {SHORTEST_TOKEN} or more would be right, "
-            "or none at all, and one is made up"
-        )
+    for option, given in (("--token", token), ("--admin-token", admin)):
+        if given and len(given) < SHORTEST_TOKEN:
+            raise SettingsError(
+                f"{option} = {len(given)} characters: is guessed too soon; {SHORTEST_TOKEN} or more would be right, "
+                "or none at all"
+            )
+    if admin and admin == token:
+        raise SettingsError("--admin-token: is the same as --token, and would open nothing more; choose another")
     made_up = not token and not _is_loopback(host)
     key = secrets.token_urlsafe(24) if made_up else token
     wildcard = host in ("0.0.0.0", "::")
@@ -167,7 +186,7 @@ def _doors(host: str, token: str, allow_host: list[str] | None, allow_origin: li
     for origin in allow_origin or ():
         if not re.fullmatch(r"https?://[^/\s]+", origin):
             raise SettingsError(f"--allow-origin = {origin}: not an origin; write https://example.org, without a path")
-    return Doors(LOOPBACK | names, frozenset(allow_origin or ()), key), made_up
+    return Doors(LOOPBACK | names, frozenset(allow_origin or ()), key, admin), made_up
 
 
 def _run(
@@ -189,9 +208,11 @@ def _run(
     def ready() -> None:
         what = "the studio" if service.studio else "the service"
         print(f"{what} is at {listens_on(listening)}; Ctrl-C stops it", file=sys.stderr)
-        if listening.getsockname()[0] in ("0.0.0.0", "::"):
+        if not _is_loopback(place.host):
             names = ", ".join(sorted(service.doors.hosts))
             print(f"it goes by the names {names}; add others with --allow-host NAME", file=sys.stderr)
+        if service.doors.read_only:
+            print("read-only: nobody trains, uploads, renames or removes here", file=sys.stderr)
         if made_up:
             print(f"token, made up for this time: {key}", file=sys.stderr)
         if key and service.studio:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.cancel import check_cancelled
 from regard.decode.grouping import of_like_length
 from regard.models.labeller import Labeller
 from regard.text.known import KnownWords
@@ -145,4 +146,5 @@ def groups(lengths: Sequence[int], budget: int = BUDGET) -> Iterator[list[int]]:
     """Rows of like length together, longest first; empty rows are in none."""
     filled = [row for row, length in enumerate(lengths) if length]
     for group in of_like_length([lengths[row] for row in filled], budget):
+        check_cancelled()
         yield [filled[place] for place in group]

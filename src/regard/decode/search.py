@@ -7,13 +7,14 @@ depend on its batch-mates: each has its own limit, its own end, its own constrai
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from regard.cancel import check_cancelled
 from regard.decode.constraints import Constraint, restrict
 from regard.decode.coverage import Cover
 from regard.decode.front import Choice, Finished, Front, gather
@@ -57,13 +58,6 @@ class Listener(Protocol):
     def hear(self, step: Step) -> None: ...
 
 
-Meanwhile = Callable[[], object]  # called at every step; what it raises ends the search
-
-
-def nothing() -> None:
-    """What happens meanwhile if nobody says otherwise."""
-
-
 BEAM = Beam()
 WORTH_MOVING = 7 / 8  # without a beam, rows stay where they are until so few are left that moving them pays
 
@@ -79,7 +73,6 @@ def search(
     constraints: Sequence[Constraint] = (),
     numbers: Sequence[int] | None = None,
     listener: Listener | None = None,
-    meanwhile: Meanwhile = nothing,
 ) -> list[list[Hypothesis]]:
     """Each sentence's outputs, best first, from `start`'s first tokens (B,) and state.
 
@@ -94,7 +87,7 @@ def search(
     state = state.select(now.sentences[:, None].expand(-1, rule.rows)) if rule.rows > 1 else state
     token = first.repeat_interleave(rule.rows)
     while True:
-        meanwhile()
+        check_cancelled()
         logits, state = model.step(token, state, UNOBSERVED if cover is None else cover.watch)
         odds = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)
         odds = odds.reshape(-1, rule.rows, odds.shape[1])  # (B, W, V)

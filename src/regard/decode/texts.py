@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from regard.cancel import check_cancelled
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms
 from regard.decode.copying import copied_in_order
 from regard.decode.engine import Engine
@@ -25,7 +26,7 @@ from regard.decode.grouping import of_like_length
 from regard.decode.options import SLACK, Options
 from regard.decode.risk import utilities
 from regard.decode.rules import Beam
-from regard.decode.search import Hypothesis, Listener, Meanwhile, nothing, search
+from regard.decode.search import Hypothesis, Listener, search
 from regard.decode.shortlist import Candidates, Shortlist
 from regard.decode.split import split
 from regard.errors import DataError, SettingsError
@@ -104,12 +105,10 @@ class TextSearch:
         first: int = 0,
         budget: int | None = None,
         listener: Listener | None = None,
-        meanwhile: Meanwhile = nothing,
     ) -> list[list[Output]]:
         """Each text's outputs, best first. ``first`` is the number of the first text, which decides its chance.
 
-        Whoever has a ``listener`` hears of every step and of every target piece. ``meanwhile`` is called at every step
-        of our own search and before each batch; what it raises ends the search.
+        Whoever has a ``listener`` hears of every step and of every target piece.
         """
         passages = [self.read(text) for text in texts]
         stretches = [self._stretches(passage, first + number) for number, passage in enumerate(passages)]
@@ -118,7 +117,7 @@ class TextSearch:
         self.model.eval()
         budget = budget or (CPU_BUDGET if self.device.type == "cpu" else BUDGET)
         try:
-            found = self._search_all(flat, options, budget, listener=listener, meanwhile=meanwhile)
+            found = self._search_all(flat, options, budget, listener=listener)
         finally:
             self.model.train(training)
         rest = iter(zip(flat, found, strict=True))
@@ -134,6 +133,13 @@ class TextSearch:
     def parts(self, text: str) -> list[str]:
         """What goes through the model of a text: its sentences, long ones in parts; none of an empty one."""
         return [stretch.text for stretch in self._stretches(self.read(text), 0)]
+
+    def check_whole(self, text: str) -> None:
+        """Refuse, before any pass, a sentence that would go through the model in parts."""
+        if (count := len(self.parts(text))) > 1:
+            raise DataError(
+                f"text: goes through the model in {count} parts; only one pass is shown, so give one sentence"
+            )
 
     def _stretches(self, passage: Passage, number: int) -> list[_Stretch]:
         encode, found = self.tokenizers.source.encode, list[_Stretch]()
@@ -156,7 +162,6 @@ class TextSearch:
         budget: int,
         *,
         listener: Listener | None,
-        meanwhile: Meanwhile,
     ) -> list[list[Output]]:
         """One list for each stretch. Where a source has words to copy, and only there, <unk> may be written."""
         results: list[list[Output]] = [[] for _ in stretches]
@@ -167,7 +172,7 @@ class TextSearch:
         for gap, wanted in ((False, options), (True, unknown)):
             rows = [row for row in range(len(stretches)) if gaps[row] == gap]
             own = [stretches[row] for row in rows], [sources[row] for row in rows]
-            found = self._search_alike(*own, wanted, budget, listener=listener, meanwhile=meanwhile)
+            found = self._search_alike(*own, wanted, budget, listener=listener)
             for row, outputs in zip(rows, found, strict=True):
                 results[row] = outputs
         return self._copied(results) if any(gaps) else results
@@ -204,18 +209,17 @@ class TextSearch:
         budget: int,
         *,
         listener: Listener | None,
-        meanwhile: Meanwhile,
     ) -> list[list[Output]]:
         results: list[list[Output]] = [[] for _ in stretches]
         left = list(range(len(stretches)))
         if listener is None and left:
-            meanwhile()
+            check_cancelled()
             left = self._let_engine_search(stretches, sources, options, budget, results)
         for places in of_like_length([len(sources[row]) for row in left], budget // options.rule.rows):
             group = [left[place] for place in places]
             wishes = _Wishes(self.tokenizers, options, [stretches[row] for row in group])
             chosen, named = [sources[row] for row in group], [stretches[row].number for row in group]
-            found = self._search(chosen, wishes, named, listener=listener, meanwhile=meanwhile)
+            found = self._search(chosen, wishes, named, listener=listener)
             for row, hypotheses in zip(group, found, strict=True):
                 results[row] = [self._output(stretches[row].text, each) for each in hypotheses]
         return results
@@ -244,7 +248,6 @@ class TextSearch:
         numbers: list[int],
         *,
         listener: Listener | None,
-        meanwhile: Meanwhile,
     ) -> list[list[Hypothesis]]:
         """Search one batch; again, where a forbidden word was written in a way not thought of before."""
         source = pad_sequence([torch.tensor(row) for row in sources], batch_first=True, padding_value=PAD)
@@ -267,7 +270,6 @@ class TextSearch:
                 constraints=wishes.constraints(rows, sources, forbidden),
                 numbers=[numbers[row] for row in rows],
                 listener=listener,
-                meanwhile=meanwhile,
             )
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses if candidates is None else [candidates.spell(each) for each in hypotheses]

@@ -19,6 +19,7 @@ from regard.text.tokenizer import Tokenizer
 
 GREEDY = Beam(width=1)
 TOGETHER = 64  # prompts that are continued at once
+BUDGET = 16384  # tokens times hypotheses of these: what search remembers of them must fit into memory
 
 
 def room(model: LanguageModel, read: int, wanted: int) -> int:
@@ -69,8 +70,10 @@ class Writer:
         order = sorted(range(len(prompts)), key=lambda row: len(encoded[row]))
         for _, same in groupby(order, key=lambda row: len(encoded[row])):  # one length a batch: nothing to pad
             rows = list(same)
-            for begin in range(0, len(rows), TOGETHER):
-                part = rows[begin : begin + TOGETHER]
+            each = rule.rows * (len(encoded[rows[0]]) + length)
+            together = min(TOGETHER, max(1, BUDGET // each))
+            for begin in range(0, len(rows), together):
+                part = rows[begin : begin + together]
                 numbers = [first + row for row in part]
                 written = self._continue([encoded[row] for row in part], length, rule, numbers, listener)
                 for row, (tokens, score) in zip(part, written, strict=True):

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from regard.cancel import check_cancelled
 from regard.errors import DataError, ModelError
 from regard.explain.importance import masking_between
 from regard.explain.replay import Keeper, resting
@@ -207,6 +208,7 @@ def align_texts(
 
 def _replay(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]]) -> Tensor:
     """Weights of a padded batch, (B, L, H, T, S)."""
+    check_cancelled()
     device = next(model.parameters()).device
     sources = _padded([source.ids for source, _ in pairs]).to(device)
     targets = _padded([(model.first, *target.ids[:-1]) for _, target in pairs]).to(device)
@@ -225,6 +227,7 @@ def _padded(rows: Sequence[Sequence[int]]) -> Tensor:
 
 def error_rate(aligner: Aligner, pairs: Sequence[Attended], golds: Sequence[Gold]) -> float:
     """The alignment error rate of one aligner."""
+    check_cancelled()
     return alignment_quality([aligner.align(pair) for pair in pairs], golds).error_rate
 
 

@@ -23,7 +23,7 @@ from regard.text.words import space_words
 
 _OTHER = {"encoder": "decoder", "decoder": "encoder"}
 ROUNDING = 1e-3  # how far from one the sum of a row may be that a person typed
-MOST = 100  # edits at once
+MOST = 50  # edits at once
 LONGEST = 1_000  # characters of a word, a prefix or a name; numbers of a row
 
 

@@ -20,6 +20,7 @@ from typing import Literal, assert_never
 import torch
 from torch import Tensor
 
+from regard.cancel import check_cancelled
 from regard.errors import DataError
 from regard.explain.replay import PLAIN, Model, Spelling, check, forward, forward_all, reads_backwards, resting
 from regard.explain.side import Rows, Side, apart, spell
@@ -153,9 +154,16 @@ def slopes(
         logits = forward_all(model, [source_ids], targets, Both(Embedded(_place(model), leaf=leaf), under()))
         others = logits.scatter(2, torch.tensor(targets, device=logits.device)[None, :, None], -torch.inf)
         log_odds = _own(logits, targets)[0] - others.logsumexp(-1)[0]  # (T,)
-        rows = [torch.autograd.grad(one, leaf[0], retain_graph=True)[0][0] for one in log_odds]
+        rows = [_gradient(one, leaf[0]) for one in log_odds]
     found, embedded = torch.stack(rows).detach(), leaf[0][0].detach()
     return (found.flip(1), embedded.flip(0)) if reads_backwards(model) else (found, embedded)
+
+
+def _gradient(value: Tensor, at: Tensor) -> Tensor:
+    """One gradient of several, (S, D); the graph stays for the others."""
+    check_cancelled()
+    found: Tensor = torch.autograd.grad(value, at, retain_graph=True)[0][0]
+    return found
 
 
 def _targets(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -> list[int]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from regard.cancel import check_cancelled
 from regard.decode.labels import Reader
 from regard.errors import DataError
 from regard.explain.alignment import Aligner, attend, links_of_masking
@@ -72,6 +73,7 @@ def layers(model: EncoderDecoder | Labeller, tokenizer: Tokenizer, sentence: str
     side = spell(read if isinstance(model, Labeller) else [*tokenizer.encode(sentence), END], tokenizer, sentence)
     if not side.words:
         raise DataError("sentence = '': an empty sentence has no meaning to look at; give it a word")
+    check_cancelled()
     watch = Keeper("usual")
     check(model, side.rows, side.ids)
     ids, source = (torch.tensor([rows], device=device) for rows in (side.ids, side.rows))

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from regard.cancel import check_cancelled
 from regard.errors import DataError
 from regard.explain.side import Rows, Side, apart, spell
 from regard.explain.trace import Task, Trace
@@ -23,6 +24,7 @@ from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.models.recurrent import RecurrentEncoder
 from regard.models.transformer import TransformerEncoder
+from regard.nn.attention import Attention
 from regard.nn.observe import UNOBSERVED, Observer, Recorder
 from regard.nn.words import WordEmbedding
 from regard.text.special import END, PAD, START
@@ -31,6 +33,8 @@ from regard.text.tokenizer import Tokenizer
 Model = EncoderDecoder | LanguageModel | Labeller
 Detail = Literal["weights", "usual", "all"]
 TOP = 5
+MOST_PIECES = 2_000  # of a text or an output that somebody looks at
+MOST_NUMBERS = 8_000_000  # weights of one trace: 32 MB, about 230 pieces through 6 + 6 layers of 8 heads
 
 # What a detail keeps, by the last part of a name; "all" keeps everything there is.
 _WEIGHTS = frozenset(("weights", "odds", "centre"))
@@ -138,6 +142,7 @@ def forward(model: Model, source_ids: Rows, target_ids: Sequence[int] | None, ob
 
 def forward_all(model: Model, sources: Sequence[Rows], targets: Sequence[int], observer: Observer) -> Tensor:
     """The logits of every step of one target after each of several sources, (B, T, V)."""
+    check_cancelled()
     device = next(model.parameters()).device
     read = torch.tensor([[*_first(model), *targets][: len(targets)]] * len(sources), device=device)
     if isinstance(model, LanguageModel):
@@ -195,6 +200,29 @@ def check(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -> N
         raise DataError(f"source = {len(ids)} pieces, {len(letters)} with letters: {problem}; see decode.labels.Reader")
     if task != "label" and not target_ids:
         raise DataError("target = '': there is no output to replay; give the tokens of one, <end> included")
+
+
+def check_size(model: Model, read: int, written: int) -> None:
+    """Refuse, before any pass, what is too long to be looked at; of an output that is not there yet, nothing counts."""
+    if (most := max(read, written)) > MOST_PIECES:
+        raise DataError(
+            f"text = {most:,} pieces: too many to look at; {MOST_PIECES:,} are the most, give a shorter one"
+        )
+    if (numbers := weights_of(model, read, written)) > MOST_NUMBERS:
+        raise DataError(
+            f"text = {read + written} pieces with its output: {numbers:,} weights are too many to look at; "
+            f"{MOST_NUMBERS:,} are the most, so give a shorter text"
+        )
+
+
+def weights_of(model: Model, read: int, written: int) -> int:
+    """How many weights there will be in a trace of so many pieces."""
+    numbers = 0
+    for name, module in model.named_modules():
+        if isinstance(module, Attention):
+            across = written * (written if name.startswith("decoder.layers") and name.endswith("attention") else read)
+            numbers += module.heads * (read * read if name.startswith("encoder") else across)
+    return numbers
 
 
 def reads_letters(model: Model) -> bool:

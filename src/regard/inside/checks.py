@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.cancel import check_cancelled
 from regard.explain.importance import Under, alone
 from regard.explain.replay import Keeper, Model, forward, resting
 from regard.explain.trace import Trace
@@ -62,6 +63,7 @@ def _steps(model: Model, trace: Trace, targets: Tensor, observer: Observer) -> T
         token, state = model.start(1)
     scores = []
     for target in targets:
+        check_cancelled()
         logits, state = model.step(token, state, observer)
         scores.append(logits[0])
         token = target[None]

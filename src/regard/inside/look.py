@@ -13,8 +13,9 @@ from regard.decode.writer import Writer
 from regard.draw.explanation import Explanation
 from regard.errors import DataError, ModelError
 from regard.explain.alignment import Aligner
-from regard.explain.edits import Edit, Editor, Scene
+from regard.explain.edits import Edit, Editor, ForcePrefix, Scene
 from regard.explain.importance import Under, alone
+from regard.explain.replay import check_size
 from regard.explain.trace import Trace
 from regard.explain.whatif import Asked, Outcome, Translating, carry_out
 from regard.explaining import asked_of, predicted
@@ -23,8 +24,6 @@ from regard.text.special import END
 from regard.translator import Translator
 
 TaskName = Literal["translate", "tag", "classify", "language"]
-MOST_NUMBERS = 8_000_000  # weights of one trace: 32 MB, about 230 pieces through 6 + 6 layers of 8 heads
-
 MOST_STEPS = 40_000  # pieces written, each with a gradient through all pieces: some seconds of a recurrent model
 
 
@@ -76,13 +75,7 @@ def look(predictor: Predictor | Translator, question: Question, name: str = "") 
             if given:
                 raise ModelError(f"{part}: run {name!r} does not translate, and only translations have a {part}")
         found = _predicted(predictor, question, name)
-    numbers = sum(value.numel() for key, value in found.trace.tensors.items() if key.endswith("weights"))
-    if numbers > MOST_NUMBERS:
-        pieces = len(found.trace.source) + len(found.trace.target)
-        raise DataError(
-            f"text = {pieces} pieces with its output: {numbers:,} weights are too many to look at; "
-            f"{MOST_NUMBERS:,} are the most, so give a shorter text"
-        )
+    check_size(found.explanation.model, len(found.trace.source), len(found.trace.target))
     return found
 
 
@@ -95,10 +88,9 @@ def affordable(looked: Looked) -> None:
         )
 
 
-def at_checkpoint(folder: Path, name: str, *, like: Predictor | Translator) -> Predictor | Translator:
-    """Another moment of a run than its best, on the same device. Links are read as the run does."""
-    device = next(like.model.parameters()).device
-    found = load_predictor(folder, str(device), checkpoint_name=name)
+def at_checkpoint(folder: Path, name: str, device: str) -> Predictor | Translator:
+    """Another moment of a run than its best. Links are read as the run does."""
+    found = load_predictor(folder, device, checkpoint_name=name)
     if isinstance(found, Translator) and Aligner.load(folder) is None:
         return replace(found, run=None)
     return found
@@ -118,10 +110,16 @@ def task_of(predictor: Predictor | Translator) -> TaskName:
 
 
 def _translated(translator: Translator, question: Question) -> Looked:
-    text, target = question.text, question.target
+    text, target, model = question.text, question.target, translator.model
+    written = None if target is None else [*translator.tokenizers.target.encode(target), END]
+    asked = Translating(model, translator.tokenizers)
+    begun = len(translator.tokenizers.target.encode(_prefix(question.edits)))
+    read = len(asked.read(_changed(question)))
+    check_size(model, read, max(begun, len(written or ())))
     if question.edits:
-        asked = Translating(translator.model, translator.tokenizers)
-        written = None if target is None else [*translator.tokenizers.target.encode(target), END]
+        if read - 1 > translator.longest:
+            most = f"{translator.longest:,} pieces this model learned with"
+            raise DataError(f"text = {read - 1:,} pieces after its edits: longer than the {most}; give a shorter one")
         outcome = carry_out(asked, text, question.edits, output=written)
         return _edited("translate", translator.explained(outcome.after), question, outcome, asked)
     if target is not None:
@@ -130,24 +128,39 @@ def _translated(translator: Translator, question: Question) -> Looked:
         raise DataError(
             f"rank = {question.rank}: a beam of {question.beam} has outputs 0 to {question.beam - 1}; use a wider beam"
         )
+    translator.search.check_whole(text)
     found = translator.translate(text, Options(Beam(question.beam, best=question.rank + 1)))
     if question.rank >= len(found.outputs):
         raise DataError(f"rank = {question.rank}: only {len(found.outputs)} outputs were found for this text")
+    for part in found.outputs[question.rank].parts:
+        check_size(model, len(asked.read(part.source)), len(part.tokens) + 1)
     return Looked("translate", found.explanation(question.rank), text)
 
 
 def _predicted(predictor: Predictor, question: Question, name: str) -> Looked:
     """Labels; of a language model, the text itself or, under edits, the text and how it goes on."""
-    task = task_of(predictor)
+    task, asked = task_of(predictor), asked_of(predictor)
+    count = len(asked.read(_changed(question)))
+    check_size(predictor.model, *((0, count) if isinstance(predictor, Writer) else (count, 0)))
     if not question.edits:
         return Looked(task, predicted(predictor, question.text, name), question.text)
-    asked = asked_of(predictor)
     outcome = carry_out(asked, question.text, question.edits)
     return _edited(task, Explanation(predictor.model, outcome.after, name=name), question, outcome, asked)
 
 
 def _edited(task: TaskName, found: Explanation, question: Question, outcome: Outcome, asked: Asked) -> Looked:
+    text = _changed(question)
+    return Looked(task, found, text, question.edits, outcome, asked.scene(asked.read(text)))
+
+
+def _changed(question: Question) -> str:
+    """The text after its edits."""
     text = question.text
     for edit in question.edits:
         text = edit.text(text)
-    return Looked(task, found, text, question.edits, outcome, asked.scene(asked.read(text)))
+    return text
+
+
+def _prefix(edits: tuple[Edit, ...]) -> str:
+    """What the output has to begin with."""
+    return "".join([edit.prefix for edit in edits if isinstance(edit, ForcePrefix)][-1:])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import PurePath
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
+from safetensors import SafetensorError
 from starlette.exceptions import HTTPException
 
-from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError
+from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError, failure
 from regard.serve.limits import BusyError, KindError, LateError, TooLargeError
 
 STATUS: dict[type[RegardError], int] = {
@@ -24,7 +27,9 @@ STATUS: dict[type[RegardError], int] = {
     ResourceError: 503,
     RegardError: 500,
 }
-BUG = "this is a bug of Regard's, not yours; the service's log says where"
+
+
+DISK = {errno.ENOSPC: 507, errno.EDQUOT: 507, errno.EFBIG: 507, errno.ENOENT: 404}  # all else it refuses is 503
 
 
 class RefusedError(DataError):
@@ -59,7 +64,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "headers": {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}},
         "content": _example("queue = 1024 waiting: is full; ask again in 3 s"),
     },
-    503: {"model": Problem, "description": "The machine has no room for this now."},
+    503: {"model": Problem, "description": "The machine has no room for this now, or its disk refuses."},
+    507: {"model": Problem, "description": "The disk is full."},
     504: {"model": Problem, "description": "It took too long."},
 }
 
@@ -74,6 +80,13 @@ def problem(status: int, line: str, hint: str = "") -> JSONResponse:
     return JSONResponse(Problem(error=line, hint=hint).model_dump(), status)
 
 
+def _without_place(error: Exception) -> Exception:
+    """Of a file that the system named, its name alone."""
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        return OSError(error.errno, error.strerror, PurePath(error.filename).name)
+    return error
+
+
 def install(app: FastAPI) -> None:
     """Turn complaints into answers. No answer says where on the disk something is."""
 
@@ -84,6 +97,19 @@ def install(app: FastAPI) -> None:
         if isinstance(error, BusyError):
             answer.headers["Retry-After"] = str(error.seconds)
         return answer
+
+    def failed(request: Request, error: Exception) -> JSONResponse:
+        """What the disk or the memory refused; anything else is a bug, which `serve.watch` makes an answer of."""
+        known, status = failure(_without_place(error)), None
+        if known is None:
+            raise error
+        if isinstance(error, OSError) and error.errno in DISK:
+            status = DISK[error.errno]
+        conceal = request.app.state.service.library.conceal
+        return problem(status or status_of(known), conceal(str(known)))
+
+    for kind in (OSError, MemoryError, RuntimeError, SafetensorError):
+        app.add_exception_handler(kind, failed)
 
     @app.exception_handler(RequestValidationError)
     def misshapen(_: Request, error: RequestValidationError) -> JSONResponse:
@@ -97,8 +123,3 @@ def install(app: FastAPI) -> None:
         answer = problem(error.status_code, line)
         answer.headers.update(error.headers or {})
         return answer
-
-    @app.exception_handler(Exception)
-    def bug(_: Request, error: Exception) -> JSONResponse:
-        del error  # the server writes where it happened into its log
-        return problem(500, BUG)

@@ -1,18 +1,54 @@
-"""Bodies: how long and how slow they may be, found out while they arrive; and what happens when a client hangs up."""
+"""Bodies: how long, how slow and how deep they may be, found out before anybody reads them; and what happens when a
+client hangs up."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import time
 from contextlib import suppress
+from itertools import accumulate
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from regard.errors import DataError
 from regard.serve.guard import refuse
 from regard.serve.limits import Limits
 
 LINGER = 5.0  # seconds that we go on listening to a client that is still talking, so that it can hear our answer
+LARGE = 1 << 16  # bytes of a body that is looked through beside the event loop
+_JSON = re.compile(r"application/([\w.-]+\+)?json", re.IGNORECASE)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_NESTING = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_BRACKETS = bytes(set(range(256)) - set(_NESTING))
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # of a character that JSON spells in two
+
+
+def check_json(body: bytes, limits: Limits) -> None:
+    """Refuse JSON that is too deep, has a number too long, or spells what no text has; what is no JSON at all is for
+    whoever reads it to say."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as problem:
+        raise DataError(f"body: is not UTF-8 at byte {problem.start:,}; JSON is sent as UTF-8") from None
+    rest = _STRING.sub(b"", body)
+    if max(accumulate(_NESTING[each] for each in rest.translate(None, _NO_BRACKETS)), default=0) > limits.depth:
+        raise DataError(f"body: more than {limits.depth} lists or objects inside each other; nothing here needs more")
+    if re.search(rb"\d{%d}" % (limits.digits + 1), rest):
+        raise DataError(f"body: a number of more than {limits.digits} digits; nothing here is so large or so exact")
+    if _HALF.search(body):
+        with suppress(json.JSONDecodeError):
+            _check_whole(json.loads(body))
+
+
+def _check_whole(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as problem:
+        half = ascii(problem.object[problem.start])[1:-1]
+        raise DataError(f"body: {half} is half a character, which no text has; send its other half, too") from None
 
 
 class Bodies:
@@ -41,7 +77,9 @@ class _Body:
 
     def __init__(self, limits: Limits, scope: Scope, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
+        self._limits = limits
         self._upload = scope["method"] == "PUT"
+        self._json = not self._upload and bool(_JSON.match(Headers(scope=scope).get("content-type", "").strip()))
         self.limit = limits.upload if self._upload else limits.body
         self._patience = limits.reading
         self._deadline = time.monotonic() + limits.reading
@@ -51,6 +89,27 @@ class _Body:
         self._whole = self._answered = self._refused = False
 
     async def receive(self) -> Message:
+        """The next part of the body; of JSON all of it at once, when it is known to be harmless."""
+        if not self._json or self._whole or self._refused:
+            return await self._part()
+        parts, more = [], True
+        while more:
+            message = await self._part()
+            if message["type"] != "http.request":
+                return message
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        body = b"".join(parts)
+        try:
+            if len(body) < LARGE:
+                check_json(body, self._limits)
+            else:
+                await asyncio.to_thread(check_json, body, self._limits)
+        except DataError as problem:
+            return await self._refuse(400, str(problem))
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def _part(self) -> Message:
         if self._refused:
             return {"type": "http.disconnect"}
         if self._whole:

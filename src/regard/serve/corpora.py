@@ -188,8 +188,6 @@ class Corpora:
         try:
             with new_file(place / file) as opened:
                 yield opened
-        except OSError as error:
-            raise ResourceError(f"corpus = {name}: cannot be written; {error.strerror}") from None
         finally:
             if place.is_dir() and not any(place.iterdir()):
                 place.rmdir()

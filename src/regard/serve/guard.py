@@ -2,7 +2,8 @@
 
 Host        only names on the list, so that no page can reach us through a name of its own (DNS rebinding)
 Origin      no page of another origin may read or post, unless it was let in by name
-token       needed as soon as others than this machine can connect; compared in constant time
+token       needed as soon as others than this machine can connect; compared in constant time. One opens what uses
+            runs, another may be needed for what changes something here: training, uploading, renaming, removing
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
 COOKIE = "regard_token"
 AUTHORIZED = "regard.authorized"  # in the scope: False where a token must still be found in the body
+CHANGES = "regard.changes"  # in the scope: whether who asks may change something here
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -31,6 +34,14 @@ HEADERS = {
 _OPEN = frozenset(("/", "/health", "/docs", "/openapi.json", "/frontend/settings"))  # nothing of the user's is in these
 _OPEN_FOLDERS = ("/studio/", "/docs/")
 _KEY_IN_BODY = frozenset(("/translate", "/detect", "/languages"))  # LibreTranslate's clients send `api_key` there
+_LOOKING = frozenset(("GET", "HEAD", "OPTIONS"))
+_USES = frozenset(  # what is posted there changes nothing; whatever else is not a look does
+    (
+        *_KEY_IN_BODY,
+        *(f"/api/v1/{name}" for name in ("translate", "predict", "sentences", "trace", "importance", "gates", "beam")),
+        *(f"/api/v1/{name}" for name in ("meaning", "walkthrough")),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -40,10 +51,24 @@ class Doors:
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = frozenset()  # such as https://example.org
     token: str = ""  # empty: none is needed
+    admin: str = ""  # the token that also opens what changes something; empty: `token` opens all
+    read_only: bool = False  # nobody may change anything
 
     def opens(self, key: str) -> bool:
-        """Whether this is the token; takes as long for a near miss as for a far one."""
-        return not self.token or hmac.compare_digest(key.encode("utf-8", "surrogatepass"), self.token.encode())
+        """Whether who has this token may use the service."""
+        return not self.token or self.knows(key)
+
+    def knows(self, key: str) -> bool:
+        """Whether this is one of the tokens; takes as long for a near miss as for a far one."""
+        return sum(_same(key, token) for token in (self.token, self.admin) if token) > 0
+
+    def opens_changes(self, key: str) -> bool:
+        """Whether who has this token may change something."""
+        return not self.read_only and (_same(key, self.admin) if self.admin else self.opens(key))
+
+
+def _same(key: str, token: str) -> bool:
+    return hmac.compare_digest(key.encode("utf-8", "surrogatepass"), token.encode())
 
 
 class Guard:
@@ -67,7 +92,7 @@ class Guard:
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _add_headers(MutableHeaders(scope=message), origin if welcome else "")
+                add_headers(MutableHeaders(scope=message), origin if welcome else "")
             await send(message)
 
         if (name := _host(headers)) not in self._doors.hosts:
@@ -80,7 +105,7 @@ class Guard:
         elif welcome and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             await answer({"type": "http.response.start", "status": 204, "headers": []})
             await answer({"type": "http.response.body", "body": b""})
-        elif self._doors.token and scope["path"] == "/" and (key := _query(scope, "token")):
+        elif (self._doors.token or self._doors.admin) and scope["path"] == "/" and (key := _query(scope, "token")):
             await self._remember(key, answer)
         else:
             await self._check(scope, headers, receive, answer)
@@ -90,9 +115,15 @@ class Guard:
         key = _key(headers)
         allowed = self._doors.opens(key)
         scope[AUTHORIZED] = allowed
+        scope[CHANGES] = allowed and self._doors.opens_changes(key)
         path: str = scope["path"]
+        changes = scope["method"] not in _LOOKING and path not in _USES
         public = path in _OPEN or path.startswith(_OPEN_FOLDERS)
-        if allowed or public or (not key and path in _KEY_IN_BODY):
+        if allowed and changes and not scope[CHANGES]:
+            line = "this service is read-only, and nothing is trained, sent, renamed or removed here"
+            needed = "it opens what uses runs; training, sending, renaming and removing need the token of --admin-token"
+            await refuse(send, 403, f"read-only: {line}" if self._doors.read_only else f"token: {needed}")
+        elif allowed or public or (not key and path in _KEY_IN_BODY):
             await self._app(scope, receive, send)
         else:
             line = "token: is not the right one" if key else "token: is needed; send Authorization: Bearer TOKEN"
@@ -100,10 +131,10 @@ class Guard:
 
     async def _remember(self, key: str, send: Send) -> None:
         """The token moves from the address into a cookie that no script and no other site can use."""
-        if not self._doors.opens(key):
+        if not self._doors.knows(key):
             await refuse(send, 401, "token: is not the right one", {"WWW-Authenticate": "Bearer"})
             return
-        cookie = f"{COOKIE}={self._doors.token}; Path=/; HttpOnly; SameSite=Strict"
+        cookie = f"{COOKIE}={key}; Path=/; HttpOnly; SameSite=Strict"
         fields = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
         await send({"type": "http.response.start", "status": 303, "headers": fields})
         await send({"type": "http.response.body", "body": b""})
@@ -120,7 +151,13 @@ async def refuse(
     await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-def _add_headers(headers: MutableHeaders, origin: str) -> None:
+def may_change(request: HTTPConnection) -> bool:
+    """Whether who asks may train, send, rename and remove."""
+    return bool(request.scope.get(CHANGES, True))
+
+
+def add_headers(headers: MutableHeaders, origin: str = "") -> None:
+    """What every answer carries, whatever becomes of its request."""
     for name, value in HEADERS.items():
         headers.setdefault(name, value)
     headers.setdefault("Cache-Control", "no-store")
@@ -146,11 +183,19 @@ def _host(headers: Headers) -> str:
 def _is_foreign(scope: Scope, headers: Headers) -> bool:
     """Whether a page from elsewhere asks. Following a link to us is allowed: nobody but the user sees the answer."""
     if (origin := headers.get("origin")) is not None:
-        return urlsplit(origin).netloc.lower() != headers["host"].lower()
+        return _netloc(origin) != headers["host"].lower()
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
         return False
     follows = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
     return not (follows and scope["method"] == "GET")
+
+
+def _netloc(origin: str) -> str:
+    """Host and port of an origin; nothing if it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _key(headers: Headers) -> str:

@@ -12,14 +12,16 @@ from pathlib import Path
 from regard import runs as shelf
 from regard.engines import check, silent
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
+from regard.inside.look import at_checkpoint
 from regard.prediction import load_predictor
-from regard.run import DEMO, SETTINGS, Run, packaged
+from regard.run import DEMO, SETTINGS, Run, named_checkpoint, packaged
 from regard.runs import NAME
 from regard.serve.limits import Limits
-from regard.serve.worker import Model, Worker
+from regard.serve.worker import Worker
 from regard.shortlisting import check as check_shortlist
 
 Stamp = tuple[tuple[int, int, int], ...]
+AT = "@"  # between the names of a run and of one of its checkpoints; no name has it
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,8 @@ class Library:
     def forget(self, name: str) -> None:
         """Put a run away that has another name now, or is gone."""
         with self._changing:
-            if (known := self._loaded.pop(name, None)) is not None:
-                known.worker.add_done_callback(_put_away)
+            for each in [each for each in self._loaded if each.partition(AT)[0] == name]:
+                self._loaded.pop(each).worker.add_done_callback(_put_away)
 
     def path(self, name: str) -> Path:
         """Where a run is. Only a name from the list is known, so that no path can be smuggled in."""
@@ -110,12 +112,13 @@ class Library:
             line = line.replace(f"{self.folder.resolve()}/", "").replace(f"{self.folder}/", "")
         return line
 
-    async def worker(self, name: str) -> Worker:
+    async def worker(self, name: str, checkpoint: str | None = None) -> Worker:
         """The thread that owns a run's model; loads it if it is not there yet, or has changed on the disk.
 
+        A ``checkpoint`` that is named is a model of its own: it is kept, counted and put away as others are.
         Loading goes on if who asked for it leaves: somebody else may wait for the same.
         """
-        return await asyncio.shield(asyncio.wrap_future(self._find(name)))
+        return await asyncio.shield(asyncio.wrap_future(self._find(name, checkpoint)))
 
     @property
     def loaded(self) -> dict[str, Worker]:
@@ -131,8 +134,9 @@ class Library:
         for worker in workers:
             worker.join(seconds)
 
-    def _find(self, name: str) -> Future[Worker]:
-        path = self.path(name)
+    def _find(self, run: str, checkpoint: str | None = None) -> Future[Worker]:
+        path = self.path(run)
+        name = run if checkpoint is None else f"{run}{AT}{named_checkpoint(Run.open(path), checkpoint).name}"
         stamp = _stamp(path)
         with self._changing:
             known = self._loaded.pop(name, None)
@@ -140,25 +144,30 @@ class Library:
                 known.worker.add_done_callback(_put_away)
                 known = None
             if known is None or (known.worker.done() and not _is_ready(known.worker)):
-                known = _Loaded(self._loader.submit(self._load, name, path), stamp)
+                known = _Loaded(self._loader.submit(self._load, name, path, checkpoint), stamp)
             self._loaded[name] = known
             return known.worker
 
-    def _load(self, name: str, path: Path) -> Worker:
+    def _load(self, name: str, path: Path, checkpoint: str | None) -> Worker:
         self._make_room(name, 4 * (shelf.parameters(Run.open(path)) or 0))
 
         def tell(line: str) -> None:
             self._tell(f"{name}: {line}")
 
-        def load() -> Model:
-            return load_predictor(path, self._device, engine=self._engine, shortlist=self._shortlist, tell=tell)
+        def load() -> Worker:
+            if checkpoint is not None:
+                model = at_checkpoint(path, checkpoint, self._device)
+            else:
+                model = load_predictor(path, self._device, engine=self._engine, shortlist=self._shortlist, tell=tell)
+            return Worker(model, self.limits, heard=self._hear)
 
         try:
             with ThreadPoolExecutor(1, "loading") as brief:  # torch's threads end with it: docs/decisions/0005
-                model = brief.submit(load).result()
-        except OSError:  # a training has put the checkpoint away in this very moment
+                worker = brief.submit(load).result()
+        except FileNotFoundError:  # a training has put the checkpoint away in this very moment
             raise ResourceError(f"run = {name}: changed while it was read; ask again") from None
-        return Worker(model, self.limits, heard=self._hear)
+        self._make_room(name, worker.bytes)  # an engine may hold as much again
+        return worker
 
     def _hear(self, size: int) -> None:
         self.heard(size)  # whoever listens now, not whoever did when the run was loaded
@@ -178,7 +187,7 @@ class Library:
             if free < 0:
                 megabytes = [round(size / 2**20, 1) for size in (needed, self.limits.memory, max(0, free + needed))]
                 raise ResourceError(
-                    f"run = {name}: needs {megabytes[0]} MiB of weights, and of {megabytes[1]} MiB only "
+                    f"run = {name}: needs {megabytes[0]} MiB, and of {megabytes[1]} MiB only "
                     f"{megabytes[2]} can be freed; try again later, or raise --memory"
                 )
 

@@ -7,6 +7,17 @@ from dataclasses import dataclass
 
 from regard.errors import DataError, ResourceError
 
+# What a body may say, field by field. Those that depend on the machine or on who serves whom are in `Limits`.
+TEXT = 5_000  # characters of a text; and the largest number by which a part of one is named
+LINE = 1_000  # characters of a prefix, a sentence among several, an override
+WORD = 200  # characters of a word
+NAME = 100  # characters of a name
+BEAM = 20  # hypotheses
+LENGTH = 200  # pieces that a language model adds
+SENTENCES = 20  # in which a word is looked at
+OVERRIDES = 50
+COMPARED = 12  # runs
+
 
 class TooLargeError(DataError):
     """More than the service takes at once: status 413."""
@@ -32,10 +43,13 @@ class LateError(ResourceError):
 class Limits:
     """All of them in one place; `regard serve` has an option for those that depend on the machine."""
 
-    text: int = 5_000  # characters of one text
+    text: int = TEXT  # characters of one text
     texts: int = 256  # in one request
-    beam: int = 20  # hypotheses at the most
+    beam: int = BEAM  # hypotheses at the most
     body: int = 2 << 20  # bytes of a request
+    depth: int = 20  # lists and objects of JSON inside each other
+    digits: int = 100  # of a number in JSON
+    fields: int = 1_000  # of a form
     upload: int = 1 << 30  # bytes of a file that is sent to a corpus
     queue: int = 1024  # texts that wait for one model
     together: int = 256  # texts in one batch; 1 does not batch

@@ -20,6 +20,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Literal
 
+from regard.errors import DataError
 from regard.text.words import space_words
 
 Attributes = list[tuple[str, str | None]]
@@ -36,6 +37,7 @@ _INLINE = _names(
 )
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 # What these hold is no language, or not ours to change.
+DEEPEST = 100  # elements of a sentence inside each other
 _KEPT = _names("canvas code iframe kbd math object pre samp script style svg template textarea var xmp")
 _WORD = re.compile(r"[\S\u00a0\u202f]+")
 _EDGES = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
@@ -163,6 +165,8 @@ class Sentence:
                 here.append(_Element(len(self._letters), event.raw))
                 if event.kind == "open":
                     stack.append((event.tag, here[-1]))
+                    if len(stack) > DEEPEST:
+                        raise DataError(f"q: more than {DEEPEST} tags inside each other; close some of them")
 
     def _keep(self, first: _Event, rest: Iterator[_Event]) -> _Element:
         """An element whose inside stays as it is."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from regard import runs as shelf
 from regard.errors import SettingsError
-from regard.run import SETTINGS, Run
+from regard.run import SETTINGS, Run, is_occupied
 from regard.runs import Summary
 from regard.serve.detect import Detector, Letters
 from regard.serve.library import Library
@@ -32,7 +32,15 @@ def summary_at(path: Path, name: str) -> Summary:
     """A run at a glance, summed up anew only when something of it has changed."""
     files = (path / each for each in (SETTINGS, "log.jsonl", "best", "checkpoints"))
     stamps = ((seen.st_mtime_ns, seen.st_size) if file.exists() and (seen := file.stat()) else None for file in files)
-    return _summary(path, name, tuple(stamps))
+    return _summary(path, name, (*stamps, _is_trained(path)))
+
+
+def _is_trained(path: Path) -> bool:
+    """Whether it is being trained at this moment, which no file says."""
+    try:
+        return is_occupied(path)
+    except OSError:  # somebody else's; the summary says so
+        return False
 
 
 @lru_cache(maxsize=256)

@@ -18,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from regard.errors import ResourceError
 
 CONNECTIONS = 800  # at once; below the 1,024 files that a process may usually open
+SPARE = 50  # of these: so many are kept free by hanging up on those that have asked for nothing
 GRACE = 20  # seconds that requests in flight get to finish when the server is stopped
 
 
@@ -114,14 +115,21 @@ class _Server(uvicorn.Server):
 def _patient(seconds: float) -> type[H11Protocol]:
     """Uvicorn's protocol, with an end to its patience: a request's head must be there within ``seconds``.
 
-    Without it a client that sends a byte now and then holds its connection for ever (slowloris).
+    Without it a client that sends a byte now and then holds its connection for ever (slowloris). Where there are too
+    many connections, the one that has said nothing longest makes room for the next.
     """
+    waiting: dict[H11Protocol, None] = {}  # whose request is not there yet, the oldest first
 
     class Patient(H11Protocol):
         _alarm: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            if len(self.connections) > CONNECTIONS - SPARE and waiting:
+                oldest = next(iter(waiting))
+                assert isinstance(oldest, Patient)
+                oldest._relax()
+                oldest._hang_up()
             self._wait()
 
         def data_received(self, data: bytes) -> None:
@@ -137,9 +145,11 @@ def _patient(seconds: float) -> type[H11Protocol]:
 
         def _wait(self) -> None:
             if self._alarm is None:
+                waiting[self] = None
                 self._alarm = self.loop.call_later(seconds, self._hang_up)
 
         def _relax(self) -> None:
+            waiting.pop(self, None)
             if self._alarm is not None:
                 self._alarm.cancel()
                 self._alarm = None

@@ -13,10 +13,10 @@ from typing import Any, Literal
 from regard import demonstration
 from regard import runs as shelf
 from regard.errors import RegardError, SettingsError, did_you_mean
-from regard.run import Run
 from regard.runs import Summary
 from regard.serve.corpora import Corpora
 from regard.serve.jobs import Jobs
+from regard.serve.pairs import settings_at, summary_at
 from regard.settings import load_settings, preset_names
 from regard.settings.languages import languages_of
 
@@ -122,22 +122,26 @@ class Trainings:
 
     def all(self) -> list[Training]:
         """The newest first."""
-        names = {**self.jobs.library.runs(), **self.jobs.trainings()}
-        return sorted((self.one(name) for name in names), key=lambda each: (each.state != "running", -each.changed))
+        paths = self.jobs.library.runs()  # which looks at the whole folder: once for all
+        found = [self._one(name, paths.get(name)) for name in {**paths, **self.jobs.trainings()}]
+        return sorted(found, key=lambda each: (each.state != "running", -each.changed))
 
     def one(self, run: str) -> Training:
-        job, path = self.jobs.training(run), self.jobs.library.runs().get(run)
+        return self._one(run, self.jobs.library.runs().get(run))
+
+    def _one(self, run: str, path: Path | None) -> Training:
+        job = self.jobs.training(run)
         if path is None:
             if job is None:
                 self.jobs.library.path(run)  # complains
             assert job is not None
             alive = job.process.alive
             state: State = "running" if alive else "interrupted" if job.stopped else "failed"
-            words, stage = self.jobs.last_words(run), self.stage(run) if alive else ""
+            words, stage = self.jobs.last_words(run), self._stage(run, None) if alive else ""
             known = Training(run, state, stage, plain(words), changed=job.began, ours=alive)
             known = replace(known, request=self.jobs.request(run), error=self._error(run, words))
             return self._about_to_be(known)
-        return self._of_run(run, path, shelf.summarise(path, run))
+        return self._of_run(run, path, summary_at(path, run))
 
     def _error(self, run: str, words: str) -> Complaint | None:
         return complaint(words, self.jobs.advice(run)) if words else None
@@ -165,13 +169,13 @@ class Trainings:
         job = self.jobs.training(run)
         ours = job is not None and job.process.alive
         state, note = summary.state, summary.note
-        training = None if state == "unreadable" else Run.open(path).settings.train
+        training = None if state == "unreadable" else settings_at(path).train
         words = "" if ours or state not in ("prepared", "interrupted") else self.jobs.last_words(run)
         running = ours or state == "running"
         return Training(
             run,
             "running" if running else "failed" if words else state,
-            self.stage(run) if running else "",
+            self._stage(run, path) if running else "",
             plain(words) or self.jobs.shown(note),
             summary.task,
             summary.preset,
@@ -195,7 +199,10 @@ class Trainings:
 
     def stage(self, run: str) -> Stage:
         """What a running training does now, by the last line of its log."""
-        job, path = self.jobs.training(run), self.jobs.library.runs().get(run)
+        return self._stage(run, self.jobs.library.runs().get(run))
+
+    def _stage(self, run: str, path: Path | None) -> Stage:
+        job = self.jobs.training(run)
         began = 0.0
         if job is not None and job.process.alive:
             if job.stopped:
@@ -206,7 +213,7 @@ class Trainings:
         last = _last(path / "log.jsonl")
         if last is None or last["time"] < began:
             return "preparing"
-        every = Run.open(path).settings.train.validate_every
+        every = settings_at(path).train.validate_every
         over = last.get("progress", 0.0) >= 1.0
         due = bool(every) and last["step"] % every == 0
         return "validating" if last["event"] == "step" and (due or over) else "training"

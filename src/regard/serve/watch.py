@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -10,10 +11,14 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from regard.serve.guard import add_headers, refuse
 from regard.serve.library import Library
+
+BUG = "this is a bug of Regard's, not yours; the service's log says where"
 
 ELSEWHERE = "(none)"  # the route of what we have no route for: a label must not grow with what clients make up
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -58,7 +63,10 @@ class _Models(Collector):
 
 
 class Watch:
-    """The middleware around all others: counts, times, and writes the log."""
+    """The middleware around all others: counts, times, and writes the log.
+
+    What nobody has made an answer of is a bug: it is logged as one, with where it happened, and its answer is 500.
+    """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: Callable[[str], object] | None) -> None:
         self._app = app
@@ -79,12 +87,23 @@ class Watch:
 
         try:
             await self._app(scope, receive, count)
+        except ClientDisconnect:
+            pass  # in the middle of its body
+        except Exception:
+            self._bug(scope)
+            if status:  # half an answer: the connection has to be cut
+                status = 500
+                raise
+            await refuse(_with_headers(count), 500, BUG, {"connection": "close"})
         finally:
             status = status or 499  # the client left before there was an answer
             self._tell(scope, status, sent, time.perf_counter() - started)
 
+    def _bug(self, scope: Scope) -> None:
+        logging.getLogger(__name__).exception("a bug, in the answer to %s %s", scope["method"], _route(scope))
+
     def _tell(self, scope: Scope, status: int, sent: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", ELSEWHERE)
+        route = _route(scope)
         method = scope["method"] if scope["method"] in ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS") else "OTHER"
         self._metrics.requests.labels(method, route, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
@@ -100,6 +119,19 @@ class Watch:
                 "sent": sent,
             }
             self._log(json.dumps(line))
+
+
+def _with_headers(send: Send) -> Send:
+    async def answer(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            add_headers(MutableHeaders(scope=message))
+        await send(message)
+
+    return answer
+
+
+def _route(scope: Scope) -> str:
+    return getattr(scope.get("route"), "path", ELSEWHERE)
 
 
 def _length(scope: Scope) -> str:

@@ -3,11 +3,16 @@
 Texts that wait for the same thing share a batch. The oldest is always in the next one, with those nearest to it in
 length, so that little of a batch is padding and nobody waits for ever; what a text becomes does not depend on who
 came with it. Other work with the model stands in the same queue and gets its turn between two batches.
+
+Work asks again and again whether it may go on (`regard.cancel`). It may not when its client has left or its time is
+up; and when it takes long, it waits for a moment while short texts of others are translated on the same thread, so that
+who asks for much does not hold up who asks for little.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections import deque
@@ -15,18 +20,28 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
+from regard.aligning import aligner_of
+from regard.cancel import Cancelled, cancellable
+from regard.decode.engine import held
 from regard.decode.options import Options
 from regard.decode.texts import BUDGET
+from regard.engines import CTranslate2
 from regard.errors import ModelError
+from regard.explain.alignment import Aligner
 from regard.prediction import Predictor
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.shape import attends
+from regard.text.special import UNK
 from regard.translator import Link, Translation, Translator
 
 Model = Predictor | Translator
 Result = TypeVar("Result")
+TURN = 0.25  # seconds after which work that takes longer lets short texts of others go before
+SHORT = 64  # pieces of a text that may go before
+ALIGNER = 5.0  # seconds that a request may be held up by the choice of the aligner, which is made once for a run
 
 
 @dataclass(frozen=True)
@@ -52,6 +67,7 @@ class _Call:
 
     work: Callable[[Model], Any]
     answer: Future[Any]
+    background: bool = False  # nobody waits for it: whatever else there is goes before it
 
 
 @dataclass(eq=False)
@@ -68,8 +84,13 @@ class _Text:
     length: int = 0  # in pieces; 0 until the thread has counted
 
 
-class _AbandonedError(Exception):
-    """Nobody waits for this batch any more."""
+@dataclass(eq=False)
+class _Turn:
+    """Work on the thread: whom it is done for, and how long it may go on before others have their turn."""
+
+    jobs: Sequence[_Call | _Text]
+    background: bool
+    until: float
 
 
 class Worker:
@@ -89,6 +110,8 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._working = False
+        self._oldest_first = False  # whose turn it is: every other time, those who were served least
+        self._aligner = not self.attends or _knows_aligner(model)
         self._pace = 0.02  # seconds a text, lately
 
     @property
@@ -173,7 +196,6 @@ class Worker:
             if isinstance(job, _Call):
                 self._do(job)
             else:
-                self._heard(len(job))
                 self._translate(job)
                 self._pace = 0.9 * self._pace + 0.1 * (time.monotonic() - started) / len(job)
             del job  # or the last request stays in memory until the next one comes
@@ -188,21 +210,33 @@ class Worker:
                         self._thread = None
                         return None
                     self._changed.wait()
-                head = self._queue[0]
+                head = self._head()
                 if isinstance(head, _Call):
                     self._working = True
-                    return self._queue.popleft()  # type: ignore[return-value]
+                    self._queue.remove(head)
+                    return head
                 patience = head.arrived + self._limits.gather - time.monotonic()
                 if patience <= 0 or len(self._queue) >= self._limits.together or self._closed:
                     self._working = True
                     return self._batch(head)
                 self._changed.wait(patience)
 
-    def _batch(self, head: _Text) -> list[_Text]:
-        """Take the oldest text and those nearest to it in length, as many as fit."""
+    def _head(self) -> _Call | _Text:
+        """Who is next: the oldest and, every other time, the oldest of those whose request was served least."""
+        first = self._queue[0]
+        if not self._oldest_first:
+            first = min(self._queue, key=_served)
+        elif isinstance(first, _Call) and first.background:
+            first = next((job for job in self._queue if not (isinstance(job, _Call) and job.background)), first)
+        return first
+
+    def _batch(self, head: _Text, longest: int | None = None) -> list[_Text]:
+        """Take a text and those nearest to it in length, none longer than ``longest``, as many as fit."""
+        self._oldest_first = not self._oldest_first
         alike = [job for job in self._queue if isinstance(job, _Text) and job.wish == head.wish]
         for job in alike:
             job.length = job.length or self._pieces(job.text)
+        alike = [job for job in alike if longest is None or job.length <= longest]
         alike.sort(key=lambda job: (job is not head, abs(job.length - head.length)))
         room, longest, count = BUDGET // head.wish.options.rule.rows, 0, 0
         for job in alike[: self._limits.together]:
@@ -220,38 +254,115 @@ class Worker:
         return len(self._model.tokenizers.source.encode(text)) + 1  # <end>
 
     def _do(self, call: _Call) -> None:
-        if not call.answer.cancelled():
-            try:
-                _settle(call.answer, call.work(self._model))
-            except Exception as problem:
-                _fail(call.answer, problem)
-
-    def _translate(self, batch: list[_Text]) -> None:
+        if call.answer.cancelled():
+            return
         try:
-            results = self._search(batch)
-        except _AbandonedError:
+            check = self._check([call], background=call.background)
+            with cancellable(check):
+                if not call.background:
+                    self._choose_aligner(check)
+                _settle(call.answer, call.work(self._model))
+        except Cancelled:
+            return
+        except Exception as problem:
+            _fail(call.answer, problem)
+
+    # While something is worked on
+
+    def _check(self, jobs: Sequence[_Call | _Text], *, background: bool = False) -> Callable[[], None]:
+        """What work for these has to ask before it goes on."""
+        return partial(self._may_go_on, _Turn(jobs, background, time.monotonic() + (0.0 if background else TURN)))
+
+    def _may_go_on(self, turn: _Turn) -> None:
+        if all(job.answer.cancelled() for job in turn.jobs) or (turn.background and self._closed):
+            raise Cancelled
+        if not self._queue or time.monotonic() < turn.until:
+            return
+        began = time.monotonic()
+        with self._changed:
+            other = self._in_between(turn)
+        if isinstance(other, _Call):
+            self._do(other)
+        elif other is not None:
+            self._translate(other, brief=True)
+        now = time.monotonic()
+        turn.until = now if turn.background else now + max(TURN, now - began)  # half of the time for either
+
+    def _in_between(self, turn: _Turn) -> _Call | list[_Text] | None:
+        """What may be done before this goes on: short texts of others; anything at all, if nobody waits for this."""
+        if turn.background and self._queue and isinstance(call := self._queue[0], _Call):
+            self._queue.popleft()
+            return call
+        own = {id(job.answer) for job in turn.jobs}
+        for job in self._queue:
+            if isinstance(job, _Text) and id(job.answer) not in own:
+                job.length = job.length or self._pieces(job.text)
+                if turn.background or job.length <= SHORT:
+                    return self._batch(job, None if turn.background else SHORT)
+        return None
+
+    def _choose_aligner(self, check: Callable[[], None]) -> None:
+        """Have the run's aligner chosen, if that is soon done; else go on with the mean of all heads for now, and
+        choose when nobody waits. What is once chosen, the run remembers."""
+        if self._aligner:
+            return
+        self._aligner = True
+        assert isinstance(self._model, Translator)
+        self._model.__dict__["aligner"] = Aligner(chosen_on="default, until the best is found")
+        late = time.monotonic() + ALIGNER
+
+        def in_time() -> None:
+            check()
+            if time.monotonic() > late:
+                raise Cancelled
+
+        try:
+            with cancellable(in_time):
+                _set_aligner(self._model)
+        except Cancelled:
+            with self._changed:
+                self._queue.append(_Call(_set_aligner, Future(), background=True))
+
+    def _translate(self, batch: list[_Text], *, brief: bool = False) -> None:
+        """Search for these texts. What is ``brief`` is not interrupted for others."""
+        self._heard(len(batch))
+        self._find(batch, brief=brief)
+
+    def _find(self, batch: list[_Text], *, brief: bool) -> None:
+        def still_wanted() -> None:
+            if all(each.answer.cancelled() for each in batch):
+                raise Cancelled
+
+        check = still_wanted if brief else self._check(batch)
+        try:
+            with cancellable(check):
+                if not self._aligner and self._needs_aligner(batch):
+                    self._choose_aligner(check)
+                results = self._search(batch)
+        except Cancelled:
             return
         except Exception as problem:
             if len(batch) == 1:
                 _fail(batch[0].answer, problem)
                 return
             for each in batch:  # one of them is to blame; the others shall not suffer
-                self._translate([each])
+                self._find([each], brief=brief)
             return
         for each, result in zip(batch, results, strict=True):
             each.found[each.place] = result
             if len(each.found) == each.count:
                 _settle(each.answer, [each.found[place] for place in range(each.count)])
 
+    def _needs_aligner(self, batch: list[_Text]) -> bool:
+        """Whether links are wanted, or decide which unknown word is copied."""
+        assert isinstance(self._model, Translator)
+        wish, encode = batch[0].wish, self._model.tokenizers.source.encode
+        return wish.links or (self._model.search.copies(wish.options) and any(UNK in encode(job.text) for job in batch))
+
     def _search(self, batch: list[_Text]) -> list[Translated]:
         assert isinstance(self._model, Translator)
         translator, wish = self._model, batch[0].wish
-
-        def still_wanted() -> None:
-            if all(each.answer.cancelled() for each in batch):
-                raise _AbandonedError
-
-        outputs = translator.search([each.text for each in batch], wish.options, meanwhile=still_wanted)
+        outputs = translator.search([each.text for each in batch], wish.options)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
         if not wish.links:
             return [Translated(each) for each in found]
@@ -268,10 +379,32 @@ def _engine(model: Model) -> str:
 
 
 def weight_of(model: Model) -> int:
-    """Bytes of all weights, a shared one once."""
-    modules = model.models if isinstance(model, Translator) else (model.model,)
-    tensors = {id(each): each for module in modules for each in (*module.parameters(), *module.buffers())}
-    return sum(each.numel() * each.element_size() for each in tensors.values())
+    """Bytes of all weights, a shared one once, and of what searches by them has made of them."""
+    if not isinstance(model, Translator):
+        return held(model.model)
+    converted = model.engine.bytes if isinstance(model.engine, CTranslate2) else 0
+    return held(*model.models, model.search.fused, model.engine) + converted
+
+
+def _served(job: _Call | _Text) -> float:
+    """How much of its request is done."""
+    if isinstance(job, _Call):
+        return math.inf if job.background else 0
+    return len(job.found)
+
+
+def _knows_aligner(model: Model) -> bool:
+    """Whether nothing is to be computed to know it."""
+    if not isinstance(model, Translator) or model.run is None:
+        return True
+    return any(Aligner.load(place) is not None for place in (model.run.folder, model.run.cache))
+
+
+def _set_aligner(model: Model) -> None:
+    """Choose the aligner of a translator, which uses it from now on."""
+    assert isinstance(model, Translator)
+    assert model.run is not None
+    model.__dict__["aligner"] = aligner_of(model.run, model.model, model.tokenizers)  # what `cached_property` keeps
 
 
 def _settle(answer: Future[Any], result: object) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Query, Request
 from starlette.requests import ClientDisconnect
@@ -50,7 +52,7 @@ async def send(
     From what two files were `called`, such as ``news.en`` and ``news.de``, the languages are known.
     """
     corpora, size = _corpora(request), 0
-    with corpora.receive(name, file, called) as place:
+    async with _beside(corpora.receive(name, file, called)) as place:
         try:
             async for block in request.stream():  # `serve.bodies` has an eye on how much it is
                 size += len(block)
@@ -59,7 +61,20 @@ async def send(
             raise DataError(f"file = {file}: its sender left before the end; send it again") from None
         if not size:
             raise DataError(f"file = {file}: is empty; send one with a sentence a line")
-    return CorpusAnswer(**asdict(corpora.summary(name)))
+    return CorpusAnswer(**asdict(await asyncio.to_thread(corpora.summary, name)))
+
+
+@asynccontextmanager
+async def _beside(place: AbstractContextManager[BinaryIO]) -> AsyncIterator[BinaryIO]:
+    """A file whose opening and closing, which waits for the disk, does not keep the event loop."""
+    opened = await asyncio.to_thread(place.__enter__)
+    try:
+        yield opened
+    except BaseException as problem:
+        if not await asyncio.to_thread(place.__exit__, type(problem), problem, problem.__traceback__):
+            raise
+    else:
+        await asyncio.to_thread(place.__exit__, None, None, None)
 
 
 @router.post("/{name}/check", responses=PROBLEMS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote
@@ -57,8 +57,9 @@ async def translate(request: Request, response: Response) -> TranslateReply:
     question = await _question(request, TranslateQuestion)
     texts = [question.q] if isinstance(question.q, str) else question.q
     _check(request, texts)
-    detected = await _languages_of(request, question, texts)
-    runs = [_run(request, each.language, question.target) for each in detected]
+    known = await asyncio.to_thread(pairs, request.app.state.service.library)  # it reads the disk, once for all texts
+    detected = await _languages_of(request, question, texts, known)
+    runs = [_run(known, each.language, question.target) for each in detected]
     passages = [passage(text, markup=question.format == "html") for text in texts]
     found = await _translate(request, passages, runs, 1 + question.alternatives)
     response.headers["X-Regard-Run"] = ", ".join(quote(run) for run in dict.fromkeys(runs))
@@ -80,7 +81,7 @@ async def languages(request: Request) -> list[Language]:
     """What can be translated into what."""
     if not request.scope.get(AUTHORIZED, True):
         await _question(request, Asked)
-    known = pairs(request.app.state.service.library)
+    known = await asyncio.to_thread(pairs, request.app.state.service.library)
     codes = dict.fromkeys(code for pair in known for code in (pair.source, pair.target))
     return [
         Language(code=code, name=name_of(code), targets=[pair.target for pair in known if pair.source == code])
@@ -93,7 +94,8 @@ async def detect(request: Request) -> list[Detection]:
     """Which of the languages known here a text is in, the likeliest first."""
     question = await _question(request, DetectQuestion)
     _check(request, [question.q])
-    found = await _detect(request, [question.q], tuple(pairs(request.app.state.service.library).items()))
+    known = await asyncio.to_thread(pairs, request.app.state.service.library)
+    found = await _detect(request, [question.q], tuple(known.items()))
     return [Detection(confidence=each.confidence, language=each.language) for each in found[0]]
 
 
@@ -107,7 +109,7 @@ async def health() -> Health:
 async def frontend_settings(request: Request) -> FrontendSettings:
     """What a page needs to know before it asks."""
     service = request.app.state.service
-    first = next(iter(pairs(service.library)), None)
+    first = next(iter(await asyncio.to_thread(pairs, service.library)), None)
     named = (
         [] if first is None else [CodeAndName(code=code, name=name_of(code)) for code in (first.source, first.target)]
     )
@@ -157,7 +159,12 @@ async def _values(request: Request) -> dict[str, Any]:
         return found
     if kind != _FORM:
         raise RefusedError(415, f"content-type = {kind[:100]}: not understood; send application/json or {_FORM}")
-    fields = parse_qs((body or request.scope["query_string"]).decode("utf-8", "replace"), keep_blank_values=True)
+    most = request.app.state.service.library.limits.fields
+    try:
+        text = (body or request.scope["query_string"]).decode("utf-8", "replace")
+        fields = parse_qs(text, keep_blank_values=True, max_num_fields=most)
+    except ValueError:
+        raise DataError(f"body: more than {most:,} fields; send fewer") from None
     return {name: values if len(values) > 1 and name == "q" else values[-1] for name, values in fields.items()}
 
 
@@ -172,15 +179,16 @@ def _check(request: Request, texts: Sequence[str]) -> None:
 # Finding languages and runs
 
 
-async def _languages_of(request: Request, question: TranslateQuestion, texts: Sequence[str]) -> list[Detected]:
+async def _languages_of(
+    request: Request, question: TranslateQuestion, texts: Sequence[str], known: Mapping[Languages, str]
+) -> list[Detected]:
     """Each text's language: what the client says, else what its letters say, of those that can be translated."""
     if question.source != AUTO:
         return [Detected(question.source, 100.0)] * len(texts)
-    known = tuple(pairs(request.app.state.service.library).items())
-    able = {pair.source for pair, _ in known if pair.target == question.target}
+    able = {pair.source for pair in known if pair.target == question.target}
     if not able:
-        _run(request, AUTO, question.target)
-    found = await _detect(request, texts, known)
+        _run(known, AUTO, question.target)
+    found = await _detect(request, texts, tuple(known.items()))
     return [next(each for each in ranked if each.language in able) for ranked in found]
 
 
@@ -197,8 +205,7 @@ async def _detect(
     return await asyncio.to_thread(work)
 
 
-def _run(request: Request, source: str, target: str) -> str:
-    known = pairs(request.app.state.service.library)
+def _run(known: Mapping[Languages, str], source: str, target: str) -> str:
     if (found := known.get(Languages(source, target))) is not None:
         return found
     there = ", ".join(f"{pair.source} to {pair.target}" for pair in known) or "nothing yet"

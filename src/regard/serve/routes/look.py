@@ -11,7 +11,7 @@ from regard.decode.rules import Beam
 from regard.explain.edits import from_data
 from regard.inside.cells import cells
 from regard.inside.importance import importance
-from regard.inside.look import Question, at_checkpoint, look
+from regard.inside.look import Question, look
 from regard.searching import search_tree
 from regard.serve.answers import Problem
 from regard.serve.schema.look import (
@@ -44,9 +44,9 @@ PROBLEMS = {
 router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  # type: ignore[arg-type]
 
 
-async def ask(request: Request, run: str, work: Callable[[Model], Result]) -> Result:
-    """Have this done by the thread that owns a run's model."""
-    worker = await request.app.state.service.library.worker(run)
+async def ask(request: Request, run: str, work: Callable[[Model], Result], checkpoint: str | None = None) -> Result:
+    """Have this done by the thread that owns a run's model, or that of one of its checkpoints."""
+    worker = await request.app.state.service.library.worker(run, checkpoint)
     answer: Result = await worker.call(work)
     return answer
 
@@ -67,14 +67,12 @@ async def sentences(body: SentencesBody) -> SentencesAnswer:
 @router.post("/trace")
 async def trace(request: Request, body: TraceBody) -> TraceAnswer:
     """Attention, probabilities and checks of one output; with edits, what they did."""
-    folder, name = request.app.state.service.library.path(body.run), body.checkpoint
 
     def work(model: Model) -> TraceAnswer:
-        chosen = model if name is None else at_checkpoint(folder, name, like=model)
-        asked = choose(chosen, body.text, body.sentence)
-        return tell_trace(look(chosen, _question(body, asked.text), body.run), body.run, asked)
+        asked = choose(model, body.text, body.sentence)
+        return tell_trace(look(model, _question(body, asked.text), body.run), body.run, asked)
 
-    return await ask(request, body.run, work)
+    return await ask(request, body.run, work, body.checkpoint)
 
 
 @router.post("/importance")

@@ -20,11 +20,12 @@ from regard.archive import pack
 from regard.errors import RegardError
 from regard.explain.alignment import Aligner
 from regard.run import Run
-from regard.serve.answers import Problem
+from regard.serve.answers import Problem, RefusedError
 from regard.serve.examples import examples
+from regard.serve.guard import may_change
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
-from regard.serve.pairs import best_runs, settings_at
+from regard.serve.pairs import best_runs, settings_at, summary_at
 from regard.serve.schema.runs import (
     Example,
     ExamplesAnswer,
@@ -57,8 +58,9 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 def every_run(request: Request) -> RunsAnswer:
     """All runs at a glance. `best` marks the one that is used for its task and languages where nobody names one."""
     library: Library = request.app.state.service.library
-    best = set(best_runs(library).values())
-    return RunsAnswer(runs=[_summary(library, name, path, best) for name, path in library.runs().items()])
+    best, changes = set(best_runs(library).values()), may_change(request)
+    found = library.runs().items()
+    return RunsAnswer(runs=[_summary(library, name, path, best, changes=changes) for name, path in found])
 
 
 @router.get("/{run}")
@@ -69,7 +71,7 @@ def one_run(request: Request, run: Name) -> RunAnswer:
     portrait, settings = shelf.portray(path), settings_at(path)
     aligner = Aligner.load(path)
     content = portrait.to_dict() | {
-        "summary": _summary(library, run, path, set(best_runs(library).values())),
+        "summary": _summary(library, run, path, set(best_runs(library).values()), changes=may_change(request)),
         "settings": without_paths(portrait.settings),
         "model": shape(settings),
         "aligner": aligner.describe() if aligner and attends(settings) else "",
@@ -145,6 +147,10 @@ async def report(request: Request, run: Name) -> HTMLResponse:
     jobs, path = request.app.state.jobs, request.app.state.service.library.path(run).resolve()
     made = next((file for file in (path / "report.html", jobs.report_of(run)) if _is_newer(file, path)), None)
     if made is None:
+        if request.app.state.service.doors.read_only:
+            raise RefusedError(
+                403, f"run = {run}: has no report yet, and this service is read-only; make one elsewhere"
+            )
         made = jobs.report_of(run)
         made.parent.mkdir(parents=True, exist_ok=True)
         command = ["report", str(path), "--out", str(made), "--limit", str(REPORTED)]
@@ -172,8 +178,8 @@ def _without_places(text: str, data: DataSettings, jobs: Jobs) -> str:
 # A run at a glance
 
 
-def _summary(library: Library, name: str, path: Path, best: set[str]) -> RunSummary:
-    summary = shelf.summarise(path, name)
+def _summary(library: Library, name: str, path: Path, best: set[str], *, changes: bool) -> RunSummary:
+    summary = summary_at(path, name)
     content: dict[str, Any] = asdict(summary) | {"note": library.conceal(summary.note)}
     attention, corpus, test = False, "", ""
     try:
@@ -190,7 +196,7 @@ def _summary(library: Library, name: str, path: Path, best: set[str]) -> RunSumm
             "attention": attention,
             "best": name in best,
             "pinned": name in library.pinned,
-            "fixed": library.is_fixed(name),
+            "fixed": not changes or library.is_fixed(name),
             "corpus": corpus,
             "test": test,
             "engine": "" if worker is None else worker.engine,

@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 
 from regard.errors import SettingsError
 from regard.serve.answers import Problem
+from regard.serve.guard import may_change
 from regard.serve.jobs import TRAININGS
 from regard.serve.schema.trainings import (
     ResumeRequest,
@@ -35,7 +36,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 def every_training(request: Request) -> TrainingsAnswer:
     """Running ones first, then the newest."""
     found = [TrainingAnswer(**asdict(each)) for each in _trainings(request).all()]
-    return TrainingsAnswer(trainings=found, most=TRAININGS)
+    return TrainingsAnswer(trainings=found, most=TRAININGS if may_change(request) else 0)
 
 
 @router.post("", status_code=201, responses=PROBLEMS)

@@ -6,21 +6,23 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.serve.limits import LINE, NAME
+
 
 class Asked(BaseModel):
     """What every question may hold."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    api_key: Annotated[str, Field(description="The token, where one is needed.")] = ""
+    api_key: Annotated[str, Field(max_length=LINE, description="The token, where one is needed.")] = ""
 
 
 class TranslateQuestion(Asked):
     """A text, or several."""
 
     q: Annotated[str | list[str], Field(description="What to translate.", examples=["the black cat ate the mouse"])]
-    source: Annotated[str, Field(description="The language it is in, or `auto`.", examples=["en"])]
-    target: Annotated[str, Field(description="The language to translate into.", examples=["fr"])]
+    source: Annotated[str, Field(max_length=NAME, description="The language it is in, or `auto`.", examples=["en"])]
+    target: Annotated[str, Field(max_length=NAME, description="The language to translate into.", examples=["fr"])]
     format: Annotated[Literal["text", "html"], Field(description="`html` keeps tags in place.")] = "text"
     alternatives: Annotated[int, Field(ge=0, le=10, description="Further translations to give.")] = 0
 

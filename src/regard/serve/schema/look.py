@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from regard.explain.edits import MOST
+from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, WORD
 from regard.serve.packing import Packed
 
 SideName = Literal["encoder", "decoder", "cross"]
-LONGEST_TEXT = 5000
-MOST_EDITS = 50
-WIDEST = 20  # beams
 
-_RUN = Field(description="Name of a run.", max_length=100, examples=["demo"])
-_TEXT = Field(description="The sentence to look into.", max_length=LONGEST_TEXT, examples=["the black cat sleeps"])
-_SENTENCE = Field(default=0, ge=0, description="Which sentence of the text, where a translator is given several.")
+_RUN = Field(description="Name of a run.", max_length=NAME, examples=["demo"])
+_TEXT = Field(description="The sentence to look into.", max_length=TEXT, examples=["the black cat sleeps"])
+_SENTENCE = Field(
+    default=0, ge=0, le=TEXT, description="Which sentence of the text, where a translator is given several."
+)
 _SENTENCES = Field(description="The text, cut as for translation; what does not translate reads it whole.")
 _UNKNOWN = Field(description="Words of the sentence that the run has never seen, and where they are in it.")
 _WARNING = Field(description="What the reader should know; empty if all is as usual.")
 _TARGET = Field(
     default=None,
     description="An output by somebody else, looked into instead of the run's own.",
-    max_length=LONGEST_TEXT,
+    max_length=TEXT,
     examples=[None],
 )
 _EDITS: Any = Field(
     default_factory=list,
     description="What if: edits, each with its kind, counting from 0.",
-    max_length=MOST_EDITS,
+    max_length=MOST,
     examples=[[{"kind": "mask-word", "word": 1}]],
 )
-
-
-def _is_text(edits: list[dict[str, JsonValue]]) -> list[dict[str, JsonValue]]:
-    """JSON can spell half a character, which no text has; of other fields, pydantic sees to that."""
-    json.dumps(edits, ensure_ascii=False).encode()
-    return edits
 
 
 class Body(BaseModel):
@@ -71,7 +65,7 @@ class UnknownAnswer(Answer):
 class SentencesBody(Body):
     """A text to cut."""
 
-    text: str = Field(max_length=LONGEST_TEXT, examples=["The cat sleeps. Dr. Smith does not."])
+    text: str = Field(max_length=TEXT, examples=["The cat sleeps. Dr. Smith does not."])
 
 
 class SentencesAnswer(Answer):
@@ -96,16 +90,16 @@ class Inquiry(Body):
     text: str = _TEXT
     sentence: int = _SENTENCE
     target: str | None = _TARGET
-    edits: Annotated[list[dict[str, JsonValue]], AfterValidator(_is_text)] = _EDITS
+    edits: list[dict[str, JsonValue]] = _EDITS
 
 
 class TraceBody(Inquiry):
     """What to look into."""
 
-    rank: int = Field(default=0, ge=0, lt=WIDEST, description="Of the n-best, 0 the best.")
-    beam: int = Field(default=5, ge=1, le=WIDEST, description="Hypotheses side by side; edits are greedy.")
+    rank: int = Field(default=0, ge=0, lt=BEAM, description="Of the n-best, 0 the best.")
+    beam: int = Field(default=5, ge=1, le=BEAM, description="Hypotheses side by side; edits are greedy.")
     checkpoint: str | None = Field(
-        default=None, max_length=100, description="A checkpoint of the run, else the best.", examples=[None]
+        default=None, max_length=NAME, description="A checkpoint of the run, else the best.", examples=[None]
     )
 
 
@@ -296,9 +290,9 @@ class BeamBody(Body):
     run: str = _RUN
     text: str = _TEXT
     sentence: int = _SENTENCE
-    beam: int = Field(default=5, ge=1, le=WIDEST)
+    beam: int = Field(default=5, ge=1, le=BEAM)
     length_penalty: float = Field(default=1.0, ge=-5, le=5)
-    prefix: str = Field(default="", max_length=LONGEST_TEXT, description="What the output begins with.")
+    prefix: str = Field(default="", max_length=LINE, description="What the output begins with.")
 
 
 class NodeAnswer(Answer):
@@ -338,11 +332,11 @@ class MeaningBody(Body):
     """A word in several sentences."""
 
     run: str = _RUN
-    word: str = Field(max_length=200, min_length=1, examples=["bank"])
-    sentences: list[Annotated[str, Field(max_length=1000)]] = Field(
-        min_length=1, max_length=20, examples=[["she sat on the bank of the river", "the bank lends money"]]
+    word: str = Field(max_length=WORD, min_length=1, examples=["bank"])
+    sentences: list[Annotated[str, Field(max_length=LINE)]] = Field(
+        min_length=1, max_length=SENTENCES, examples=[["she sat on the bank of the river", "the bank lends money"]]
     )
-    control: str | None = Field(default=None, max_length=200, description="A word to compare with.", examples=["the"])
+    control: str | None = Field(default=None, max_length=WORD, description="A word to compare with.", examples=["the"])
     neighbours: int = Field(default=5, ge=0, le=20)
 
 
@@ -382,9 +376,9 @@ class WalkthroughBody(Body):
     run: str = _RUN
     text: str = _TEXT
     sentence: int = _SENTENCE
-    layer: int = Field(default=0, ge=0)
-    head: int = Field(default=0, ge=0)
-    word: int = Field(default=0, ge=0)
+    layer: int = Field(default=0, ge=0, le=TEXT)
+    head: int = Field(default=0, ge=0, le=TEXT)
+    word: int = Field(default=0, ge=0, le=TEXT)
     side: Literal["all", "encoder", "decoder", "cross"] = "all"
 
 

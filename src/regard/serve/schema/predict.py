@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.serve.limits import BEAM, LENGTH, NAME
 from regard.serve.schema.translate import UnknownAnswer
 
 
@@ -14,10 +15,10 @@ class PredictBody(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    run: Annotated[str, Field(description="The name of a run.", examples=["tagger"])]
+    run: Annotated[str, Field(max_length=NAME, description="The name of a run.", examples=["tagger"])]
     texts: Annotated[list[str], Field(description="Each by itself.", examples=[["the black cat ate the mouse"]])]
-    length: Annotated[int, Field(ge=1, le=200, description="Language models: pieces to add at the most.")] = 40
-    beam: Annotated[int, Field(ge=1, le=20, description="Language models: hypotheses; 1 is greedy.")] = 1
+    length: Annotated[int, Field(ge=1, le=LENGTH, description="Language models: pieces to add at the most.")] = 40
+    beam: Annotated[int, Field(ge=1, le=BEAM, description="Language models: hypotheses; 1 is greedy.")] = 1
     sample: Annotated[bool, Field(description="Language models: draw instead of searching.")] = False
     temperature: Annotated[float, Field(gt=0, le=10, description="Of drawing; below 1 is more cautious.")] = 1.0
     seed: Annotated[int, Field(ge=0, le=2**31, description="Of drawing.")] = 1

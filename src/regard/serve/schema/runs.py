@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.run import Progress
+from regard.serve.limits import NAME
 from regard.settings import Settings
 
 
@@ -90,7 +91,7 @@ class RenameBody(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    to: Annotated[str, Field(description="The new name.", examples=["demo"])]
+    to: Annotated[str, Field(max_length=NAME, description="The new name.", examples=["demo"])]
 
 
 class Renamed(BaseModel):

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.serve.limits import BEAM, COMPARED, LINE, NAME, OVERRIDES, WORD
+
 FORBID = ConfigDict(frozen=True, extra="forbid")
 TaskName = Literal["translate", "language", "tag", "classify"]
 
@@ -76,22 +78,25 @@ class SplitRequest(BaseModel):
     test: int = Field(0, ge=0, le=100_000, examples=[0])
 
 
-Override = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]  # becomes a word of a command
+Override = Annotated[str, Field(max_length=LINE, pattern=r"^[^\x00]*$")]  # becomes a word of a command
 
 
 class EstimateRequest(BaseModel):
     """A training that is thought about."""
 
     model_config = FORBID
-    preset: str = Field(examples=["transformer-tiny"])
-    corpus: str = Field(examples=["fable:fr"])
-    time: str = Field("", description="At the most: 90s, 10m, 2h; empty for no limit.", examples=["2m"])
+    preset: str = Field(max_length=NAME, examples=["transformer-tiny"])
+    corpus: str = Field(max_length=NAME, examples=["fable:fr"])
+    time: str = Field(
+        "", max_length=WORD, description="At the most: 90s, 10m, 2h; empty for no limit.", examples=["2m"]
+    )
     languages: str = Field(
         "",
+        max_length=WORD,
         pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$",
         description="Which is translated into which, `en-de`; empty for what the names of the files say.",
     )
-    overrides: list[Override] = Field([], max_length=50, examples=[["train.steps=200", "data.pairs=2000"]])
+    overrides: list[Override] = Field([], max_length=OVERRIDES, examples=[["train.steps=200", "data.pairs=2000"]])
 
 
 class EstimateAnswer(BaseModel):
@@ -114,9 +119,9 @@ class EstimateAnswer(BaseModel):
 class TrainingRequest(EstimateRequest):
     """A training to start."""
 
-    name: str = Field(description="Of the new run.", examples=["my-run"])
+    name: str = Field(max_length=NAME, description="Of the new run.", examples=["my-run"])
     watch: str = Field(
-        "", max_length=1000, description="A sentence to watch.", examples=["the black cat ate the mouse"]
+        "", max_length=LINE, description="A sentence to watch.", examples=["the black cat ate the mouse"]
     )
 
 
@@ -145,9 +150,13 @@ class ResumeRequest(BaseModel):
     """How much further to go."""
 
     model_config = FORBID
-    time: Annotated[str, Field(pattern=r"^(\d+(\.\d+)?[smh])?$", description="So much longer.", examples=["10m"])] = ""
+    time: Annotated[
+        str,
+        Field(max_length=WORD, pattern=r"^(\d+(\.\d+)?[smh])?$", description="So much longer.", examples=["10m"]),
+    ] = ""
     steps: Annotated[
-        str, Field(pattern=r"^(\+?\d{1,9})?$", description="So many in all, or `+` more.", examples=["+9"])
+        str,
+        Field(max_length=WORD, pattern=r"^(\+?\d{1,9})?$", description="So many in all, or `+` more.", examples=["+9"]),
     ] = ""
 
 
@@ -182,17 +191,21 @@ class TrainingsAnswer(BaseModel):
     """Running ones first, then the newest."""
 
     trainings: list[TrainingAnswer]
-    most: int = Field(description="How many may run at once.")
+    most: int = Field(description="How many may run at once; 0 where who asks may not train.")
 
 
 class CompareRequest(BaseModel):
     """What to compare."""
 
     model_config = FORBID
-    runs: list[str] = Field(min_length=1, max_length=12, examples=[["lstm", "bahdanau"]])
-    corpus: str = Field("", description="Whose test part is translated; empty for a test that all runs share.")
+    runs: list[Annotated[str, Field(max_length=NAME)]] = Field(
+        min_length=1, max_length=COMPARED, examples=[["lstm", "bahdanau"]]
+    )
+    corpus: str = Field(
+        "", max_length=NAME, description="Whose test part is translated; empty for a test that all runs share."
+    )
     limit: int = Field(200, ge=2, le=10_000, description="Sentences at the most.")
-    beam: int = Field(5, ge=1, le=20)
+    beam: int = Field(5, ge=1, le=BEAM)
 
 
 class JobStarted(BaseModel):

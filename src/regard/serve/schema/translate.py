@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.serve.limits import BEAM, LINE, NAME
+
 CAT = "the black cat ate the mouse"
 
 
@@ -14,12 +16,12 @@ class TranslateBody(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    run: Annotated[str, Field(description="The name of a run.", examples=["demo"])]
+    run: Annotated[str, Field(max_length=NAME, description="The name of a run.", examples=["demo"])]
     texts: Annotated[list[str], Field(description="What to translate; each text by itself.", examples=[[CAT]])]
-    beam: Annotated[int, Field(ge=1, le=20, description="Hypotheses kept at each step; 1 is greedy.")] = 5
-    best: Annotated[int, Field(ge=1, le=20, description="Translations of each text, best first.")] = 1
+    beam: Annotated[int, Field(ge=1, le=BEAM, description="Hypotheses kept at each step; 1 is greedy.")] = 5
+    best: Annotated[int, Field(ge=1, le=BEAM, description="Translations of each text, best first.")] = 1
     alignment: Annotated[bool, Field(description="Whether to say which source word each word looked at.")] = True
-    prefix: Annotated[str, Field(max_length=1000, description="What each translation begins with.")] = ""
+    prefix: Annotated[str, Field(max_length=LINE, description="What each translation begins with.")] = ""
 
 
 class LinkAnswer(BaseModel):

@@ -62,10 +62,10 @@ class TrainPage {
       ...[
         pageHead("Train", LEAD),
         values.run ? element("p", {class: "warning"}, "There is no training named ", element("bdi", {}, values.run), " here; it may have been renamed or removed. ", element("a", {href: "#runs"}, "All runs")) : null,
-        first || asked ? demoButton({first, onstart: (run) => this.open({run}), taken: trainings}) : null,
+        most && (first || asked) ? demoButton({first, onstart: (run) => this.open({run}), taken: trainings}) : null,
         table.node,
-        first && !this.runs.length ? element("details", {class: "own", open: Boolean(values.again || (values.corpus && !asked))}, element("summary", {}, "Or choose for yourself"), form.node) : form.node,
-        element("p", {class: "note"}, `At most ${most} trainings run at once. In a terminal: `, element("code", {}, "regard train"), ". What was trained before is in ", element("a", {href: "#runs"}, "Runs"), "."),
+        !most ? null : first && !this.runs.length ? element("details", {class: "own", open: Boolean(values.again || (values.corpus && !asked))}, element("summary", {}, "Or choose for yourself"), form.node) : form.node,
+        element("p", {class: "note"}, most ? `At most ${most} trainings run at once. In a terminal: ` : "Nothing is trained from this page: the service is read-only, or wants its other token. In a terminal: ", element("code", {}, "regard train"), ". What was trained before is in ", element("a", {href: "#runs"}, "Runs"), "."),
       ].filter(Boolean),
     );
     table.show(trainings);

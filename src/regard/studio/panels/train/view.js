@@ -124,11 +124,11 @@ class TrainingView {
     const ended = ["interrupted", "prepared", "failed"].includes(state);
     const words = this.training.task === "translate" ? "Translate with it" : "Try it";
     return [
-      state === "running" && ours && stage !== "stopping" ? button("Stop and keep", "", () => this.ask("stop")) : null,
+      state === "running" && ours && !this.known?.fixed && stage !== "stopping" ? button("Stop and keep", "", () => this.ask("stop")) : null,
       stage === "stopping" ? element("p", {class: "note"}, "Stopping after this step; a checkpoint is written.") : null,
       state === "running" && !ours ? element("p", {class: "note"}, "Started in a terminal: stop it there, with Ctrl-C.") : null,
-      ended && this.training.is_run ? button("Continue training", state === "failed" ? "" : "primary", () => this.ask("resume")) : null,
-      ended ? button("Change and start again", state === "failed" ? "primary" : "", () => this.open({again: run})) : null,
+      ended && this.training.is_run && !this.known?.fixed ? button("Continue training", state === "failed" ? "" : "primary", () => this.ask("resume")) : null,
+      ended && !this.known?.fixed ? button("Change and start again", state === "failed" ? "primary" : "", () => this.open({again: run})) : null,
       tried ? element("a", {class: state === "finished" ? "button primary" : "button", href: tried, onclick: () => remember({name: run, task: this.training.task})}, words) : null,
       tried ? element("a", {class: "button quiet", href: link("look", {run, text: this.training.watch})}, "Look inside") : null,
       still && !this.known?.fixed ? button("Remove", "quiet", () => this.remove()) : null,
