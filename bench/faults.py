@@ -369,7 +369,10 @@ def killed(bench: Bench, chance: random.Random) -> None:
     for attempt in count():
         begin = ["--resume", str(run)] if (run / "settings.toml").exists() else [str(file), "--out", str(run)]
         process = subprocess.Popen(
-            [sys.executable, "-m", "regard", "train", *begin, "--device", "cpu"], stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "regard", "train", *begin, "--device", "cpu"],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},  # as here: two threads add in another order
         )
         try:
             _, said = process.communicate(timeout=chance.uniform(1.0, 8.0) if attempt < 4 else None)

@@ -67,7 +67,7 @@ def mutate_json(data: bytes, chance: random.Random) -> bytes:
     """JSON with a value of another kind, or without one; what is none is damaged as bytes are."""
     try:
         content = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return mutate(data, chance)
     holders = _holders(content)
     if not holders:

@@ -135,7 +135,7 @@ def test_a_manifest_names_files_of_its_checkpoint_alone(content: bytes, run: Pat
         manifest(best_checkpoint(Run.open(run)))
 
 
-@pytest.mark.parametrize("content", [b"[" * 100_000, b"3", b'{"step": "x"}', b'{"x": 1}', b'{"seconds": [1]}', b"\xff"])
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"3", b'{"step": "x"}', b'{"x": 1}', b'{"seconds": NaN}', b"\xff"])
 def test_damaged_progress_is_called_so(content: bytes, run: Path) -> None:
     (best_checkpoint(Run.open(run)) / "progress.json").write_bytes(content)
     with pytest.raises(ModelError, match=r"progress\.json: missing or damaged"):
