@@ -1,6 +1,6 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt demo demo-model bench bench-cpu bench-scaling bench-translate ladder kill evidence docs clean
+.PHONY: help setup check lint types test fmt lock demo demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
@@ -38,6 +38,9 @@ fmt: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+lock: setup ## write constraints.lock: what the wheel needs, with hashes; asks the index on the network
+	$(BIN)/python bench/lock.py
+
 demo: .venv/.used ## train a translator on the built-in corpus, test it, write its report, translate: about five minutes
 	$(BIN)/regard demo
 
@@ -65,6 +68,9 @@ ladder: setup ## train every preset and compare them by sentence length: about a
 kill: setup ## kill a training 20 times, and one of two processes 10 times, resume each time, compare the end: some minutes
 	$(BIN)/python bench/kill_and_resume.py
 	$(BIN)/python bench/kill_and_resume.py --processes 2 --kills 10
+
+faults: setup ## damage what is read, refuse what is written, kill what runs, and look how it is taken: ten minutes
+	$(BIN)/python bench/faults.py
 
 evidence: setup ## train the demo with three seeds and check what it must show from inside, claim by claim: ten minutes
 	$(BIN)/python bench/evidence.py --seeds 1,2,3

@@ -26,7 +26,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ PARTS = (
 )
 _STEP = re.compile(r"step-(\d{1,18})")
 _FILE = re.compile(r"[\w-]{1,64}\.(json|safetensors)", re.ASCII)  # of a checkpoint
+_MOST = 1 << 53  # steps, tokens, seconds
 _HEADER = 100_000_000  # bytes that a safetensors file has for its header, as that library has it
 DEMO = "demo"  # the run that comes with the package
 PACKAGED = Path(str(resources.files("regard"))) / DEMO
@@ -302,15 +303,21 @@ def load_progress(path: Path) -> Progress:
     try:
         values = json.loads((path / "progress.json").read_bytes())
         progress = Progress(**values)
-        if not all(_is_number(value) or (name == "best" and value is None) for name, value in values.items()):
+        if not _is_plain(progress):
             raise ValueError
     except (FileNotFoundError, ValueError, TypeError, RecursionError):
         raise ModelError(f"{path / 'progress.json'}: missing or damaged; the checkpoint cannot be trusted") from None
     return progress
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_plain(progress: Progress) -> bool:
+    """Whether all numbers are such as a training has."""
+    values: dict[str, object] = dict(asdict(progress))
+    best = values.pop("best")
+    times = values.pop("seconds"), values.pop("since_seconds")
+    plain = all(type(each) is int and 0 <= each < _MOST for each in values.values())
+    plain = plain and all(isinstance(each, int | float) and 0 <= each < _MOST for each in times)
+    return plain and (best is None or isinstance(best, float) or (isinstance(best, int) and abs(best) < _MOST))
 
 
 def shapes(path: Path) -> dict[str, list[int]]:

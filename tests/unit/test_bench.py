@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import random
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -34,7 +35,10 @@ def bench() -> dict[str, ModuleType]:
     """The files of bench/ and docs/ as they import each other."""
     added = [str(ROOT / "bench"), str(ROOT / "docs")]
     sys.path.extend(added)
-    names = ("cost", "ledger", "measurements", "peers.protocol", "peers.regard", "step_profile", "training")
+    names = (
+        *("cost", "ledger", "measurements", "peers.protocol", "peers.regard", "step_profile", "training"),
+        *("faults", "lock", "mutations"),
+    )
     found = {name: importlib.import_module(name) for name in names}
     for path in added:
         sys.path.remove(path)
@@ -173,3 +177,24 @@ def test_races_that_are_no_rivals_have_names_of_their_own(
 ) -> None:
     assert bench["training"].kind(Namespace(contestants=contestants, vectors=vectors)) == name
     assert name in {section[0] for section in bench["measurements"].SECTIONS}
+
+
+def test_a_case_is_the_same_whenever_it_is_tried_again(bench: dict[str, ModuleType]) -> None:
+    mutations, faults = bench["mutations"], bench["faults"]
+    data = json.dumps({"a": [1, {"b": "x"}], "c": 2}).encode()
+    for change in (mutations.mutate, mutations.mutate_json, mutations.mutate_toml):
+        first, again = ([change(data, random.Random(f"7/{number}")) for number in range(50)] for _ in range(2))
+        assert first == again
+        assert len(set(first)) > 10
+    assert [faults.kind_of(number, 1) for number in range(500)] == [faults.kind_of(number, 1) for number in range(500)]
+    assert {faults.kind_of(number, 1) for number in range(6000)} == {*faults.SHARES, *faults.RARE}
+
+
+def test_a_lock_has_the_hashes_of_every_file_of_a_version_and_leaves_torch_out(bench: dict[str, ModuleType]) -> None:
+    files = ("a_b-1.2.0-py3-none-any.whl", "a-b-1.2.0.tar.gz", "a_b-1.2.0.1.tar.gz", "a_b-1.2.tar.gz")
+    page = "".join(f'<a href="https://x/{name}#sha256={place:064x}">' for place, name in enumerate(files))
+    made = bench["lock"].written({"a-b": "1.2.0", "torch": "2.13.0+cpu"}, {"a-b": page})
+    assert made.endswith(f"a-b==1.2.0 \\\n    --hash=sha256:{0:064x} \\\n    --hash=sha256:{1:064x}\n")
+    assert "pip install torch==2.13.0\n" in made
+    with pytest.raises(SystemExit, match="the index has no file of it"):
+        bench["lock"].written({"a-b": "3.0", "torch": "2"}, {"a-b": page})

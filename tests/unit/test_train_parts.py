@@ -141,6 +141,21 @@ def test_one_flipped_byte_is_found_in_any_file(name: str, tmp_path: Path) -> Non
         checkpoint.load(tmp_path / "step-3")
 
 
+def test_parts_of_a_checkpoint_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+    weights, here = {"w": torch.ones(2, 3)}, {"cpu": torch.get_rng_state()}
+    for number, random in enumerate(({}, {"cpu": torch.ones(3)}, {"cpu": here["cpu"][:-1]})):
+        path = checkpoint.save(Checkpoint(Progress(step=number), weights, {}, {}, random), tmp_path)
+        with pytest.raises(ModelError, match="holds no state of a random generator"):
+            checkpoint.load(path)
+    path = checkpoint.save(Checkpoint(Progress(step=7), weights, {"w": torch.ones(3)}, {}, here), tmp_path)
+    with pytest.raises(ModelError, match="the settings do not belong"):
+        checkpoint.load(path)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2, 3))])
+    for name, tensor in (("1.x", torch.ones(2, 3)), ("x.y", torch.ones(2, 3)), ("0.momentum_buffer", torch.ones(3))):
+        with pytest.raises(ModelError, match="is of no parameter of this model"):
+            checkpoint.load_optimizer(optimizer, {name: tensor})
+
+
 def test_a_checkpoint_without_its_manifest_is_not_trusted(tmp_path: Path) -> None:
     (saved(tmp_path) / "manifest.json").unlink()
     with pytest.raises(ModelError, match=r"manifest\.json: missing or damaged"):

@@ -22,6 +22,7 @@ from regard.data.check import check
 from regard.data.clean import clean
 from regard.data.lines import LONGEST_LINE, read_lines
 from regard.data.readers import Corpus
+from regard.data.shards import open_shards
 from regard.errors import DataError, ModelError, ResourceError
 from regard.files import locked, new_file, new_folder
 from regard.loading import load
@@ -29,6 +30,7 @@ from regard.run import BELONGS, MANIFEST, Run, belongs, best_checkpoint, load_pr
 from regard.runs import find, leftovers, portray, summarise, trash_run
 from regard.settings import load_settings
 from regard.tasks.material import Files, materials
+from regard.text.tokenizers import load as load_tokenizer
 from regard.trainer import preflight
 from regard.trainer.log import Log, read_log
 from regard.training import resume, start
@@ -133,7 +135,7 @@ def test_a_manifest_names_files_of_its_checkpoint_alone(content: bytes, run: Pat
         manifest(best_checkpoint(Run.open(run)))
 
 
-@pytest.mark.parametrize("content", [b"[" * 100_000, b"3", b'{"step": "x"}', b'{"x": 1}', b'{"seconds": [1]}', b"\xff"])
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"3", b'{"step": "x"}', b'{"x": 1}', b'{"seconds": NaN}', b"\xff"])
 def test_damaged_progress_is_called_so(content: bytes, run: Path) -> None:
     (best_checkpoint(Run.open(run)) / "progress.json").write_bytes(content)
     with pytest.raises(ModelError, match=r"progress\.json: missing or damaged"):
@@ -174,6 +176,26 @@ def test_the_run_that_comes_along_is_whole(capsys: Capture) -> None:
     assert cli(["runs", "verify", "demo"]) == 0
     shown = capsys.readouterr().out
     assert shown.count("whole") == len(shown.splitlines()) == 2
+
+
+@pytest.mark.parametrize("sampling", [b'"x"', b"1e400", b"[]", b"[" * 9999])
+def test_a_damaged_tokenizer_is_called_so(sampling: bytes, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(b'{"kind": "bpe", "sampling": ' + sampling + b"}")
+    with pytest.raises(ModelError, match="is the file damaged"):
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("value", [[], "x", None, -1, 10**400, True, {}])
+@pytest.mark.parametrize("name", ["rows", "numbers", "checksums", "version", "fingerprint", "columns"])
+def test_a_damaged_manifest_of_a_corpus_is_called_so(name: str, value: object, run: Path) -> None:
+    path = run / "data" / "train" / "manifest.json"
+    content = json.loads(path.read_bytes())
+    holder = content["columns"]["source"] if name in ("numbers", "checksums") else content
+    holder[name] = value
+    path.write_text(json.dumps(content))
+    if (name, value) not in (("fingerprint", "x"), ("columns", {})):  # these may be
+        with pytest.raises(DataError):
+            open_shards(run / "data" / "train")
 
 
 def test_sealing_twice_changes_nothing(run: Path) -> None:

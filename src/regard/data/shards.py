@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -239,13 +239,26 @@ def _read_manifest(path: Path) -> Manifest:
         content = json.loads(path.read_bytes())
         columns = {name: ColumnSummary(**summary) for name, summary in content.pop("columns").items()}
         manifest = Manifest(**content, columns=columns)
+        if not _is_plain(manifest):
+            raise ValueError("a number that is none")
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror}); prepare the corpus first") from problem
-    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
         raise DataError(f"{path}: not the manifest of a prepared corpus ({problem}); prepare it again") from problem
     if manifest.version != VERSION:
         raise DataError(f"{path}: version = {manifest.version}: this Regard reads {VERSION}; prepare it again")
     return manifest
+
+
+def _is_plain(manifest: Manifest) -> bool:
+    """Whether all of it is of the kind that it should be: it may have been changed by anybody."""
+    counts: list[object] = [manifest.version, manifest.rows]
+    for name, summary in manifest.columns.items():
+        if name not in get_args(Column) or len(summary.checksums) != 2:
+            return False
+        counts += [summary.size, summary.numbers, summary.longest, summary.unknown, *summary.checksums]
+    fingerprint: object = manifest.fingerprint
+    return isinstance(fingerprint, str) and all(type(each) is int and 0 <= each < 1 << 62 for each in counts)
 
 
 def _check(path: Path, size: int, checksum: int | None) -> None:

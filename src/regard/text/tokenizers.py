@@ -67,7 +67,10 @@ def load(folder: str | Path) -> Tokenizer:
         case "byte":
             return ByteTokenizer()
         case ("bpe" | "unigram") as kind:
-            return SubwordTokenizer(kind, _read(folder / MODEL), float(description.get("sampling", 0)), cased)
+            sampling = description.get("sampling", 0)
+            if not isinstance(sampling, int | float) or not 0 <= sampling <= 1:
+                raise ModelError(f"{folder / DESCRIPTION}: sampling = {str(sampling)[:40]}: is the file damaged?")
+            return SubwordTokenizer(kind, _read(folder / MODEL), float(sampling), cased)
         case other:
             raise ModelError(f"{folder / DESCRIPTION}: kind = {other!r}: no such tokenizer; known: {', '.join(KINDS)}")
 
@@ -182,7 +185,7 @@ def _read(path: Path) -> bytes:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(_read(path))
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ModelError(f"{path}: not JSON ({problem}); is the file damaged?") from problem
     if not isinstance(content, dict):
         raise ModelError(f"{path} = {str(content)[:40]}: not a JSON object; is the file damaged?")

@@ -98,8 +98,12 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     state: dict[int, dict[str, Tensor]] = {}
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for name, tensor in tensors.items():
         number, _, part = name.partition(".")
+        known = number.isdecimal() and len(number) < 10 and int(number) < len(parameters)
+        if not known or (tensor.dim() and tensor.shape != parameters[int(number)].shape):
+            raise ModelError(f"optimizer: {name[:100]} = {tuple(tensor.shape)}: is of no parameter of this model")
         state.setdefault(int(number), {})[part] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
@@ -127,6 +131,8 @@ def load(path: Path) -> Checkpoint:
     """Read a checkpoint whose every byte is as it was written, or say which file is not."""
     verify(path)
     parts = {name: _tensors(path / f"{name}.safetensors") for name in ("weights", "average", "optimizer")}
+    if parts["average"]:
+        check_fit(parts["weights"], parts["average"], str(path))
     return Checkpoint(progress=load_progress(path), **parts)
 
 
