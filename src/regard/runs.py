@@ -306,8 +306,8 @@ def size_of(path: Path) -> int:
 def size(folder: Path) -> int:
     """Bytes of all files in a folder. Links count as nothing, and so does what a training removes meanwhile."""
     total = 0
-    for root, _, files in os.walk(folder):
-        for name in files:
+    for root, _, names in os.walk(folder):
+        for name in names:
             with contextlib.suppress(FileNotFoundError):
                 found = (Path(root) / name).lstat()
                 total += 0 if stat.S_ISLNK(found.st_mode) else found.st_size
