@@ -88,7 +88,11 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 def _name(error: BaseException, path: Path, beside: Path) -> None:
     """What the disk refuses is refused to the file that somebody asked for, not to one that he never heard of."""
-    if isinstance(error, OSError) and (error.filename is None or str(error.filename).startswith(str(beside))):
+    if (
+        isinstance(error, OSError)
+        and error.errno
+        and (error.filename is None or str(error.filename).startswith(str(beside)))
+    ):
         error.filename, error.filename2 = str(path), None
 
 

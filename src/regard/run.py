@@ -328,12 +328,19 @@ def shapes(path: Path) -> dict[str, list[int]]:
             if size > min(_HEADER, path.stat().st_size):
                 raise ValueError
             header = json.loads(file.read(size))
-        found = {name: list(map(int, entry["shape"])) for name, entry in header.items() if name != "__metadata__"}
-        if any(length < 0 for shape in found.values() for length in shape):
-            raise ValueError
-        return found
+        return {
+            name: [_natural(length) for length in entry["shape"]]
+            for name, entry in header.items()
+            if name != "__metadata__"
+        }
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise ModelError(f"{path}: is not a safetensors file, or a damaged one") from None
+
+
+def _natural(length: object) -> int:
+    if not isinstance(length, int) or length < 0:
+        raise ValueError
+    return length
 
 
 def digest(path: Path) -> str:

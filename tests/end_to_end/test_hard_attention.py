@@ -17,7 +17,7 @@ from regard.translator import Translator
 WORDS = "abcdefg"
 SETTINGS = (
     *("text.tokenizer=word", "text.joint=false", "model.width=16", "model.hidden=24", "model.depth=1"),
-    *("model.dropout=0.0", "train.batch=512", "train.steps=200", "train.validate_every=200", "train.warmup=30"),
+    *("model.dropout=0.0", "train.batch=512", "train.steps=300", "train.validate_every=300", "train.warmup=30"),
     *("train.rate=0.03", "train.schedule=linear", "train.smoothing=0.0", "train.reinforce.weight=3"),
 )
 

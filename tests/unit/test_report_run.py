@@ -202,10 +202,9 @@ def test_a_run_that_was_moved_without_its_text_says_so(runs: Runs, tmp_path: Pat
 
 def test_a_long_log_is_thinned_to_what_can_be_seen(runs: Runs, tmp_path: Path) -> None:
     run = Run.create(tmp_path / "long", Run.open(runs("gru")).settings)
-    steps = [
-        {"event": "step", "step": step, "loss": float(step), "norm": 1.0, "rate": 0.5, "seconds": 1.0, "tokens": 3}
-        for step in range(1, 1010)
-    ]
+    rest = {"epoch": 0, "norm": 1.0, "rate": 0.5, "seconds": 1.0, "tokens": 3, "tokens_per_second": 3.0}
+    rest |= {"progress": 0.5, "memory": 1}
+    steps = [{"event": "step", "step": step, "loss": float(step), **rest} for step in range(1, 1010)]
     run.log.write_text("".join(json.dumps(step) + "\n" for step in steps))
     found = learning(run)
     assert len(found.moments) == POINTS

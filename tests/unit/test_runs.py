@@ -574,6 +574,10 @@ def test_a_pickle_with_honest_hashes_is_still_no_safetensors(run: Path, tmp_path
     weights.write_bytes(pickle.dumps(list(range(100))))
     with pytest.raises(ModelError, match="is not a safetensors file"):
         shapes(weights)
+    header = b'{"w": {"shape": [-1]}}'
+    (tmp_path / "negative").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(ModelError, match="is not a safetensors file"):
+        shapes(tmp_path / "negative")
     hashes = json.loads((weights.parent / "manifest.json").read_text())
     hashes[weights.name] = hashlib.sha256(weights.read_bytes()).hexdigest()
     (weights.parent / "manifest.json").write_text(json.dumps(hashes))

@@ -318,7 +318,7 @@ def test_what_the_machine_refuses_is_said_by_its_kind(
     def refuse(*_: object) -> None:
         raise problem
 
-    monkeypatch.setattr("regard.serve.routes.presets.preset_names", refuse)
+    monkeypatch.setattr("regard.serve.routes.presets._presets", refuse)
     with serving.client(runs) as client:
         answer = client.get("/api/v1/presets")
     assert (answer.status_code, line(answer)[: len(said)]) == (status, said)
