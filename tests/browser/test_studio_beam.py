@@ -123,6 +123,7 @@ def test_only_one_is_the_output_and_the_others_have_finished(page: Any, ask: Ask
     assert marked.count() == 1
     assert marked.get_attribute("data-number") == str(found["outputs"][0])
     page.get_by_text("candidates as a table").click()
+    page.locator("details[open] tbody td:last-child").first.wait_for()
     reasons = page.locator("details[open] tbody td:last-child").all_inner_texts()
     assert reasons.count("finished: this is the output") == 1
 

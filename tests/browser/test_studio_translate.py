@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,12 @@ RUN, TEXT = "bahdanau", "the black cat ate"
 
 
 def translated(ask: Ask, text: str = TEXT, run: str = RUN) -> dict[str, Any]:
-    """What the service says of the same text."""
-    found = ask("/api/v1/translate", {"run": run, "texts": [text], "beam": 2, "best": 2})
-    return found["translations"][0]
+    """What the service says of the same text, once it knows which attention shows the links."""
+    while True:
+        found = ask("/api/v1/translate", {"run": run, "texts": [text], "beam": 2, "best": 2})["translations"][0]
+        if "until the best is found" not in found["aligner"]:
+            return found
+        time.sleep(0.2)
 
 
 def address(text: str = TEXT, run: str = RUN, **more: str) -> str:
