@@ -117,7 +117,9 @@ class Run:
             raise ModelError(f"{folder}: is not a run: it has no settings.toml; regard train makes one")
         beside = [path.name for path in folder.parent.glob("*") if (path / SETTINGS).is_file()]
         hint = f"regard runs ls {folder.parent}" if beside else ""
-        near = did_you_mean(folder.name, beside) if beside else "regard train makes one"
+        named = folder == Path(folder.name) and (packaged() / SETTINGS).is_file()  # it could be that of the package
+        known = [*beside, DEMO] if named else beside
+        near = did_you_mean(folder.name, known) if known else "regard train makes one"
         if folder.name == DEMO and folder != packaged():
             near = "regard demo trains one; the name demo alone is the run that comes with Regard"
         raise ModelError(f"{folder}: no such folder; {near}", hint=hint)

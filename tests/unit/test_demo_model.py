@@ -209,10 +209,12 @@ def test_it_is_neither_removed_nor_trained(packaged: Path, capsys: Capture) -> N
     capsys.readouterr()
 
 
-def test_a_demo_that_is_not_trained_yet_points_to_the_one_that_comes_along(packaged: Path) -> None:
+def test_a_demo_that_is_not_trained_yet_points_to_the_one_in_the_package(packaged: Path) -> None:
     assert packaged.is_dir()
     with pytest.raises(ModelError, match=r"runs/demo: no such folder; regard demo trains one; the name demo alone is"):
         Run.open(Path("runs/demo"))
+    with pytest.raises(ModelError, match="dmo: no such folder; did you mean 'demo'"):
+        Run.open(Path("dmo"))
 
 
 def test_the_service_lists_it_behind_those_of_a_folder(packaged: Path, trained: Path, tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ def test_serve_says_where_it_is_and_ends_in_good_order(runs: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_the_studio_of_an_empty_folder_is_there_with_the_run_that_comes_along(tmp_path: Path) -> None:
+def test_the_studio_of_an_empty_folder_is_there_with_the_run_in_the_package(tmp_path: Path) -> None:
     with started("studio", str(tmp_path / "new")) as (process, told):
         service = told["address"].rstrip("/")
         status, found = request(service, "GET", "/api/v1/runs")

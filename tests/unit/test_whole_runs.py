@@ -172,7 +172,7 @@ def test_verify_says_what_it_cannot_know(run: Path, capsys: Capture) -> None:
 
 
 @pytest.mark.usefixtures("with_demo")
-def test_the_run_that_comes_along_is_whole(capsys: Capture) -> None:
+def test_the_run_in_the_package_is_whole(capsys: Capture) -> None:
     assert cli(["runs", "verify", "demo"]) == 0
     shown = capsys.readouterr().out
     assert shown.count("whole") == len(shown.splitlines()) == 2
