@@ -79,7 +79,7 @@ def trained(make: Callable[[], Model], run: Run, path: Path, device: torch.devic
         name.removeprefix(prefix): tensor for name, tensor in load_weights(path).items() if name.startswith(prefix)
     }
     if not belongs(run, path):
-        with torch.device("meta"):
+        with torch.device("meta"), Unset():
             check_fit(model_tensors(make()), weights, str(path))
     with Unset():
         model = make()

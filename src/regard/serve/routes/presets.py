@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request
 
 from regard import build
 from regard.demonstration import demo_settings
+from regard.nn.unset import Unset
 from regard.serve.answers import Problem
 from regard.serve.schema.trainings import EstimateAnswer, EstimateRequest, Preset, Presets
 from regard.serve.trainings import DEMO, asked_for
@@ -37,7 +38,7 @@ def _presets() -> tuple[Preset, ...]:
 
 def _preset(name: str, settings: Settings) -> Preset:
     model = settings.model
-    with torch.device("meta"):  # counts weights without having them
+    with torch.device("meta"), Unset():  # counts weights without having them
         built = build.encoder_decoder(model, PIECES, PIECES)
     sizes = {"model.width": model.width, "model.hidden": model.hidden}
     if isinstance(model, TransformerModel):
