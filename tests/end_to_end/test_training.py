@@ -154,7 +154,7 @@ def launch(processes: int, *arguments: str) -> str:
         *(sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={processes}"),
         *("--master_addr=127.0.0.1", f"--master_port={port()}", "-m", "regard", *arguments),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
