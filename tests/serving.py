@@ -26,6 +26,7 @@ from regard.training import start
 
 CAT = "the black cat ate the mouse"
 LEARNED = ("train.steps=23", "train.validate_every=23", "train.rate=1e-2", "model.dropout=0.0", "data.pairs=97")
+PATIENCE = 60.0  # seconds; more than the service itself takes to end, whatever its clients do
 _KEPT: dict[Path, Path] = {}
 
 
@@ -87,10 +88,12 @@ def on_a_port(
     server = make(app, reading=limits.reading, started=ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
-    assert ready.wait(20), "the service did not start"
-    yield address(listening).rstrip("/")
-    server.should_exit = True
-    thread.join(20)
+    try:
+        assert ready.wait(PATIENCE), "the service did not start"
+        yield address(listening).rstrip("/")
+    finally:  # also when a test fails, or it would go on beside all others
+        server.should_exit = True
+        thread.join(PATIENCE)
     assert not thread.is_alive(), "the service did not end"
 
 

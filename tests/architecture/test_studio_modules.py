@@ -33,4 +33,4 @@ def test_git_ignores_none_of_the_studio() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     asked = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--", str(STUDIO)]
-    assert subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout == ""
+    assert subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300).stdout == ""

@@ -8,8 +8,6 @@ test expected it and empties `heard`.
 from __future__ import annotations
 
 import shutil
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import resources
@@ -18,13 +16,10 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 
 import corpora_for_tests as small
-from regard.serve.app import Service, create_app
-from regard.serve.library import Library
 from regard.training import start
-from serving import eight_runs
+from serving import eight_runs, on_a_port
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -60,17 +55,9 @@ def empty_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def served(folder: Path) -> Iterator[str]:
-    """A studio in a thread of this process, on whatever port is free."""
-    app = create_app(Service(Library(folder), studio=True))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", ws="none"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the studio did not start"
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    """A studio in a thread of this process, on whatever port is free; it ends whatever the browser still holds."""
+    with on_a_port(folder) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -289,7 +289,9 @@ def test_a_second_signal_leaves_a_checkpoint() -> None:
         "start(pathlib.Path('run'), small.settings('gru', 'train.validate_every=100'), Twice(), device='cpu')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(small.__file__).parent)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, check=False, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, check=False, timeout=300, capture_output=True
+    )
     assert done.returncode == 130, done.stderr.decode()
     assert [path.name for path in steps(Path("run/checkpoints"))] == ["step-2"]
     checkpoint.load(Path("run/checkpoints/step-2"))

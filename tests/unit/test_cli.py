@@ -45,7 +45,7 @@ def test_it_knows_its_version(capsys: Capture) -> None:
 def test_help_is_quick_because_it_does_without_torch_and_settings() -> None:
     heavy = "{'torch', 'numpy', 'pydantic', 'rich.progress'} & sys.modules.keys()"
     script = f"import sys; from regard.cli.main import run; run(['--help']); sys.exit(bool({heavy}))"
-    assert subprocess.run([sys.executable, "-c", script], check=False, capture_output=True).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=300, capture_output=True).returncode == 0
 
 
 MISTAKES = {
@@ -268,7 +268,9 @@ def test_lines_of_stdin_are_translated_one_by_one(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "regard", "translate", str(tmp_path / "run"), "--device", "cpu", "--beam", "2"]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     text = b"the cat sleeps\n\nthe dog eats\r\n"
-    done = subprocess.run([*command, "--json"], input=text, capture_output=True, check=False, env=environment)
+    done = subprocess.run(
+        [*command, "--json"], input=text, capture_output=True, check=False, timeout=300, env=environment
+    )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(row) for row in done.stdout.decode().split("\n")[:-1]]
     assert [row["source"] for row in rows] == ["the cat sleeps", "", "the dog eats"]

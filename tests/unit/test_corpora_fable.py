@@ -254,7 +254,7 @@ def test_a_seed_gives_the_same_sentences_in_every_process() -> None:
     for hash_seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         ran = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=300
         )
         assert ran.stdout.strip() == blake2b(here.encode(), digest_size=8).hexdigest()
 

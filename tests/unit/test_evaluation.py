@@ -80,7 +80,9 @@ def test_it_says_what_the_sacrebleu_command_says_of_the_same_files(trained: Path
     found = told(trained, capsys, "--hypotheses", str(trained / "worse.fr"))
     files = [str(trained / "test.fr"), "-i", str(trained / "worse.fr")]
     flags = ["-m", "bleu", "chrf", "ter", "--confidence", "--format", "json", "-w", "10", "--quiet"]
-    done = subprocess.run([sys.executable, "-m", "sacrebleu", *files, *flags], check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "sacrebleu", *files, *flags], check=True, timeout=300, capture_output=True
+    )
     for quality, said in zip(found["qualities"], json.loads(done.stdout), strict=True):
         assert (quality["name"], quality["signature"]) == (said["name"], said["signature"])
         assert quality["score"] == pytest.approx(said["score"], abs=1e-9)

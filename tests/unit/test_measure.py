@@ -42,7 +42,7 @@ def sacrebleu(folder: Path, hypotheses: list[str], references: list[str], *flags
     files = [write(folder / "reference", references), "-i", write(folder / "output", hypotheses)]
     command = [sys.executable, "-m", "sacrebleu", *files, *flags, "--format", "json", "-w", "10", "--quiet"]
     environment = {**os.environ, "NO_COLOR": "1", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(command, capture_output=True, check=False, env=environment, text=True)
+    done = subprocess.run(command, capture_output=True, check=False, timeout=300, env=environment, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     return found if isinstance(found, list) else [found]

@@ -55,7 +55,7 @@ def test_a_run_is_summed_up_without_torch(trained: Path) -> None:
         "import sys; from pathlib import Path; from regard.runs import summarise;"
         f"print(summarise(Path({str(trained)!r})).state); sys.exit('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert (done.stdout.strip(), done.returncode) == ("finished", 0)
 
 

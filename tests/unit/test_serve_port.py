@@ -26,9 +26,11 @@ import serving
 from regard.cli import serve as verb
 from regard.cli.main import run
 from regard.errors import ResourceError
+from regard.serve.app import Service, create_app
 from regard.serve.guard import Doors
+from regard.serve.library import Library
 from regard.serve.limits import Limits
-from regard.serve.server import Place, address, listens_on, own_names
+from regard.serve.server import Place, address, listens_on, make, own_names
 from serving import CAT
 
 PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
@@ -110,7 +112,7 @@ def test_the_commands_of_the_documentation_work(service: str) -> None:
     assert len(commands()) > 7
     for command in commands():
         line = command.replace("http://127.0.0.1:5000", service).replace("curl ", "curl --silent --fail --max-time 20 ")
-        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, (command, done.stderr)
         assert done.stdout, command
 
@@ -218,6 +220,47 @@ def test_requests_in_flight_are_finished_when_the_service_ends(runs: Path) -> No
         time.sleep(0.05)
     asked.join(20)
     assert [(status, len(answer["translations"])) for status, answer in found] == [(200, 61)]
+
+
+def test_a_service_in_a_thread_ends_with_its_process(runs: Path) -> None:
+    """As `atexit` has it end."""
+    app, listening, ready = create_app(Service(Library(runs))), Place("127.0.0.1", 0).open(), threading.Event()
+    server = make(app, reading=1.0, started=ready.set)
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    assert ready.wait(20)
+    server._end()  # type: ignore[attr-defined]
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+COMPUTING = """
+import asyncio, sys, threading
+from pathlib import Path
+import torch
+from regard.cancel import check_cancelled
+from regard.serve.library import Library
+
+begun = threading.Event()
+
+def work(model):
+    while True:
+        check_cancelled()
+        torch.ones(211, 211) @ torch.ones(211, 211)
+        begun.set()
+
+async def ask():
+    await (await Library(Path(sys.argv[1])).worker("demo")).call(work)
+
+threading.Thread(target=asyncio.run, args=(ask(),), daemon=True).start()
+assert begun.wait(50)
+"""
+
+
+def test_a_process_that_ends_while_a_model_computes_is_not_aborted(runs: Path) -> None:
+    command = [sys.executable, "-c", COMPUTING, str(runs)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # The verbs

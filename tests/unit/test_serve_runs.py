@@ -244,7 +244,9 @@ def test_a_training_goes_with_its_run_and_one_that_failed_can_be_removed(
 
 
 def wait_for(true: Callable[[], bool]) -> None:
+    last = time.monotonic() + 60
     while not true():
+        assert time.monotonic() < last
         time.sleep(0.01)
 
 

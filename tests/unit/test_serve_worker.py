@@ -635,3 +635,19 @@ def test_a_choice_that_nobody_waits_for_lets_calls_go_before_and_ends_with_the_w
     worker.close()
     worker.join(20)
     assert long.ended.is_set()
+
+
+def test_a_worker_that_ends_with_its_process_leaves_what_it_does_and_takes_nothing_more(translator: Translator) -> None:
+    worker, work = Worker(translator), Long()
+
+    async def ask() -> None:
+        asked = asyncio.create_task(worker.call(work))
+        await work.is_open()
+        worker.end()
+        assert await asyncio.to_thread(work.ended.wait, 20)
+        worker.join(20)
+        with pytest.raises(BusyError, match="is about to end; ask again"):
+            await worker.call(work)
+        asked.cancel()
+
+    run(ask)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import errno
 import logging
 import signal
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from regard.errors import ResourceError
 CONNECTIONS = 800  # at once; below the 1,024 files that a process may usually open
 SPARE = 50  # of these: so many are kept free by hanging up on those that have asked for nothing
 GRACE = 20  # seconds that requests in flight get to finish when the server is stopped
+LAST = 10  # seconds more for all that is behind them
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,20 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], object], ending: Callable[[], object]) -> None:
         super().__init__(config)
-        self._started, self._ending = started, ending
+        self._started, self._ending, self._over = started, ending, threading.Event()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        atexit.register(self._end)
+        try:
+            await super().serve(sockets)
+        finally:
+            self._over.set()
+            atexit.unregister(self._end)
+
+    def _end(self) -> None:
+        """In a thread beside a main one that has come to its end: requests get their time, then it ends, too."""
+        self.should_exit = True
+        self._over.wait(GRACE + LAST)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

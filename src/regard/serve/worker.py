@@ -12,6 +12,7 @@ who asks for much does not hold up who asks for little.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import math
 import threading
 import time
@@ -22,6 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from regard.aligning import aligner_of
 from regard.cancel import Cancelled, cancellable
@@ -41,6 +43,7 @@ Model = Predictor | Translator
 Result = TypeVar("Result")
 TURN = 0.25  # seconds after which work that takes longer lets short texts of others go before
 SHORT = 64  # pieces of a text that may go before
+LAST = 20.0  # seconds that a thread gets to leave its work when the process ends
 ALIGNER = 5.0  # seconds that a request may be held up by the choice of the aligner, which is made once for a run
 
 
@@ -109,6 +112,7 @@ class Worker:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._ending = False  # with the whole process: nobody is answered any more
         self._working = False
         self._oldest_first = False  # whose turn it is: every other time, those who were served least
         self._aligner = not self.attends or _knows_aligner(model)
@@ -153,6 +157,13 @@ class Worker:
             self._closed = True
             self._changed.notify()
 
+    def end(self) -> None:
+        """Let the thread leave whatever it does at its next step: the process ends."""
+        with self._changed:
+            self._closed = self._ending = True
+            self._queue.clear()
+            self._changed.notify()
+
     def join(self, seconds: float) -> None:
         """Wait for the thread to end after `close`."""
         if (thread := self._thread) is not None:
@@ -175,6 +186,8 @@ class Worker:
 
     def _enter(self, jobs: Sequence[_Call | _Text]) -> None:
         with self._changed:
+            if self._ending:
+                raise BusyError("service: is about to end; ask again in 10 s", 10)
             if self._queue and len(self._queue) + len(jobs) > self._limits.queue:
                 seconds = max(1, round(len(self._queue) * self._pace))
                 raise BusyError(f"queue = {len(self._queue)} waiting: is full; ask again in {seconds} s", seconds)
@@ -182,6 +195,7 @@ class Worker:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="model", daemon=True)
                 self._thread.start()
+                _at_work.add(self)
             self._changed.notify()
 
     def _leave(self, answer: Future[Any]) -> None:
@@ -274,7 +288,8 @@ class Worker:
         return partial(self._may_go_on, _Turn(jobs, background, time.monotonic() + (0.0 if background else TURN)))
 
     def _may_go_on(self, turn: _Turn) -> None:
-        if all(job.answer.cancelled() for job in turn.jobs) or (turn.background and self._closed):
+        unwanted = all(job.answer.cancelled() for job in turn.jobs)
+        if unwanted or self._ending or (turn.background and self._closed):
             raise Cancelled
         if not self._queue or time.monotonic() < turn.until:
             return
@@ -330,7 +345,7 @@ class Worker:
 
     def _find(self, batch: list[_Text], *, brief: bool) -> None:
         def still_wanted() -> None:
-            if all(each.answer.cancelled() for each in batch):
+            if self._ending or all(each.answer.cancelled() for each in batch):
                 raise Cancelled
 
         check = still_wanted if brief else self._check(batch)
@@ -369,6 +384,19 @@ class Worker:
         links = iter(translator.links([output for each in found for output in each.outputs]))
         aligner = translator.aligner.describe()
         return [Translated(each, tuple(next(links) for _ in each.outputs), aligner) for each in found]
+
+
+_at_work: WeakSet[Worker] = WeakSet()  # those that have had a thread
+
+
+@atexit.register
+def _end_all() -> None:
+    """A thread that is still in torch when Python takes itself apart aborts the process, so none may be."""
+    workers = list(_at_work)
+    for worker in workers:
+        worker.end()
+    for worker in workers:
+        worker.join(LAST)
 
 
 def _engine(model: Model) -> str:
