@@ -18,7 +18,7 @@ from regard.explain.walkthrough.render import markdown
 from regard.inside import look
 from regard.reader import Frozen
 from regard.report import colours
-from regard.serve import corpora, jobs, limits, markup, server
+from regard.serve import corpora, jobs, limits, markup
 from regard.serve.limits import Limits
 from regard.settings import (
     AttentionSettings,
@@ -167,7 +167,7 @@ def limits_table() -> str:
         ("texts and calls that wait for one model (`--queue`)", f"{own.queue:,}", 429),
         ("seconds that a request may take (`--timeout`)", f"{own.seconds:g}", 504),
         ("weights in memory, engines included (`--memory`)", f"{own.memory >> 30} GiB", 503),
-        ("connections at once; those that have asked for nothing go first", f"{server.CONNECTIONS}", 503),
+        ("requests at once; of connections, those that have asked for nothing go first", f"{own.connections}", 503),
     ]
     lines = [f"| {what} | {most} | {status} |" for what, most, status in rows]
     return "\n".join(["| what | at the most | else |", "|---|---:|---|", *lines, ""])

@@ -35,7 +35,7 @@ from regard.run import (
 )
 from regard.settings import ContextDecoder, ModelSettings, RecurrentModel, TrainSettings, load_settings, preset_names
 from regard.settings.languages import languages_of
-from regard.trainer.log import read_log
+from regard.trainer.log import outline, read_log
 
 State = Literal["prepared", "running", "interrupted", "finished", "unreadable"]
 TRASH = ".trash"  # beside the runs: what was removed and can be taken back
@@ -134,9 +134,8 @@ def summarise(folder: Path, name: str = "") -> Summary:
 
 
 def _summary(run: Run, known: Summary) -> Summary:
-    events, progress = _events(run), _progress(run)
-    reached = max((event["step"] for event in events if event["event"] == "step"), default=0)
-    best = next((event for event in reversed(events) if event["event"] == "validation" and event["best"]), None)
+    log, progress = outline(run.log), _progress(run)
+    best = log.best
     return replace(
         known,
         state=_state(run, progress),
@@ -146,11 +145,11 @@ def _summary(run: Run, known: Summary) -> Summary:
         architecture=architecture(run.settings.model, run.settings.task),
         about=run.settings.about,
         parameters=parameters(run),
-        steps=max(progress.step, reached),
+        steps=max(progress.step, log.step),
         of_steps=run.settings.train.steps,
         time=run.settings.train.time,
-        loss=_finite(best and best["loss"]),
-        score=_finite(best and best["score"]),
+        loss=_finite(best["loss"] if best else None),
+        score=_finite(best["score"] if best else None),
         score_name=best["name"] if best else "",
         best_step=progress.best_step,
         built_in=run.settings.data.is_built_in,

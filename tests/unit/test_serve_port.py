@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -70,9 +71,8 @@ def translates(service: str) -> bool:
 
 
 def test_clients_that_ask_for_nothing_make_room_for_those_who_do(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.serve.server.CONNECTIONS", 30)
     monkeypatch.setattr("regard.serve.server.SPARE", 10)
-    with serving.on_a_port(runs, Limits(reading=100.0)) as service:
+    with serving.on_a_port(runs, Limits(reading=100.0, connections=30)) as service:
         silent = [connect(service) for _ in range(60)]
         assert translates(service)
         assert request(service, "GET", "/health") == (200, {"status": "ok"})
@@ -168,6 +168,25 @@ def test_a_body_that_does_not_come_is_given_up(service: str) -> None:
         answer = b"".join(iter(lambda: slow.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"body: did not arrive within 1 s" in answer
+
+
+def test_more_requests_at_once_than_are_answered_are_refused_as_all_others_are(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its head here and not its body; the service answers with its own line, and says when to come again."""
+    monkeypatch.setattr("regard.serve.server.SPARE", -10)  # nobody is hung up on
+    with serving.on_a_port(runs, Limits(connections=3)) as service:
+        crowd = [connect(service) for _ in range(5)]
+        for each in crowd:
+            each.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n")
+        ready, _, _ = select.select(crowd, [], [], 20)
+        answer = b"".join(iter(lambda: ready[0].recv(65536), b""))
+        for each in crowd:
+            each.close()
+        head, _, body = answer.decode().partition("\r\n\r\n")
+        assert head.startswith("HTTP/1.1 503")
+        assert {"retry-after: 5", "x-content-type-options: nosniff"} <= set(head.lower().split("\r\n"))
+        assert json.loads(body)["error"] == "requests = 3 at once: are all that are answered; ask again in 5 s"
 
 
 def test_heads_that_never_end_are_hung_up_on_and_hold_nobody_up(service: str) -> None:

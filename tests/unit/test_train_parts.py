@@ -16,7 +16,7 @@ from regard.device import pick_device
 from regard.errors import DataError, ModelError, SettingsError
 from regard.nn.scores import AdditiveScore, CosineScore
 from regard.settings import load_settings, parse_time
-from regard.trainer import averaging, checkpoint
+from regard.trainer import averaging, checkpoint, log
 from regard.trainer.checkpoint import Checkpoint, Progress
 from regard.trainer.feed import ahead
 from regard.trainer.kinds import step_kind
@@ -204,6 +204,62 @@ def test_a_log_can_be_read_while_written_and_after_a_resume(tmp_path: Path) -> N
     events = read_log(tmp_path / "log.jsonl")
     assert [event["step"] for event in events if event["event"] == "step"] == [1, 2]
     assert events[-1]["text"] == "a word: café"
+
+
+def test_of_a_log_that_grows_only_what_was_added_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, parsed = tmp_path / "log.jsonl", list[bytes]()
+    parse = log.parse_event
+    monkeypatch.setattr(log, "parse_event", lambda line: (parsed.append(line), parse(line))[1])
+    writer = Log(path)
+
+    def moment(step: int) -> None:
+        writer.moment(Moment(step, 0, 1.0, 1.0, 0.1, 5, 5.0, 1.0, 0.5, 1))
+
+    assert (log.outline(path).step, log.outline(path).best, log.outline(path).last) == (0, None, None)
+    for step in range(1, 30):
+        moment(step)
+    writer.validation(Validation(29, 0, 1.0, 0.5, 90.0, "BLEU", best=True))
+    assert (log.outline(path).step, log.outline(path).best["score"]) == (29, 90.0)
+    parsed.clear()
+    moment(30)
+    with path.open("a") as file:
+        file.write('{"event": "st')  # half a line
+    found = log.outline(path)
+    assert (found.step, found.last["step"], [line for line in parsed if line][1:]) == (30, 30, [b'{"event": "st'])
+    writer = Log(path)  # resumed: it ends the half line
+    moment(11)
+    writer.validation(Validation(12, 0, 1.0, 0.7, 80.0, "BLEU", best=True))
+    assert (log.outline(path).step, log.outline(path).best["score"]) == (11, 80.0)
+
+
+@pytest.mark.parametrize("how", ["shorter", "another", "anew", "removed"])
+def test_a_log_that_is_another_one_is_read_from_its_beginning(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "log.jsonl"
+    for step in range(1, 30):
+        Log(path).moment(Moment(step, 0, 1.0, 1.0, 0.1, 5, 5.0, 1.0, 0.5, 1))
+    assert log.outline(path).step == 29
+    text = path.read_text()
+    if how == "shorter":
+        path.write_text("".join(text.splitlines(keepends=True)[:7]))
+    elif how == "another":
+        (tmp_path / "new").write_text("".join(text.splitlines(keepends=True)[:7]) + "\n" * len(text))
+        (tmp_path / "new").replace(path)
+    elif how == "anew":
+        path.write_text("".join(text.splitlines(keepends=True)[:7]) + "\n" * len(text))
+    else:
+        path.unlink()
+    assert log.outline(path).step == (0 if how == "removed" else 7)
+
+
+def test_a_line_without_an_end_harms_no_other_line_of_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "LONGEST_LINE", 50)
+    path = tmp_path / "log.jsonl"
+    first, last = '{"event": "note", "text": "first"}', '{"event": "note", "text": "last"}'
+    path.write_text(f"{first}\n" + "x" * 307 + f"\n{last}\n" + "y" * 111)
+    assert [event["text"] for event in read_log(path)] == ["first", "last"]
+    numbers = log.LogReader(path)
+    found = [number for lines in iter(numbers.read, None) for number, _ in lines]
+    assert found == [1, 3]
 
 
 # Batches made ahead

@@ -78,7 +78,7 @@ def create_app(service: Service) -> FastAPI:
     app.add_middleware(Leaving)  # the last one added is the first to be met
     app.add_middleware(Bodies, limits=service.library.limits)
     app.add_middleware(Guard, doors=service.doors)
-    app.add_middleware(Watch, metrics=metrics, log=service.log)
+    app.add_middleware(Watch, metrics=metrics, log=service.log, most=service.library.limits.connections)
     return app
 
 

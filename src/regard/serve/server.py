@@ -19,8 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.errors import ResourceError
 
-CONNECTIONS = 800  # at once; below the 1,024 files that a process may usually open
-SPARE = 50  # of these: so many are kept free by hanging up on those that have asked for nothing
+SPARE = 50  # connections: so many are kept free by hanging up on those that have asked for nothing
 GRACE = 20  # seconds that requests in flight get to finish when the server is stopped
 LAST = 10  # seconds more for all that is behind them
 
@@ -77,13 +76,12 @@ def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda
     """A server of the app that is told by `started` when it listens, and ends in good order."""
     config = uvicorn.Config(
         app,
-        http=_patient(reading),
+        http=_patient(reading, app.state.service.library.limits.connections),
         ws="none",
         lifespan="on",
         access_log=False,
         log_config=None,
         server_header=False,
-        limit_concurrency=CONNECTIONS,
         timeout_keep_alive=int(reading),
         timeout_graceful_shutdown=GRACE,
         backlog=512,
@@ -128,7 +126,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _patient(seconds: float) -> type[H11Protocol]:
+def _patient(seconds: float, connections: int) -> type[H11Protocol]:
     """Uvicorn's protocol, with an end to its patience: a request's head must be there within ``seconds``.
 
     Without it a client that sends a byte now and then holds its connection for ever (slowloris). Where there are too
@@ -141,7 +139,7 @@ def _patient(seconds: float) -> type[H11Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            if len(self.connections) > CONNECTIONS - SPARE and waiting:
+            if len(self.connections) > connections - SPARE and waiting:
                 oldest = next(iter(waiting))
                 assert isinstance(oldest, Patient)
                 oldest._relax()

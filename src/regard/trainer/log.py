@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import io
 import json
-import math
+import os
+import threading
 import time
-from collections.abc import Callable, Iterator
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from regard.tasks.shown import Sample, Watched
 
 LONGEST = 1 << 26  # bytes of a log that are read: days of training
 LONGEST_LINE = 1 << 20
 MOST = 200_000  # events that are kept of it
+KNOWN = 1 << 16  # bytes before the place where reading goes on that must still be the same
+OUTLINES = 256  # logs whose outline is kept
 
 
 @dataclass(frozen=True)
@@ -107,26 +112,155 @@ class Log:
             call(other)
 
 
+class LogReader:
+    """Reads a log while it is being written: each time the whole lines that were added since, some at a time.
+
+    A log that has become shorter, or another file, or was written anew, is `stale`: whoever reads it begins again.
+    """
+
+    def __init__(self, path: Path, most: int | None = None) -> None:
+        """Of a log that has more than ``most`` bytes, the end is read."""
+        self._path = path
+        self._offset = max(0, path.stat().st_size - most) if most is not None and path.is_file() else 0
+        self._line = 0
+        self._file: tuple[int, int] | None = None
+        self._before = 0, 0  # how many bytes before the offset were looked at, and their sum
+        self._endless = False  # whether we are in the middle of a line that is too long to be one
+        self.rest = b""  # what stands after the last line end
+        self.stale = False
+
+    def read(self) -> list[tuple[int, bytes]] | None:
+        """The next lines with their numbers, empty ones apart; None where there is nothing new."""
+        try:
+            with self._path.open("rb") as file:
+                if not self._is_known(file):
+                    self.stale = True
+                    return None
+                data = file.read(LONGEST_LINE)
+                whole, newline, self.rest = data.rpartition(b"\n")
+                if not newline and len(data) < LONGEST_LINE:
+                    return None
+                self._offset += len(whole) + 1 if newline else len(data)
+                self._remember(file)
+        except (FileNotFoundError, IsADirectoryError):
+            self.stale = self._file is not None
+            return None
+        return self._numbered(whole.split(b"\n")) if newline else self._skip()
+
+    def _skip(self) -> list[tuple[int, bytes]]:
+        """Half of a line that is too long."""
+        self._endless, self.rest = True, b""
+        return []
+
+    def _numbered(self, lines: list[bytes]) -> list[tuple[int, bytes]]:
+        first, self._line = self._line + 1, self._line + len(lines)
+        found = [(number, line) for number, line in enumerate(lines, first) if line]
+        skip, self._endless = self._endless and bool(found) and found[0][0] == first, False
+        return found[1:] if skip else found
+
+    def _is_known(self, file: BinaryIO) -> bool:
+        """Whether this is still what was read before; the file stands where reading goes on."""
+        seen = os.fstat(file.fileno())
+        if self._file is None:
+            self._file = seen.st_dev, seen.st_ino
+        count, checksum = self._before
+        file.seek(self._offset - count)
+        same = self._file == (seen.st_dev, seen.st_ino) and seen.st_size >= self._offset
+        return same and zlib.crc32(file.read(count)) == checksum
+
+    def _remember(self, file: BinaryIO) -> None:
+        count = min(self._offset, KNOWN)
+        file.seek(self._offset - count)
+        self._before = count, zlib.crc32(file.read(count))
+
+
+class Outline:
+    """What a log says at a glance, kept while it grows."""
+
+    def __init__(self, path: Path) -> None:
+        self.last: dict[str, Any] | None = None  # step or validation
+        self.step = 0  # of the last that was trained
+        self._best: list[dict[str, Any]] = []  # every validation that was the best so far
+        self._reader = LogReader(path, LONGEST)
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The best validation."""
+        return self._best[-1] if self._best else None
+
+    def is_current(self) -> bool:
+        """Read what was added; False where the log is another one."""
+        while (lines := self._reader.read()) is not None:
+            for _, line in lines:
+                self._add(parse_event(line))
+        self._add(parse_event(self._reader.rest))  # as often as it is looked at: the same event changes nothing
+        return not self._reader.stale
+
+    def _add(self, event: dict[str, Any] | None) -> None:
+        """What a resumed run does again takes the place of what it did before."""
+        if event is None or event["event"] not in ("step", "validation"):
+            return
+        self.last = event
+        if event["event"] == "step":
+            self.step = event["step"]
+            return
+        while self._best and self._best[-1]["step"] >= event["step"]:
+            self._best.pop()
+        if event["best"]:
+            self._best.append({name: value for name, value in event.items() if name != "samples"})
+
+
+_outlines: OrderedDict[Path, Outline] = OrderedDict()  # the one asked for last is at the end
+_one_by_one = threading.Lock()
+
+
+def outline(path: Path) -> Outline:
+    """What a log says at a glance. Of one that was looked at before, only what was added is read."""
+    with _one_by_one:
+        known = _outlines.pop(path, None)
+        if known is None or not known.is_current():
+            known = Outline(path)
+            known.is_current()
+        _outlines[path] = known
+        if len(_outlines) > OUTLINES:
+            _outlines.popitem(last=False)
+        return known
+
+
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The events of a training in order. What a resumed run did again counts once, as it was done last.
 
     Lines that are no events (the last one of a run that was killed while writing it, or what somebody put there) are
     passed over; of a log that is too long for memory the end is read.
     """
-    events: list[dict[str, Any]] = []
-    lowest: dict[str, float] = {}  # of the steps that came later, by kind of event
-    for line in _backwards(_end(path, LONGEST)):
-        event = parse_event(line)
+    reader, kept = LogReader(path, LONGEST), _Kept()
+    while (lines := reader.read()) is not None:
+        for _, line in lines:
+            kept.add(parse_event(line))
+    kept.add(parse_event(reader.rest))
+    return list(kept.events.values())
+
+
+class _Kept:
+    """Events by their numbers, each step of a kind once."""
+
+    def __init__(self) -> None:
+        self.events: OrderedDict[int, dict[str, Any]] = OrderedDict()
+        self._steps: dict[str, list[tuple[int, int]]] = {}  # by kind: steps that become larger, and their numbers
+        self._count = 0
+
+    def add(self, event: dict[str, Any] | None) -> None:
         if event is None:
-            continue
-        if len(events) == MOST:
-            break
+            return
+        self._count += 1
         if "step" in event:
-            if event["step"] >= lowest.get(event["event"], math.inf):
-                continue
-            lowest[event["event"]] = event["step"]
-        events.append(event)
-    return events[::-1]
+            steps = self._steps.setdefault(event["event"], [])
+            while steps and steps[-1][0] >= event["step"]:
+                self.events.pop(steps.pop()[1], None)
+            steps.append((event["step"], self._count))
+        self.events[self._count] = event
+        if len(self.events) > MOST:
+            self.events.popitem(last=False)
 
 
 def _end(path: Path, count: int) -> bytes:
@@ -134,16 +268,6 @@ def _end(path: Path, count: int) -> bytes:
         size = file.seek(0, io.SEEK_END)
         file.seek(max(0, size - count))
         return file.read(count)
-
-
-def _backwards(data: bytes) -> Iterator[bytes]:
-    """The lines, the last one first, without a list of all of them: a file of nothing but line ends has millions."""
-    end = len(data)
-    while end >= 0:
-        begin = data.rfind(b"\n", 0, end)
-        if end - begin > 1:
-            yield data[begin + 1 : end]
-        end = begin
 
 
 # What an event must have to be one: its numbers, and whatever else is read from it.
