@@ -268,7 +268,8 @@ def test_sentences_to_try_are_the_runs_own(page: Any) -> None:
 
 
 def test_the_studio_opens_on_an_example_with_a_link_lit(page: Any) -> None:
-    page.add_init_script(f"localStorage.setItem('regard.run.translate', '{RUN}')")  # one with attention
+    page.goto("/studio/icon.svg")
+    page.evaluate(f"localStorage.setItem('regard.run.translate', '{RUN}')")  # one with attention
     page.goto("/")
     words(page)
     assert page.locator("textarea").input_value()
