@@ -172,11 +172,9 @@ def longest_chain(doors: Mapping[str, set[str]]) -> list[str]:
 
 def figures(source: Path, files: list[File], seen: Seen | None) -> dict[str, str]:
     """The whole in numbers."""
-    rooms = rooms_of(source)
-    doors = entered(files, rooms)
+    doors = entered(files, rooms := rooms_of(source))
     total = sum((Counter(file.counts) for file in files), Counter[str]())
-    pages = [path for path in (source / "studio").rglob("*") if path.suffix in (".js", ".css")]
-    for path in pages:
+    for path in [*source.glob("studio/**/*.js"), *source.glob("studio/**/*.css")]:
         total[path.suffix] += len(path.read_text(encoding="utf-8").splitlines())
     found = {
         "top-level modules": sum((source / f"{room}.py").is_file() for room in rooms if room != "__main__"),
@@ -226,15 +224,13 @@ def details(files: list[File], seen: Seen | None, *, names: bool, commands: bool
     if commands and seen:
         yield from ("", *(f"{name}: {', '.join(options)}" for name, (_, options) in seen.commands.items()))
     if walks and seen:
-        for walk, paths_called in seen.walks.items():
-            yield from ("", WALKS[walk], *(f"  {path}: {function}" for path, function in paths_called))
+        for walk, called in seen.walks.items():
+            yield from ("", WALKS[walk], *(f"  {path}: {function}" for path, function in called))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--source", action="append", help="a package's folder, with a label or without; may be given again"
-    )
+    parser.add_argument("--source", action="append", help="a package's folder, LABEL= before it; may be given again")
     parser.add_argument("--names", action="store_true", help="list classes that share a name")
     parser.add_argument("--commands", action="store_true", help="list commands with their options")
     parser.add_argument("--walks", action="store_true", help="list the files on each walk and what is called first")
