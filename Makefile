@@ -1,6 +1,6 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt lock demo demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence docs clean
+.PHONY: help setup check lint types test fmt lock demo demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence shape docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
@@ -74,6 +74,9 @@ faults: setup ## damage what is read, refuse what is written, kill what runs, an
 
 evidence: setup ## train the demo with three seeds and check what it must show from inside, claim by claim: ten minutes
 	$(BIN)/python bench/evidence.py --seeds 1,2,3
+
+shape: setup ## lines, files, records and options a room, the longest chain of imports, the files on three walks: minutes
+	$(BIN)/python bench/shape.py
 
 docs: setup ## regenerate docs/reference from the code, docs/benchmarks.md from the ledger
 	$(BIN)/python docs/generate.py
