@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -28,8 +29,24 @@ class Said:
     err: str
 
 
+class Clock:
+    """The system's, and in a command one that goes on by a second when it is read: no two trials take another time,
+    and a training logs every step."""
+
+    def __init__(self) -> None:
+        self.ticks: Iterator[float] | None = None
+        self._real = time.monotonic
+
+    def now(self) -> float:
+        return self._real() if self.ticks is None else next(self.ticks)
+
+
+CLOCK = Clock()
+
+
 def warm_up() -> None:
     """Import once what every command would import by itself. Nothing is computed, so that no thread is started."""
+    time.monotonic = time.perf_counter = CLOCK.now  # before anybody keeps one of them
     for name in ("rich.live", "rich.progress", "sacrebleu", "torch._dynamo"):  # slow, and needed by many verbs
         import_module(name)
     for name in dir(regard):
@@ -40,18 +57,12 @@ def warm_up() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def run(words: list[str], folder: Path, *, ticking: bool = False) -> Said:
-    """Run ``python -m regard`` with these words in a folder, as a process of its own.
-
-    ``ticking`` gives it a clock that goes on by a second whenever it is read: a training then logs every step.
-    """
+def run(words: list[str], folder: Path) -> Said:
+    """Run ``python -m regard`` with these words in a folder, as a process of its own."""
     with TemporaryDirectory() as corner:
         out, err = Path(corner, "out"), Path(corner, "err")
         child = os.fork()
         if child == 0:
-            if ticking:
-                seconds = itertools.count(1.0)
-                time.monotonic = lambda: next(seconds)
             _be(words, folder, out, err)
         _, status = os.waitpid(child, 0)
         texts = [file.read_text(encoding="utf-8", errors="replace") for file in (out, err)]
@@ -61,6 +72,7 @@ def run(words: list[str], folder: Path, *, ticking: bool = False) -> Said:
 def _be(words: list[str], folder: Path, out: Path, err: Path) -> None:
     """In the child: become the command, and end."""
     code = 1
+    CLOCK.ticks = itertools.count(1.0)
     try:
         for number, (file, flags) in enumerate(((Path(os.devnull), os.O_RDONLY), (out, _NEW), (err, _NEW))):
             os.dup2(os.open(file, flags, 0o600), number)

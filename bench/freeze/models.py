@@ -69,7 +69,7 @@ def settings(preset: str, *overrides: str) -> list[str]:
 
 def train(work: Path, name: str, *chosen: str) -> commands.Said:
     words = ["train", *settings(*chosen), "--out", name, "--device", "cpu", "--json"]
-    return commands.run(words, work, ticking=True)
+    return commands.run(words, work)
 
 
 def train_runs(work: Path, plain: Plain) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def train_runs(work: Path, plain: Plain) -> dict[str, Any]:
 
 def _log(run: Path) -> list[dict[str, Any]]:
     lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{**json.loads(line), "left": 0} for line in lines]
+    return [json.loads(line) for line in lines]
 
 
 def losses(work: Path) -> dict[str, list[float]]:

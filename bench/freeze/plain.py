@@ -13,8 +13,8 @@ from typing import Any
 import regard
 
 NOISY = re.compile(  # keys whose numbers are times, or sizes of files that hold times
-    r"(^|_)(seconds|milliseconds|time|times|date|changed|began|pid|memory|bytes|created|modified|age|pace|speed)$"
-    r"|_per_second$|^(tokens_per|port)"
+    r"(^|_)(seconds|milliseconds|time|times|date|changed|began|pid|memory|bytes|created|modified|age|left|alone)$"
+    r"|_per_second$"
 )
 _PATTERNS = (
     (r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?| UTC)?", "<date>"),

@@ -184,7 +184,7 @@ class Service:
     def __init__(self, address: str, plain: Plain) -> None:
         self._address = address.rstrip("/")
         self._plain = plain
-        self._known = {"job": "none"}
+        self._known = {"job": "no-job-yet"}
 
     def open(self, method: str, path: str, body: Json | bytes | None = None) -> Answer:
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
@@ -219,7 +219,6 @@ class Service:
             value = json.loads(text)
             if isinstance(value, dict) and "job" in value:
                 self._known["job"] = value["job"]
-                text = text.replace(value["job"], "<job>")
             return self._plain.value(json.loads(text.replace(self._known["job"], "<job>")))
         return self._plain.lines(words_of(text) if "html" in kind else _without_seconds(text))
 
@@ -229,7 +228,7 @@ def _events(text: str) -> Iterator[Json]:
     for block in text.split("\n\n"):
         fields = dict(line.partition(": ")[::2] for line in block.splitlines())
         if "data" in fields and fields.get("event") != "state":
-            yield {"event": fields.get("event", ""), "data": {**json.loads(fields["data"]), "left": 0}}
+            yield {"event": fields.get("event", ""), "data": json.loads(fields["data"])}
 
 
 def _without_seconds(metrics: str) -> str:
