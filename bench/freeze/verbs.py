@@ -154,11 +154,12 @@ def pages(work: Path, plain: Plain) -> Iterator[tuple[str, str]]:
     made["meaning-demo"] = ["meaning", "demo", "bank", "the bank is old", "he sat on the bank"]
     for name, words in made.items():
         option = "--out" if words[0] in ("report", "compare") else "--html"
-        said = commands.run([*words, option, f"pages/{name}.html"], work)
-        file = work / f"pages/{name}.html"
-        if file.exists():
-            page = plain.text(file.read_text(encoding="utf-8"))
-            yield f"{name}.html", markup_of(page)
-            yield f"{name}.txt", words_of(page)
-        else:
+        kept = words[0] == "report" and words[1] != "demo"  # where the service looks for it
+        file = work / words[1] / "report.html" if kept else work / "pages" / f"{name}.html"
+        said = commands.run([*words, option, str(file)], work)
+        if not file.exists():
             yield f"{name}.txt", plain.text(said.err)
+            continue
+        page = plain.text(file.read_text(encoding="utf-8"))
+        yield f"{name}.html", markup_of(page)
+        yield f"{name}.txt", words_of(page)
