@@ -15,7 +15,7 @@ from plain import Plain, markup_of, words_of
 CAT, RIVER = "the black cat ate the mouse", "the old man sees the river"
 FEW = ["--source", "few.en", "--target", "few.fr", "--resamples", "50"]
 EVERY = ["demo", *(f"runs/{name}" for name in RUNS)]
-LOOKED_INTO = ["demo", "runs/attentive", "runs/transformer"]
+LOOKED_INTO = ["demo", "runs/attentive"]
 # Asked about every run; where it does not apply, the complaint is the answer.
 ABOUT_RUNS: dict[str, list[list[str]]] = {
     "translate": [[CAT, RIVER, "a zzyzx sleeps"]],
