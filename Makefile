@@ -1,10 +1,11 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt lock demo demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence shape docs clean
+.PHONY: help setup check lint types test fmt lock demo demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence shape freeze frozen docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
 DATA   ?= ../shared/data
+FROZEN ?= .frozen
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
@@ -77,6 +78,12 @@ evidence: setup ## train the demo with three seeds and check what it must show f
 
 shape: setup ## lines, files, records and options a room, the longest chain of imports, the files on three walks: minutes
 	$(BIN)/python bench/shape.py
+
+freeze: setup ## before a change that users must not see: write all that they see into FROZEN; minutes
+	$(BIN)/python bench/freeze write $(FROZEN)
+
+frozen: setup ## after it: list what users see differently now, value by value
+	$(BIN)/python bench/freeze compare $(FROZEN)
 
 docs: setup ## regenerate docs/reference from the code, docs/benchmarks.md from the ledger
 	$(BIN)/python docs/generate.py

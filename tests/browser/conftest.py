@@ -77,7 +77,7 @@ def ask(studio: str) -> Callable[[str, dict[str, Any]], Any]:
 def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
     if CHROMIUM is None:
-        pytest.skip("chromium is not installed: apt-get install chromium")
+        pytest.skip("no browser is installed: apt-get install chromium-headless-shell")
     with sync_api.sync_playwright() as play:
         found = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield found
