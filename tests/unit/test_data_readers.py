@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -12,8 +13,8 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
-from regard.data import Corpus, Labelled, Pair, Tagged, read_labelled, read_pairs, read_tagged, read_texts
-from regard.data.lines import Problem, ignore, read_lines
+from regard.data import Corpus, Labelled, Pair, Tagged, read_labelled, read_pairs, read_tagged, read_texts, tables
+from regard.data.lines import Problem, ignore, read_lines, refuse
 from regard.data.readers import format_of
 from regard.errors import DataError, ResourceError, SettingsError
 
@@ -251,6 +252,40 @@ def test_reading_goes_on_after_a_record_that_is_not_csv(tmp_path) -> None:
         (3, f"{table} line 3: not CSV"),
         (7, f"{table} lines 7 to 8: not CSV"),
     ]
+
+
+def test_a_text_that_parquet_keeps_once_for_many_rows_is_once_in_memory(tmp_path) -> None:
+    """A few kilobytes on the disk, 20,000 times 100 kB in rows."""
+    path = tmp_path / "a.parquet"
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 20_000, pyarrow.int32()), ["x" * 100_000])
+    parquet.write_table(pyarrow.table({"source": texts, "target": texts}), path, compression="zstd")
+    assert path.stat().st_size < 20_000
+    before = pyarrow.total_allocated_bytes()
+    rows = read(path)
+    for _ in range(211):
+        assert len(next(rows)[1][0]) == 100_000
+        assert pyarrow.total_allocated_bytes() - before < 20_000_000
+
+
+def read(path) -> Iterator[tables.Row]:
+    return tables.pick_fields(tables.read_parquet(str(path)), str(path), ("source", "target"), refuse)
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "line"),
+    [
+        ("LARGEST_PART", 900, "column = source, row group 1: unfolds to [0-9,]+ bytes; at most 900, so write smaller"),
+        ("MOST_VALUES", 4, "column = more.list.element, row group 1: has 5 values in lists; at most 4, so write"),
+        ("LONGEST_LINE", 6, "rows 1 to 5: column = source: a text of 7 bytes; at most 6"),
+    ],
+)
+def test_parquet_that_would_unfold_to_too_much_is_refused(tmp_path, monkeypatch, limit, most, line) -> None:
+    path = tmp_path / "a.parquet"
+    sources = ["x" * 1000 if limit == "LARGEST_PART" else "x" * 7] * 5
+    parquet.write_table(pyarrow.table({"source": sources, "target": ["a"] * 5, "more": [[1]] * 5}), path)
+    monkeypatch.setattr(tables, limit, most)
+    with pytest.raises(DataError, match=f"a.parquet:? {line}"):
+        next(read(path))
 
 
 def test_what_is_not_parquet_is_refused(tmp_path) -> None:

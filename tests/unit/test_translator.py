@@ -17,6 +17,7 @@ import pytest
 import torch
 
 import corpora_for_tests as small
+from regard.cli import streams
 from regard.cli.called import printable
 from regard.cli.main import run
 from regard.decode.copying import copied_in_order
@@ -494,6 +495,41 @@ def test_lines_before_a_bad_one_are_answered(trained: Path, capsys: Capture, mon
     shown = capsys.readouterr()
     assert "stdin line 2: byte 1 is not UTF-8" in shown.err
     assert shown.out.count("\n") == 1
+
+
+def test_a_line_of_stdin_without_an_end_is_refused_and_those_before_it_are_answered(
+    trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Endless(io.RawIOBase):
+        """A line, and then one that never ends."""
+
+        given = 0
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+            part = b"the bear sleeps\n" if self.given == 0 else b"x" * len(buffer)
+            buffer[: len(part)] = part
+            self.given += len(part)
+            assert self.given < 4 << 20, "all of it was asked for"
+            return len(part)
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
+    assert run(["translate", str(trained), "-"]) == 3
+    shown = capsys.readouterr()
+    assert shown.err.endswith("stdin line 2: longer than 1,048,576 bytes, the most of a line; cut or drop it\n")
+    assert shown.out.count("\n") == 1
+
+
+def test_lines_are_held_up_to_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "ROOM", 100)
+    assert [len(chunk) for chunk in streams._chunks(iter(["x" * 60] * 5))] == [2, 2, 1]
+    held = streams._Lines(100)
+    held.put(b"x" * 60)
+    assert held.full()
+    assert held.get() == b"x" * 60
+    assert held.empty()
 
 
 def test_a_line_is_answered_before_the_next_one_is_sent(trained: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Make, check, clean, count and split corpora.", no_args_is_help=True, rich_markup_mode=None)
 
+SILENCE = 10.0  # seconds between two lines of progress in a log
 Files = Annotated[list[Path], typer.Argument(help="Two parallel files, or one file with columns.")]
 Columns = Annotated[str, typer.Option(help="Columns of a table, by name or number: 2,1.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON on stdout.")]
@@ -90,9 +92,9 @@ def check(
         return _find_shift(files)
     corpus, others = _corpus(files, columns), _corpus(held_out, columns) if held_out else None
     if (label_task := _label_task(task)) is None:
-        report = examine(corpus, held_out=others, tokenizers=_tokenizers(run), ratio=ratio, progress=_progress)
+        report = examine(corpus, held_out=others, tokenizers=_tokenizers(run), ratio=ratio, progress=_progress())
     else:
-        report = check_labels(corpus, label_task, held_out=others, progress=_progress)
+        report = check_labels(corpus, label_task, held_out=others, progress=_progress())
     if report.clean and not report.pairs:
         raise DataError(f"{', '.join(report.files)}: no lines at all; a corpus has at least one")
     if as_json:
@@ -160,7 +162,7 @@ def clean(
         out / "dropped.tsv",
         held_out=_corpus(held_out, columns) if held_out else None,
         ratio=ratio,
-        progress=_progress,
+        progress=_progress(),
     )
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
@@ -239,6 +241,16 @@ def _tokenizers(run: Path | None) -> Tokenizers | None:
     return None if run is None else Tokenizers.load(resolve(run) / "tokenizer")
 
 
-def _progress(done: int, total: Any) -> None:  # noqa: ARG001
-    if sys.stderr.isatty():
-        print(f"\r{done:,} pairs read", end="", file=sys.stderr, flush=True)
+def _progress() -> Callable[[int, int | None], None]:
+    """How far reading is: in a terminal always, in a log a line now and then."""
+    last = time.monotonic()
+
+    def tell(done: int, total: int | None) -> None:  # noqa: ARG001
+        nonlocal last
+        if sys.stderr.isatty():
+            print(f"\r{done:,} pairs read", end="", file=sys.stderr, flush=True)
+        elif time.monotonic() - last >= SILENCE:
+            last = time.monotonic()
+            print(f"{done:,} pairs read", file=sys.stderr, flush=True)
+
+    return tell

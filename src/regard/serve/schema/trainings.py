@@ -54,6 +54,7 @@ class CorporaAnswer(BaseModel):
     """What can be trained on."""
 
     corpora: list[CorpusAnswer]
+    changes: Annotated[bool, Field(description="Whether who asks may send, check, split, train and compare here.")]
 
 
 class CheckRequest(BaseModel):

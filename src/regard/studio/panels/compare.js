@@ -19,32 +19,34 @@ export async function mount(root, {values, runs}) {
     root.replaceChildren(pageHead("Compare", LEAD), noRun("There is nothing to compare before models have learned."));
     return {};
   }
+  const {corpora, changes} = await get("/api/v1/corpora");
   if (able.length === 1 && able[0].task !== "classify" && !values.job) {
-    root.replaceChildren(pageHead("Compare", LEAD), onlyOne(able[0]));
+    root.replaceChildren(pageHead("Compare", LEAD), onlyOne(able[0], changes));
     return {};
   }
-  const {corpora} = await get("/api/v1/corpora");
-  const page = new ComparePage(root, able, corpora);
+  const page = new ComparePage(root, able, corpora, changes);
   page.show(values);
   return {update: (next) => page.show(next), leave: () => page.leave()};
 }
 
 const LEAD = "The same sentences through several runs: which is better, by how much, whether that is more than luck, and on which sentences.";
 
-/** With one run there is nothing to compare: a second is offered. */
-function onlyOne({name, task}) {
+/** With one run there is nothing to compare: a second is offered, where one can be trained. */
+function onlyOne({name, task}, changes) {
   const preset = task === "translate" ? "bahdanau" : "lstm";
   return element(
     "section",
     {class: "empty card"},
     element("h2", {}, "A second run is needed"),
     element("p", {}, "So far there is only ", element("bdi", {}, name), ". Train another on the same corpus, of another architecture or for another time, and see which is better."),
-    element(
-      "div",
-      {class: "row"},
-      element("a", {class: "button primary", href: link("train", {preset})}, "Train another"),
-      name === "demo" ? null : element("a", {class: "button", href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})}, "Train the demo"),
-    ),
+    changes
+      ? element(
+          "div",
+          {class: "row"},
+          element("a", {class: "button primary", href: link("train", {preset})}, "Train another"),
+          name === "demo" ? null : element("a", {class: "button", href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})}, "Train the demo"),
+        )
+      : null,
   );
 }
 
@@ -55,8 +57,10 @@ function inWords(problem) {
 }
 
 class ComparePage {
-  constructor(root, runs, corpora) {
+  /** `changes`: whether who looks may have something worked out. */
+  constructor(root, runs, corpora, changes) {
     this.runs = runs;
+    this.changes = changes;
     this.build(root, corpora);
   }
 
@@ -78,7 +82,9 @@ class ComparePage {
       {class: "card compare-form"},
       element("fieldset", {}, element("legend", {}, "Runs"), element("div", {class: "picks"}, this.boxes)),
       element("div", {class: "knobs"}, field("Test", this.corpus, "What every run translates."), field("Sentences at most", this.limit), field("Beam", this.beam)),
-      element("div", {class: "row"}, this.button, this.why),
+      this.changes
+        ? element("div", {class: "row"}, this.button, this.why)
+        : element("p", {class: "note"}, "Nothing is compared from this page: the service is read-only, or wants its other token. In a terminal: ", element("code", {}, "regard compare"), "."),
     );
     this.result = element("div", {class: "compare-result", "aria-live": "off"});
     this.form.addEventListener("submit", (event) => {
@@ -155,7 +161,7 @@ class ComparePage {
     const bar = element("progress", {max: 1, value: 0, "aria-label": "Progress of the comparison"});
     const line = element("p", {class: "note", role: "status"}, "Starting…");
     const stop = element("button", {type: "button", class: "small", onclick: () => remove(`/api/v1/jobs/${encodeURIComponent(job)}`).catch(() => {})}, "Stop");
-    this.result.replaceChildren(element("section", {class: "card compare-progress", "aria-label": "Progress"}, bar, line, stop));
+    this.result.replaceChildren(element("section", {class: "card compare-progress", "aria-label": "Progress"}, bar, line, this.changes ? stop : null));
     const look = async () => {
       let found;
       try {

@@ -36,14 +36,14 @@ class TrainPage {
     const {trainings, most} = await get("/api/v1/trainings");
     if (mine !== this.visit) return undefined;
     const training = trainings.find(({run}) => run === values.run);
-    this.shown = training ? this.one(training) : this.all(trainings, most, values);
+    this.shown = training ? this.one(training, most) : this.all(trainings, most, values);
     return undefined;
   }
 
-  one(training) {
+  one(training, most) {
     const view = trainingView(training, {
+      changes: most > 0 && !this.runs.find(({name}) => name === training.run)?.fixed,
       open: (values) => this.open(values),
-      known: this.runs.find(({name}) => name === training.run),
     });
     this.root.replaceChildren(view.node);
     return view;

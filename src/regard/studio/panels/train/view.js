@@ -14,14 +14,14 @@ import {WatchedSentence} from "./watch.js";
 const STAGES = [["starting", "Starting"], ["preparing", "Preparing the corpus"], ["training", "Training"], ["validating", "Validating"]];
 const FRAME = 200; // milliseconds between two drawings while events pour in
 
-/** @param {{open: (values: object) => void, known?: object}} about  `known`: the run, where there is one */
-export function trainingView(training, {open, known}) {
-  return new TrainingView(training, open, known);
+/** @param {{open: (values: object) => void, changes: boolean}} about  `changes`: whether it can be stopped, gone on with and removed here */
+export function trainingView(training, {open, changes}) {
+  return new TrainingView(training, open, changes);
 }
 
 class TrainingView {
-  constructor(training, open, known) {
-    this.known = known;
+  constructor(training, open, changes) {
+    this.changes = changes;
     this.training = training;
     this.open = open;
     this.log = new TrainingLog();
@@ -124,14 +124,14 @@ class TrainingView {
     const ended = ["interrupted", "prepared", "failed"].includes(state);
     const words = this.training.task === "translate" ? "Translate with it" : "Try it";
     return [
-      state === "running" && ours && !this.known?.fixed && stage !== "stopping" ? button("Stop and keep", "", () => this.ask("stop")) : null,
+      state === "running" && ours && this.changes && stage !== "stopping" ? button("Stop and keep", "", () => this.ask("stop")) : null,
       stage === "stopping" ? element("p", {class: "note"}, "Stopping after this step; a checkpoint is written.") : null,
       state === "running" && !ours ? element("p", {class: "note"}, "Started in a terminal: stop it there, with Ctrl-C.") : null,
-      ended && this.training.is_run && !this.known?.fixed ? button("Continue training", state === "failed" ? "" : "primary", () => this.ask("resume")) : null,
-      ended && !this.known?.fixed ? button("Change and start again", state === "failed" ? "primary" : "", () => this.open({again: run})) : null,
+      ended && this.training.is_run && this.changes ? button("Continue training", state === "failed" ? "" : "primary", () => this.ask("resume")) : null,
+      ended && this.changes ? button("Change and start again", state === "failed" ? "primary" : "", () => this.open({again: run})) : null,
       tried ? element("a", {class: state === "finished" ? "button primary" : "button", href: tried, onclick: () => remember({name: run, task: this.training.task})}, words) : null,
       tried ? element("a", {class: "button quiet", href: link("look", {run, text: this.training.watch})}, "Look inside") : null,
-      still && !this.known?.fixed ? button("Remove", "quiet", () => this.remove()) : null,
+      still && this.changes ? button("Remove", "quiet", () => this.remove()) : null,
     ].filter(Boolean);
   }
 
