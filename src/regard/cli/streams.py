@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -14,7 +15,7 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Final, TextIO
 
-from regard.cli.called import as_called, command, printable
+from regard.cli.called import CONTROLS, as_called, command, printable
 from regard.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -98,12 +99,16 @@ def stdin(*, quiet: bool = False) -> Iterator[list[str]]:
     """The lines that have come so far, as soon as there is one: a typed line is answered at once, a file in batches."""
     if sys.stdin.isatty() and not quiet:
         print("reading lines from the keyboard; Ctrl-D ends", file=sys.stderr)
-    arrived: Queue[bytes] = Queue(2 * TOGETHER)
+    arrived: Queue[bytes | OSError] = Queue(2 * TOGETHER)
     Thread(target=_listen, args=(arrived,), name="stdin", daemon=True).start()
     number = 0
     while lines := _waiting(arrived):
         decoded: list[str] = []
         for line in filter(None, lines):
+            if isinstance(line, OSError):
+                if decoded:
+                    yield decoded
+                raise DataError(f"stdin: cannot be read ({line.strerror}); give a text, or a file that can be read")
             number += 1
             try:
                 decoded.append(line.decode("utf-8").rstrip("\r\n"))
@@ -119,18 +124,24 @@ def stdin(*, quiet: bool = False) -> Iterator[list[str]]:
             return
 
 
-def _listen(arrived: Queue[bytes]) -> None:
-    """Put every line into the queue, and nothing, b"", at the end. On a descriptor of its own: it may never end."""
+def _listen(arrived: Queue[bytes | OSError]) -> None:
+    """Put every line into the queue, and nothing, b"", at the end, or why there are no more.
+
+    On a descriptor of its own: it may never end.
+    """
     try:
         source: Iterable[bytes] = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
     except (OSError, ValueError):  # not a real file, as in tests
         source = sys.stdin.buffer
-    for line in source:
-        arrived.put(line)
-    arrived.put(b"")
+    try:
+        for line in source:
+            arrived.put(line)
+        arrived.put(b"")
+    except OSError as error:
+        arrived.put(error)
 
 
-def _waiting(arrived: Queue[bytes]) -> list[bytes]:
+def _waiting(arrived: Queue[bytes | OSError]) -> list[bytes | OSError]:
     """At least one line, and those that are there as well."""
     lines = [arrived.get()]
     while lines[-1] and len(lines) < TOGETHER:
@@ -179,7 +190,7 @@ def show(lines: Iterable[Text | str]) -> None:
 def _safe(line: Text) -> Text:
     """The same without what commands a terminal; its colours are not written into it yet."""
     safe = line.copy()
-    safe.plain = "".join(letter if letter.isprintable() or letter in "\t\n" else "␣" for letter in line.plain)
+    safe.plain = re.sub(CONTROLS, "␣", line.plain)  # as long as before: styles go by places
     return safe
 
 
