@@ -128,7 +128,7 @@ def _part(name: str, check: Callable[[], bool]) -> Part:
     try:
         known = check()
     except (RegardError, OSError) as problem:
-        return Part(name, "damaged", str(failure(problem)))
+        return Part(name, "damaged", str(failure(problem) or problem))
     return Part(name, "whole") if known else Part(name, "unknown", "written by an older Regard, which kept no hashes")
 
 

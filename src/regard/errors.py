@@ -7,6 +7,7 @@ read it once. The class decides the exit code of the command line (and the HTTP 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 from collections.abc import Iterable
@@ -84,6 +85,10 @@ def failure(error: BaseException) -> RegardError | None:
     match error:
         case RegardError():
             known = error
+        case io.UnsupportedOperation() | TimeoutError() | ConnectionError() if not error.filename:
+            pass  # nothing that the disk has refused
+        case BlockingIOError() if hasattr(error, "characters_written"):  # by a buffered writer, of a pipe or terminal
+            known = ResourceError("output: takes no more now, and does not block; write to a file, or through cat")
         case OSError():
             known = _of_system(error.errno, error.filename or error.filename2, str(error))
         case RecursionError():  # a RuntimeError too

@@ -428,19 +428,26 @@ def leftovers(folder: Path) -> list[Path]:
 
 def _places(folder: Path, deep: int) -> Iterator[Path]:
     """The folders in which something may be left over: down to the runs, and all of a run that nobody trains."""
-    is_run = (folder / SETTINGS).is_file()
-    if is_run and is_occupied(folder):
+    try:
+        is_run = (folder / SETTINGS).is_file()
+        if is_run and is_occupied(folder):
+            return
+        inside = [path for path in sorted(folder.iterdir() if deep else ()) if _is_plain(path)]
+    except PermissionError:  # of somebody else
         return
-    for path in sorted(folder.iterdir()) if deep else []:
-        if _is_plain(path):
-            yield path
-            yield from _places(path, 2 if is_run else deep - 1)
+    for path in inside:
+        yield path
+        yield from _places(path, 2 if is_run else deep - 1)
 
 
 def trash_of(folder: Path) -> list[Path]:
     """What lies in the trash of a folder of runs and of its corpora."""
     parents = [folder, folder / "corpora", folder.resolve().parent / "corpora"]
-    return [path for parent in parents for found in trashed(parent).values() for path in found]
+    found: list[Path] = []
+    for parent in parents:
+        with contextlib.suppress(PermissionError):  # of somebody else
+            found += [path for several in trashed(parent).values() for path in several]
+    return found
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

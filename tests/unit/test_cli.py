@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -282,6 +283,20 @@ def test_bytes_that_are_no_text_are_named(monkeypatch: pytest.MonkeyPatch) -> No
     lines = stdin()
     assert next(lines) == ["fine"]
     with pytest.raises(DataError, match="stdin line 2: byte 1 is not UTF-8; convert the text first"):
+        next(lines)
+
+
+def test_stdin_that_cannot_be_read_is_told_after_the_lines_that_could(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Torn(io.BytesIO):
+        def __next__(self) -> bytes:
+            if line := self.readline():
+                return line
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Torn(b"fine\n")))
+    lines = stdin()
+    assert next(lines) == ["fine"]
+    with pytest.raises(DataError, match=r"stdin: cannot be read \(Input/output error\); give a text"):
         next(lines)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import threading
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
@@ -280,6 +283,38 @@ def test_a_corpus_keeps_the_names_of_its_files_and_its_languages(
     assert load_settings(*asked_for(corpora, "lstm", "mine", [])).data.languages == expected
     said = asked_for(corpora, "lstm", "mine", [], languages="fr-hi")
     assert load_settings(*said).data.languages == "fr-hi"
+
+
+@pytest.mark.parametrize(
+    ("step", "other", "kept"),
+    [
+        ("regard.serve.corpora.Corpora._call", "talks.fr", {"train.source": "talks.en", "train.target": "talks.fr"}),
+        ("regard.files._beside", "", {"train.source": "talks.en"}),  # the folder is made, and nothing in it
+    ],
+)
+def test_an_upload_in_the_middle_of_another_takes_neither_its_name_nor_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, other: str, kept: dict[str, str]
+) -> None:
+    corpora, begun = Corpora(tmp_path), list[threading.Thread]()
+    before = resolve_name(step)
+
+    def receive(file: str, called: str) -> None:
+        with suppress(ClientDisconnect), corpora.receive("mine", file, called) as opened:
+            opened.write(b"x")
+            if not called:
+                raise ClientDisconnect
+
+    def meanwhile(*arguments: Any) -> Any:
+        if not begun:
+            begun.append(threading.Thread(target=receive, args=("train.target", other)))
+            begun[0].start()
+            begun[0].join(0.2)  # it goes as far as it may
+        return before(*arguments)
+
+    monkeypatch.setattr(step, meanwhile)
+    receive("train.source", "talks.en")
+    begun[0].join(20)
+    assert corpora.called("mine") == kept
 
 
 def test_a_table_may_name_both_languages_and_damaged_names_are_none(service: TestClient, tmp_path: Path) -> None:

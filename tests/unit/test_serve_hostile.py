@@ -101,8 +101,8 @@ def test_every_string_list_and_number_of_every_body_has_a_limit(client: TestClie
         (b'{"a": "' + b"9" * 101 + b'"}', ""),
         (b'{"a": "\\ud83d\\ude00"}', ""),
         (b'{"a": "\\\\ud800"}', ""),
-        (b'{"a": ["\\ud800"]}', "body: \\ud800 is half a character"),
-        (b'{"\\uDfff": 1}', "body: \\udfff is half a character"),
+        (b'{"a": ["\\ud800"]}', "body: \\ud800 is an unpaired surrogate"),
+        (b'{"\\uDfff": 1}', "body: \\udfff is an unpaired surrogate"),
         (b'{"a": "\xed\xa0\x80"}', "body: is not UTF-8 at byte 7"),
         (b'{"a": "\\ud800', ""),  # no JSON at all: whoever reads it says so
     ],
@@ -135,8 +135,15 @@ def test_half_a_character_is_refused_wherever_it_stands(client: TestClient, path
         answer = client.post(path, content=json.dumps(body).encode() + b" " * padding, headers=JSON)
         assert (answer.status_code, line(answer)) == (
             400,
-            "body: \\ud800 is half a character, which no text has; send its other half, too",
+            "body: \\ud800 is an unpaired surrogate; send both halves of the character",
         )
+
+
+@pytest.mark.parametrize("kind", ["", "application/a+b+json", "application/x!y+json;a=b", " Application/Json"])
+def test_json_is_looked_through_whatever_it_calls_itself(client: TestClient, kind: str) -> None:
+    body = b'{"q": ' + b"[" * 99 + b"]" * 99 + b"}"
+    answer = client.post("/detect", content=body, headers={"Content-Type": kind})
+    assert (answer.status_code, line(answer)[:18]) == (400, "body: more than 20")
 
 
 def test_html_of_many_tags_inside_each_other_is_refused(client: TestClient) -> None:
@@ -261,6 +268,8 @@ def test_another_token_opens_what_changes_something(runs: Path, token: str) -> N
             refused = client.request(method, path, json=body, headers=used)
             assert (refused.status_code, "--admin-token" in line(refused)) == (403, True), path
             assert client.request(method, path, json=body, headers=trained).status_code in (400, 404, 415), path
+        report = client.get("/api/v1/runs/attentive/report", headers=used)
+        assert (report.status_code, "has no report yet" in line(report)) == (403, True)
         for method, path, body in USES:
             for headers in (used, trained):
                 assert client.request(method, path, json=body, headers=headers).status_code == 200, path

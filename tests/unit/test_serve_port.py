@@ -431,6 +431,16 @@ def test_a_read_only_service_says_so_and_keeps_its_doors(
     assert (doors.token, doors.admin, doors.opens(""), doors.opens_changes("")) == ("", OURS, True, False)
 
 
+def test_a_studio_says_how_a_browser_may_train_where_that_needs_a_token(
+    runs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.serve.server.run", lambda server, listening: (server._started(), listening.close()))
+    assert run(["studio", str(runs), "--admin-token", OURS, "--port", "0", "--no-browser"]) == 0
+    assert re.search(
+        r"a browser that trains and uploads needs its token once: \S+\?token=TOKEN\n", capsys.readouterr().err
+    )
+
+
 def test_an_address_is_one_that_a_browser_can_open() -> None:
     for host, expected in (
         ("0.0.0.0", "http://127.0.0.1:"),

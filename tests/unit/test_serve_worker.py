@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+import corpora_for_tests as small
 import serving
 from regard.cancel import check_cancelled
 from regard.decode.options import Options
@@ -24,6 +26,7 @@ from regard.prediction import load_predictor
 from regard.serve import worker as serve_worker
 from regard.serve.library import Library
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
+from regard.serve.pairs import summary_at
 from regard.serve.worker import Worker
 from regard.translator import Translator
 
@@ -409,6 +412,32 @@ def test_one_that_works_is_never_put_away(folder: Path) -> None:
     run(both)
 
 
+def test_one_that_cannot_fit_puts_nobody_away(folder: Path) -> None:
+    size = run(lambda: Library(folder).worker("attentive")).bytes
+    library = Library(folder, limits=Limits(memory=size + 100))
+
+    async def both() -> None:
+        first = await library.worker("attentive")
+        with pytest.raises(ResourceError, match="can be freed; try again later, or raise --memory"):
+            library._make_room("huge", size + 200)
+        assert await library.worker("attentive") is first
+
+    run(both)
+
+
+def test_a_folder_that_may_not_be_looked_into_harms_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small.forbid(monkeypatch, folder / "plain")
+    assert list(Library(folder).runs()) == ["attentive"]
+    assert "permission denied" in summary_at(folder / "plain", "plain").note
+
+
+def test_what_could_not_be_read_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        small.forbid(broken, folder / "plain" / "settings.toml", errno.EMFILE)
+        assert summary_at(folder / "plain", "plain").state == "unreadable"
+    assert summary_at(folder / "plain", "plain").state == "finished"
+
+
 def test_a_run_that_went_on_is_loaded_anew(folder: Path) -> None:
     library = Library(folder)
 
@@ -574,7 +603,58 @@ def test_who_asks_for_little_does_not_wait_for_who_asks_for_much(translator: Tra
         await asyncio.gather(busy, much, little)
 
     run(both)
-    assert order.index("the cat") == 2
+    assert order.index("the cat") == 1
+
+
+def test_calls_that_follow_each_other_leave_every_other_turn_to_a_large_request(translator: Translator) -> None:
+    worker, gate, order = Worker(translator, Limits(together=1, gather=0.0)), Gate(), list[str]()
+    search = worker._search
+    worker._search = lambda batch: order.append("text") or search(batch)  # type: ignore[method-assign, func-returns-value]
+
+    async def both() -> None:
+        busy = asyncio.create_task(worker.call(gate))
+        await gate.is_open()
+        much = asyncio.create_task(worker.translate(["the dog"] * 4, GREEDY))
+        await asyncio.sleep(0)
+        calls = [asyncio.create_task(worker.call(lambda _: order.append("call"))) for _ in range(4)]
+        await asyncio.sleep(0)
+        gate.may_end.set()
+        await asyncio.gather(busy, much, *calls)
+
+    run(both)
+    assert order == ["text", "call"] * 4
+
+
+def test_texts_are_counted_without_holding_up_who_asks(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both before a batch and while a call goes on; as far as a turn goes, who is next before all others."""
+    worker, long, free, counted = Worker(translator, Limits(gather=0.0)), Long(), list[bool](), list[str]()
+    monkeypatch.setattr(serve_worker, "TURN", 0.0)
+    pieces = worker._pieces
+
+    def watched(text: str) -> int:
+        def look() -> None:
+            free.append(worker._changed.acquire(timeout=5))
+            worker._changed.release()
+
+        other = threading.Thread(target=look)
+        other.start()
+        other.join(20)
+        counted.append(text)
+        return pieces(text)
+
+    monkeypatch.setattr(worker, "_pieces", watched)
+
+    async def ask() -> None:
+        await worker.translate(["the cat", "the dog"], GREEDY)
+        busy = asyncio.create_task(worker.call(long))
+        await long.is_open()
+        await worker.translate(["the bear"], GREEDY)
+        long.may_end.set()
+        await busy
+
+    run(ask)
+    assert free == [True] * 3
+    assert counted == ["the cat", "the dog", "the bear"]
 
 
 @pytest.fixture
@@ -616,6 +696,19 @@ def test_an_aligner_that_takes_long_is_chosen_when_nobody_waits(
     worker.join(20)
 
 
+def test_a_choice_that_fails_harms_no_answer_and_is_not_promised_any_more(
+    unaligned: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("heads: none left")
+
+    monkeypatch.setattr(serve_worker, "aligner_of", fail)
+    (found,) = run(lambda: Worker(load(unaligned)).translate(["the cat"], GREEDY, links=True))
+    assert found.links
+    assert found.aligner == "cross-attention, mean of all heads (chosen by default: choosing a better one failed)"
+    assert "heads: none left" in caplog.text
+
+
 def test_a_choice_that_nobody_waits_for_lets_calls_go_before_and_ends_with_the_worker(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -623,10 +716,13 @@ def test_a_choice_that_nobody_waits_for_lets_calls_go_before_and_ends_with_the_w
     monkeypatch.setattr(serve_worker, "_set_aligner", long)
     with worker._changed:
         worker._queue.append(serve_worker._Call(long, Future(), background=True))
+    assert (worker.waiting, worker.idle) == (0, True)
 
     async def ask() -> None:
         assert await worker.call(lambda _: 7) == 7
         await long.is_open()
+        assert worker.idle
+        assert await worker.call(lambda _: worker.idle) is False
         assert await worker.call(lambda _: 8) == 8
         assert len(await worker.translate([SENTENCES[3]], GREEDY)) == 1
 

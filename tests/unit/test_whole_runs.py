@@ -261,6 +261,22 @@ def test_an_old_folder_that_stepped_aside_for_nothing_is_put_back(tmp_path: Path
     assert (tmp_path / "run" / "half").exists()
 
 
+def test_a_leftover_that_is_gone_meanwhile_is_gone(tmp_path: Path) -> None:
+    for name in (f".run.{HEX}", f".run.{HEX}.old"):
+        assert files.sweep(tmp_path / name)
+
+
+@pytest.mark.parametrize("closed", ["theirs", "corpora", ".trash"])
+def test_a_folder_that_may_not_be_looked_into_hides_no_leftover(
+    run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    (run.parent / closed).mkdir()
+    left_behind(run / "data" / f".train.{HEX}")
+    small.forbid(monkeypatch, run.parent / closed)
+    assert cli(["runs", "sweep", str(run.parent), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["leftovers"] == [str(run / "data" / f".train.{HEX}")]
+
+
 def test_what_is_in_use_is_never_left_over(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left_behind(run / "data" / f".train.{HEX}")
     with occupied(run):

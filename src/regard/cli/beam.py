@@ -24,6 +24,7 @@ def beam(
     as_json: Annotated[bool, typer.Option("--json", help="The whole tree as one JSON object.")] = False,
 ) -> None:
     """The search for one output as a tree: what was kept, what was pruned, and why."""
+    from regard.cli.streams import put, write_whole
     from regard.decode.rules import Beam
     from regard.device import pick_device
     from regard.prediction import load_predictor
@@ -35,11 +36,9 @@ def beam(
     predictor, name = load_predictor(run, str(pick_device(device))), Run.open(run).folder.name
     found = beam_report(predictor, text, rule, name=name)
     if html is not None:
-        from regard.cli.streams import write_whole
-
         write_whole(html, beam_page(found))
     if as_json:
-        print(json.dumps(found.numbers(), ensure_ascii=False))
+        put(json.dumps(found.numbers(), ensure_ascii=False))
     elif html is None:
         _print(found)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.progress import EVERY, Lines
-from regard.cli.streams import say
+from regard.cli.streams import put, say
 from regard.errors import SettingsError
 
 
@@ -65,7 +65,7 @@ def compare(
     if not out:
         _tell("by length, all tests and sentences side by side: add --out compare.html")
     if as_json:
-        print(json.dumps(comparison.as_json(), ensure_ascii=False))
+        put(json.dumps(comparison.as_json(), ensure_ascii=False))
 
 
 def whole_numbers(words: str) -> list[int]:

@@ -98,7 +98,7 @@ def check(
     if report.clean and not report.pairs:
         raise DataError(f"{', '.join(report.files)}: no lines at all; a corpus has at least one")
     if as_json:
-        print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
+        put(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
     else:
         _show_check(report)
     return 0 if report.clean else DataError.exit_code

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import say
+from regard.cli.streams import put, say
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def evaluate(
     origin = f"beam {beam}" if hypotheses is None else str(hypotheses)
     if as_json:
         about = {"run": str(run), "source": str(source), "target": str(target), "output": origin}
-        print(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
+        put(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
     else:
         _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", measures)
 
@@ -93,7 +93,7 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, 
     files = [str(path) for path in (source, target) if path is not None]
     result = measure(run, Corpus(tuple(files)), str(pick_device(device)))
     if as_json:
-        print(json.dumps({"run": str(run), "files": files} | result.to_dict(), ensure_ascii=False, indent=2))
+        put(json.dumps({"run": str(run), "files": files} | result.to_dict(), ensure_ascii=False, indent=2))
         return
     say(f"{run} on {' and '.join(files)}")
     rows = result.rows()

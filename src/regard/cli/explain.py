@@ -55,7 +55,7 @@ def explain(
         shown.trace.save(save)
     _files(shown, chosen, picture, found.outcome, html, svg, png, every=head == ALL)
     if as_json:
-        print(json.dumps(_json(shown, picture, found.outcome), ensure_ascii=False))
+        put(json.dumps(_json(shown, picture, found.outcome), ensure_ascii=False))
     else:
         _print(shown, chosen, picture, found.outcome, every=head == ALL)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.streams import say, show
+from regard.cli.streams import put, say, show
 
 if TYPE_CHECKING:
     from regard.report.meaning import MeaningReport
@@ -36,7 +36,7 @@ def meaning(
     if svg is not None:
         write_whole(svg, meaning_svg(found))
     if as_json:
-        print(json.dumps(found.numbers(), ensure_ascii=False))
+        put(json.dumps(found.numbers(), ensure_ascii=False))
     elif html is None and svg is None:
         _print(found)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.compare import whole_numbers
-from regard.cli.streams import say
+from regard.cli.streams import put, say
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def report(
         made.save(path)
         _tell(f"written: {path}")
     if as_json:
-        print(json.dumps(made.as_json(), ensure_ascii=False))
+        put(json.dumps(made.as_json(), ensure_ascii=False))
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def ls(
     names = [str(path) if path == folder else path.relative_to(folder).as_posix() for path in paths]
     found = [summarise(path, name) for path, name in zip(paths, names, strict=True)]
     if as_json:
-        print(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
+        put(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
     elif found:
         put("\n".join(_table([_cells(summary) for summary in found], _width())))
     else:
@@ -109,7 +109,7 @@ def show(run: RunFolder, as_json: Json = False) -> None:
 
     portrait = portray(run)
     if as_json:
-        print(json.dumps(portrait.to_dict(), indent=2, ensure_ascii=False))
+        put(json.dumps(portrait.to_dict(), indent=2, ensure_ascii=False))
         return
     for name, value in _facts(portrait):
         put(f"{name:14}{value}")

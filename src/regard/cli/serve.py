@@ -217,6 +217,8 @@ def _run(
             print(f"token, made up for this time: {key}", file=sys.stderr)
         if key and service.studio:
             print(f"a browser needs it once: {where}?token={key if made_up else 'TOKEN'}", file=sys.stderr)
+        elif service.doors.admin and service.studio:
+            print(f"a browser that trains and uploads needs its token once: {where}?token=TOKEN", file=sys.stderr)
         if as_json:
             print(json.dumps({"address": where, "docs": f"{where}docs", "studio": service.studio}), flush=True)
         if browser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -13,7 +14,7 @@ from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
-from regard.cli.called import as_called, command, printable
+from regard.cli.called import CONTROLS, as_called, command, printable
 from regard.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -113,6 +114,10 @@ def stdin(*, quiet: bool = False) -> Iterator[list[str]]:
     while lines := _waiting(arrived):
         decoded: list[str] = []
         for line in filter(None, lines):
+            if isinstance(line, OSError):
+                if decoded:
+                    yield decoded
+                raise DataError(f"stdin: cannot be read ({line.strerror}); give a text, or a file that can be read")
             number += 1
             try:
                 decoded.append(_decoded(line, number, LONGEST_LINE))
@@ -135,7 +140,7 @@ def _decoded(line: bytes, number: int, longest: int) -> str:
         raise DataError(f"stdin line {number}: byte {error.start + 1} is not UTF-8; convert the text first") from None
 
 
-class _Lines(Queue[bytes]):
+class _Lines(Queue[bytes | OSError]):
     """Lines in order, as many as have room: its size is in bytes, and a line is a little more than its letters."""
 
     def _init(self, maxsize: int) -> None:
@@ -145,33 +150,40 @@ class _Lines(Queue[bytes]):
     def _qsize(self) -> int:
         return self._bytes
 
-    def _put(self, item: bytes) -> None:
-        self._bytes += len(item) + 64
+    def _put(self, item: bytes | OSError) -> None:
+        self._bytes += _size(item)
         super()._put(item)
 
-    def _get(self) -> bytes:
-        item: bytes = super()._get()
-        self._bytes -= len(item) + 64
+    def _get(self) -> bytes | OSError:
+        item: bytes | OSError = super()._get()
+        self._bytes -= _size(item)
         return item
 
 
-def _listen(arrived: _Lines, longest: int) -> None:
-    """Put every line into the queue, and nothing, b"", at the end. On a descriptor of its own: it may never end.
+def _size(line: bytes | OSError) -> int:
+    return 64 + (len(line) if isinstance(line, bytes) else 0)
 
-    Of a line that is too long its beginning is the last that is read.
+
+def _listen(arrived: _Lines, longest: int) -> None:
+    """Put every line into the queue, and nothing, b"", at the end, or why there are no more.
+
+    On a descriptor of its own: it may never end. Of a line that is too long its beginning is the last that is read.
     """
     try:
         source: BinaryIO = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
     except (OSError, ValueError):  # not a real file, as in tests
         source = sys.stdin.buffer
-    while line := source.readline(longest + 1):
-        arrived.put(line)
-        if len(line) > longest:
-            return
-    arrived.put(b"")
+    try:
+        while line := source.readline(longest + 1):
+            arrived.put(line)
+            if len(line) > longest:
+                return
+        arrived.put(b"")
+    except OSError as error:
+        arrived.put(error)
 
 
-def _waiting(arrived: _Lines) -> list[bytes]:
+def _waiting(arrived: _Lines) -> list[bytes | OSError]:
     """At least one line, and those that are there as well."""
     lines, size = [arrived.get()], 0
     while lines[-1] and len(lines) < TOGETHER and size < ROOM:
@@ -179,7 +191,7 @@ def _waiting(arrived: _Lines) -> list[bytes]:
             lines.append(arrived.get_nowait())
         except Empty:
             break
-        size += len(lines[-1])
+        size += _size(lines[-1])
     return lines
 
 
@@ -221,7 +233,7 @@ def show(lines: Iterable[Text | str]) -> None:
 def _safe(line: Text) -> Text:
     """The same without what commands a terminal; its colours are not written into it yet."""
     safe = line.copy()
-    safe.plain = "".join(letter if letter.isprintable() or letter in "\t\n" else "␣" for letter in line.plain)
+    safe.plain = re.sub(CONTROLS, "␣", line.plain)  # as long as before: styles go by places
     return safe
 
 

@@ -14,8 +14,9 @@ import json
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
@@ -63,6 +64,7 @@ class Corpora:
         """``older`` is another folder whose corpora are still read; nothing new is put there."""
         self._folder = folder
         self._older = older
+        self._changing = threading.Lock()  # held for whatever reads names and writes them anew
 
     @property
     def folder(self) -> Path:
@@ -186,16 +188,19 @@ class Corpora:
         if place.is_symlink() or (place.exists() and not place.is_dir()):
             raise SettingsError(f"corpus = {name}: something else has this name; choose another")
         try:
-            with new_file(place / file) as opened:
+            with ExitStack() as stack:
+                with self._changing:  # or who ends now removes the folder that was just made
+                    opened = stack.enter_context(new_file(place / file))
                 yield opened
         finally:
-            if place.is_dir() and not any(place.iterdir()):
+            with self._changing, suppress(OSError):  # not empty, or never there
                 place.rmdir()
-        for other in self.files(name, file.split(".", maxsplit=1)[0]):  # type: ignore[arg-type]
-            if other.name != file and not _go_together(other.name, file):
-                other.unlink()
-        (place / CHECKED).unlink(missing_ok=True)
-        self._call(name, {**self.called(name), file: PurePath(called).name[:200]})
+        with self._changing:
+            for other in self.files(name, file.split(".", maxsplit=1)[0]):  # type: ignore[arg-type]
+                if other.name != file and not _go_together(other.name, file):
+                    other.unlink(missing_ok=True)
+            (place / CHECKED).unlink(missing_ok=True)
+            self._call(name, {**self.called(name), file: PurePath(called).name[:200]})
 
     def _call(self, name: str, names: dict[str, str]) -> None:
         there = {file.name for part in PARTS for file in self.files(name, part)}
@@ -219,16 +224,17 @@ class Corpora:
 
     def adopt(self, name: str, folder: Path) -> None:
         """Put the parts that a split has made in the place of what was split."""
-        place, called = self.path(name), self.called(name)
-        before = {_form(file): name for file, name in called.items() if file.startswith("train.")}
-        for old in self.files(name, "train"):
-            old.unlink()
-        for file in folder.iterdir():
-            if FILE.fullmatch(file.name) and file.stat().st_size:
-                file.replace(place / file.name)
-                called[file.name] = before.get(_form(file.name), "")
-        (place / CHECKED).unlink(missing_ok=True)
-        self._call(name, called)
+        with self._changing:
+            place, called = self.path(name), self.called(name)
+            before = {_form(file): name for file, name in called.items() if file.startswith("train.")}
+            for old in self.files(name, "train"):
+                old.unlink()
+            for file in folder.iterdir():
+                if FILE.fullmatch(file.name) and file.stat().st_size:
+                    file.replace(place / file.name)
+                    called[file.name] = before.get(_form(file.name), "")
+            (place / CHECKED).unlink(missing_ok=True)
+            self._call(name, called)
 
     # What was found by checking
 

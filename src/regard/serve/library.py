@@ -176,20 +176,21 @@ class Library:
         """Put away what was not asked for longest and does not work now, until ``needed`` bytes are free."""
         with self._changing:
             present = self.loaded
-            free = self.limits.memory - sum(worker.bytes for worker in present.values()) - needed
-            for other, worker in present.items():
-                if free >= 0:
-                    return
-                if worker.idle:
-                    free += worker.bytes
-                    del self._loaded[other]
-                    worker.close()
-            if free < 0:
-                megabytes = [round(size / 2**20, 1) for size in (needed, self.limits.memory, max(0, free + needed))]
+            free = self.limits.memory - sum(worker.bytes for worker in present.values())
+            idle = {other: worker for other, worker in present.items() if worker.idle}
+            most = free + sum(worker.bytes for worker in idle.values())
+            if most < needed:
+                megabytes = [round(size / 2**20, 1) for size in (needed, self.limits.memory, max(0, most))]
                 raise ResourceError(
                     f"run = {name}: needs {megabytes[0]} MiB, and of {megabytes[1]} MiB only "
                     f"{megabytes[2]} can be freed; try again later, or raise --memory"
                 )
+            for other, worker in idle.items():
+                if free >= needed:
+                    return
+                free += worker.bytes
+                del self._loaded[other]
+                worker.close()
 
 
 def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
@@ -205,7 +206,10 @@ def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def _is_run(path: Path) -> bool:
-    return bool(NAME.fullmatch(path.name)) and not path.is_symlink() and (path / SETTINGS).is_file()
+    try:
+        return bool(NAME.fullmatch(path.name)) and not path.is_symlink() and (path / SETTINGS).is_file()
+    except PermissionError:  # a folder that we may not look into
+        return False
 
 
 def _is_ready(worker: Future[Worker]) -> bool:

@@ -1,8 +1,9 @@
 """One thread owns each model. Requests wait for it in a bounded queue; a full queue is an answer, not a wait.
 
-Texts that wait for the same thing share a batch. The oldest is always in the next one, with those nearest to it in
-length, so that little of a batch is padding and nobody waits for ever; what a text becomes does not depend on who
-came with it. Other work with the model stands in the same queue and gets its turn between two batches.
+Texts that wait for the same thing share a batch. The next one has the oldest or, every other time, the oldest of those
+whose request was served least, with those nearest to it in length, so that little of a batch is padding and nobody
+waits for ever; what a text becomes does not depend on who came with it. Other work with the model stands in the same
+queue and gets its turn between two batches.
 
 Work asks again and again whether it may go on (`regard.cancel`). It may not when its client has left or its time is
 up; and when it takes long, it waits for a moment while short texts of others are translated on the same thread, so that
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import math
 import threading
 import time
@@ -113,19 +115,21 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._closed = False
         self._ending = False  # with the whole process: nobody is answered any more
-        self._working = False
+        self._working = False  # for somebody who waits
         self._oldest_first = False  # whose turn it is: every other time, those who were served least
         self._aligner = not self.attends or _knows_aligner(model)
         self._pace = 0.02  # seconds a text, lately
 
     @property
     def waiting(self) -> int:
-        """How much stands in the queue."""
-        return len(self._queue)
+        """How much stands in the queue that somebody waits for."""
+        with self._changed:
+            return sum(not _is_background(job) for job in self._queue)
 
     @property
     def idle(self) -> bool:
-        return not (self._working or self._queue)
+        """Whether nobody waits for anything."""
+        return not (self._working or self.waiting)
 
     async def call(self, work: Callable[[Model], Result]) -> Result:
         """Do this with the model, on its own thread."""
@@ -188,9 +192,9 @@ class Worker:
         with self._changed:
             if self._ending:
                 raise BusyError("service: is about to end; ask again in 10 s", 10)
-            if self._queue and len(self._queue) + len(jobs) > self._limits.queue:
-                seconds = max(1, round(len(self._queue) * self._pace))
-                raise BusyError(f"queue = {len(self._queue)} waiting: is full; ask again in {seconds} s", seconds)
+            if (waiting := self.waiting) and waiting + len(jobs) > self._limits.queue:
+                seconds = max(1, round(waiting * self._pace))
+                raise BusyError(f"queue = {waiting} waiting: is full; ask again in {seconds} s", seconds)
             self._queue.extend(jobs)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="model", daemon=True)
@@ -216,6 +220,16 @@ class Worker:
 
     def _next(self) -> _Call | list[_Text] | None:
         """What to do now: a call, or a batch; None when the worker is closed and nothing is left."""
+        while (head := self._due()) is not None:
+            if isinstance(head, _Text):
+                self._count(head)
+            with self._changed:
+                if (job := self._take()) is not None:
+                    return job
+        return None
+
+    def _due(self) -> _Call | _Text | None:
+        """Wait until something is to be done, and say what; None when the worker is closed and nothing is left."""
         with self._changed:
             self._working = False
             while True:
@@ -225,32 +239,39 @@ class Worker:
                         return None
                     self._changed.wait()
                 head = self._head()
-                if isinstance(head, _Call):
-                    self._working = True
-                    self._queue.remove(head)
+                if isinstance(head, _Call) or self._closed or len(self._queue) >= self._limits.together:
                     return head
                 patience = head.arrived + self._limits.gather - time.monotonic()
-                if patience <= 0 or len(self._queue) >= self._limits.together or self._closed:
-                    self._working = True
-                    return self._batch(head)
+                if patience <= 0:
+                    return head
                 self._changed.wait(patience)
+
+    def _take(self) -> _Call | list[_Text] | None:
+        """Take who is next out of the queue; None where nobody waits any more, or only who has just come."""
+        head = self._head() if self._queue else None
+        if head is None or (isinstance(head, _Text) and not head.length):
+            return None
+        self._working = not _is_background(head)
+        if isinstance(head, _Text):
+            return self._batch(head)
+        self._oldest_first = not self._oldest_first
+        self._queue.remove(head)
+        return head
 
     def _head(self) -> _Call | _Text:
         """Who is next: the oldest and, every other time, the oldest of those whose request was served least."""
         first = self._queue[0]
         if not self._oldest_first:
             first = min(self._queue, key=_served)
-        elif isinstance(first, _Call) and first.background:
-            first = next((job for job in self._queue if not (isinstance(job, _Call) and job.background)), first)
+        elif _is_background(first):
+            first = next((job for job in self._queue if not _is_background(job)), first)
         return first
 
     def _batch(self, head: _Text, longest: int | None = None) -> list[_Text]:
         """Take a text and those nearest to it in length, none longer than ``longest``, as many as fit."""
         self._oldest_first = not self._oldest_first
-        alike = [job for job in self._queue if isinstance(job, _Text) and job.wish == head.wish]
-        for job in alike:
-            job.length = job.length or self._pieces(job.text)
-        alike = [job for job in alike if longest is None or job.length <= longest]
+        counted = (job for job in self._queue if isinstance(job, _Text) and job.length)
+        alike = [job for job in counted if job.wish == head.wish and (longest is None or job.length <= longest)]
         alike.sort(key=lambda job: (job is not head, abs(job.length - head.length)))
         room, longest, count = BUDGET // head.wish.options.rule.rows, 0, 0
         for job in alike[: self._limits.together]:
@@ -262,6 +283,17 @@ class Worker:
         taken = set(map(id, batch))
         self._queue = deque(job for job in self._queue if id(job) not in taken)
         return batch
+
+    def _count(self, first: _Text | None = None) -> None:
+        """Count the pieces of those who wait, for a turn at most; without the lock, which the event loop takes too."""
+        with self._changed:
+            uncounted = [job for job in self._queue if isinstance(job, _Text) and not job.length]
+        uncounted.sort(key=lambda job: (job is not first, len(job.text)))  # of the rest, who may go before soonest
+        until = time.monotonic() + TURN
+        for job in uncounted:
+            job.length = self._pieces(job.text)
+            if self._ending or time.monotonic() > until:
+                return
 
     def _pieces(self, text: str) -> int:
         assert isinstance(self._model, Translator)
@@ -294,12 +326,15 @@ class Worker:
         if not self._queue or time.monotonic() < turn.until:
             return
         began = time.monotonic()
+        self._count()
         with self._changed:
             other = self._in_between(turn)
+            self._working = other is not None or not turn.background
         if isinstance(other, _Call):
             self._do(other)
         elif other is not None:
             self._translate(other, brief=True)
+        self._working = not turn.background
         now = time.monotonic()
         turn.until = now if turn.background else now + max(TURN, now - began)  # half of the time for either
 
@@ -310,10 +345,11 @@ class Worker:
             return call
         own = {id(job.answer) for job in turn.jobs}
         for job in self._queue:
-            if isinstance(job, _Text) and id(job.answer) not in own:
-                job.length = job.length or self._pieces(job.text)
-                if turn.background or job.length <= SHORT:
-                    return self._batch(job, None if turn.background else SHORT)
+            if isinstance(job, _Text) and job.length and id(job.answer) not in own:
+                if turn.background:
+                    return self._batch(job)
+                if job.length <= SHORT:
+                    return self._batch(job, SHORT)
         return None
 
     def _choose_aligner(self, check: Callable[[], None]) -> None:
@@ -414,6 +450,10 @@ def weight_of(model: Model) -> int:
     return held(*model.models, model.search.fused, model.engine) + converted
 
 
+def _is_background(job: _Call | _Text) -> bool:
+    return isinstance(job, _Call) and job.background
+
+
 def _served(job: _Call | _Text) -> float:
     """How much of its request is done."""
     if isinstance(job, _Call):
@@ -429,10 +469,15 @@ def _knows_aligner(model: Model) -> bool:
 
 
 def _set_aligner(model: Model) -> None:
-    """Choose the aligner of a translator, which uses it from now on."""
+    """Choose the aligner of a translator, which uses it from now on; without one, a translation is still one."""
     assert isinstance(model, Translator)
     assert model.run is not None
-    model.__dict__["aligner"] = aligner_of(model.run, model.model, model.tokenizers)  # what `cached_property` keeps
+    try:
+        chosen = aligner_of(model.run, model.model, model.tokenizers)
+    except Exception:
+        logging.getLogger(__name__).exception("the aligner of %s could not be chosen", model.run.folder.name)
+        chosen = Aligner(chosen_on="default: choosing a better one failed")
+    model.__dict__["aligner"] = chosen  # what `cached_property` keeps
 
 
 def _settle(answer: Future[Any], result: object) -> None:
