@@ -72,7 +72,7 @@ _REFUSED = {
     errno.EAGAIN: "the system has no more processes, threads or memory for us; close some programs",
 }
 _NO_MEMORY = "memory: not enough of it; take a smaller batch, beam or model, or shorter text"
-_ALLOCATION = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc|can't start new thread")
+_ALLOCATION = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc")
 _SYSTEM = re.compile(r"os error (\d+)")  # how the library of safetensors, written in Rust, gives the number
 
 
@@ -95,6 +95,8 @@ def failure(error: BaseException) -> RegardError | None:
             known = DataError("input: nested too deeply to be read; flatten it")
         case MemoryError():
             known = ResourceError(_NO_MEMORY)
+        case RuntimeError() if "can't start new thread" in str(error):
+            known = ResourceError(f"threads: {_REFUSED[errno.EAGAIN]}")
         case RuntimeError() if _ALLOCATION.search(str(error)):  # torch's, on the CPU and on a GPU
             known = ResourceError(_NO_MEMORY)
         case Exception() if type(error).__name__ == "SafetensorError":

@@ -24,7 +24,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import resources
@@ -223,14 +223,16 @@ def named_checkpoint(run: Run, name: str) -> Path:
     return known[name]
 
 
-def seal(path: Path, folder: Path) -> None:
-    """Write down what the weights of a checkpoint belong to, and the hash of every file of it.
+def belonging(run: Run) -> dict[str, Any]:
+    """What the weights of a run belong to: they say nothing without the very tokenizers, labels and settings that they
+    were trained with. A training asks when it begins; what is changed in the folder afterwards is not what it uses."""
+    return {"settings": _meaning(run.settings), "files": _shared(run.folder)}
 
-    Weights say nothing without the very tokenizers, labels and settings that they were trained with.
-    """
-    if (folder / SETTINGS).is_file():
-        belongs = {"settings": _meaning(load_settings(folder / SETTINGS)), "files": _shared(folder)}
-        (path / BELONGS).write_text(json.dumps(belongs, indent=2) + "\n", encoding="utf-8")
+
+def seal(path: Path, belonging: Mapping[str, object] | None) -> None:
+    """Write down what the weights of a checkpoint belong to, where that is known, and the hash of every file of it."""
+    if belonging is not None:
+        (path / BELONGS).write_text(json.dumps(belonging, indent=2) + "\n", encoding="utf-8")
     hashes = {file.name: digest(file) for file in sorted(path.iterdir()) if file.name != MANIFEST}
     (path / MANIFEST).write_text(json.dumps(hashes, indent=2) + "\n", encoding="utf-8")
 

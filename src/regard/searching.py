@@ -9,6 +9,7 @@ from functools import partial
 from regard.decode.copying import copied_in_order
 from regard.decode.options import Options
 from regard.decode.rules import Beam
+from regard.decode.texts import Output
 from regard.decode.tree import Node, Tree, Trees
 from regard.decode.writer import Writer
 from regard.errors import DataError, ModelError
@@ -54,10 +55,10 @@ def search_tree(
     if not text.strip():
         raise DataError(f"text = {text!r}: there is nothing to search an output for; give it a word")
     grow, tokenizer = _grower(predictor, text, prefix)
-    tree, spell = grow(rule), _speller(predictor, text, tokenizer)
+    tree, spell = grow(rule)
     leaves = tuple(Leaf(node, _piece(node.token, tokenizer), spell(tree.tokens(node.number))) for node in tree.nodes)
     widths = sorted({*others} - {rule.width})
-    found = (_other(width, grow(Beam(width, rule.length_penalty)), spell) for width in widths)
+    found = (_other(width, *grow(Beam(width, rule.length_penalty))) for width in widths)
     return Searched(leaves, tuple(tree.outputs), tuple(found))
 
 
@@ -81,20 +82,23 @@ def beam_report(
     )
 
 
-def _grower(predictor: Predictor | Translator, text: str, prefix: str) -> tuple[Callable[[Beam], Tree], Tokenizer]:
-    """What makes the tree of a rule, and what spells it."""
+Grow = Callable[[Beam], tuple[Tree, Spell]]
 
-    def translation(rule: Beam) -> Tree:
+
+def _grower(predictor: Predictor | Translator, text: str, prefix: str) -> tuple[Grow, Tokenizer]:
+    """What makes the tree of a rule and spells what it holds, and the tokenizer of its pieces."""
+
+    def translation(rule: Beam) -> tuple[Tree, Spell]:
         assert isinstance(predictor, Translator)
         listener = Trees(rule)
-        predictor.search([text], Options(rule, prefix=prefix), listener=listener)
-        return listener.trees[0]
+        outputs = predictor.search([text], Options(rule, prefix=prefix), listener=listener)[0]
+        return listener.trees[0], _speller(predictor, outputs)
 
-    def continuation(rule: Beam) -> Tree:
+    def continuation(rule: Beam) -> tuple[Tree, Spell]:
         assert isinstance(predictor, Writer)
         listener = Trees(rule)
         predictor.write([text], length=CONTINUATION, rule=rule, listener=listener)
-        return listener.trees[0]
+        return listener.trees[0], predictor.tokenizer.decode
 
     if isinstance(predictor, Writer):
         if prefix:
@@ -108,11 +112,14 @@ def _grower(predictor: Predictor | Translator, text: str, prefix: str) -> tuple[
     return translation, predictor.tokenizers.target
 
 
-def _speller(predictor: Predictor | Translator, text: str, tokenizer: Tokenizer) -> Spell:
-    """How tokens are written: a word that the vocabulary does not have is the source's, as in any translation."""
-    if isinstance(predictor, Translator) and isinstance(tokenizer, WordTokenizer):
-        return partial(copied_in_order, predictor.tokenizers, text)
-    return tokenizer.decode
+def _speller(predictor: Translator, outputs: Sequence[Output]) -> Spell:
+    """How tokens are written: an output as the translator writes it; what is not one with the unknown words of the
+    source, as it was read, in their order, for nothing tells yet which of them was looked at."""
+    written = {output.parts[0].tokens: output.text for output in outputs}
+    rest = predictor.tokenizers.target.decode
+    if isinstance(predictor.tokenizers.target, WordTokenizer):
+        rest = partial(copied_in_order, predictor.tokenizers, outputs[0].parts[0].source)
+    return lambda tokens: written[key] if (key := tuple(tokens)) in written else rest(tokens)
 
 
 def _piece(token: int, tokenizer: Tokenizer) -> str:

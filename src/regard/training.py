@@ -22,7 +22,7 @@ from regard.data.shards import open_shards
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, SettingsError
 from regard.files import remove
-from regard.run import Progress, Run, belongs, occupied, steps
+from regard.run import Progress, Run, belonging, belongs, occupied, steps
 from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
 from regard.tasks import showing, vectors
 from regard.tasks.label import Label
@@ -186,16 +186,17 @@ def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str =
         saved = last_good(run, listener.tell)
         if time or more:
             run = _extended(run, Progress() if saved is None else saved.progress, time, more)
-            run = run.write() if together.leads else run
         opened = open_run(run, chosen, together, *listeners)
         if saved is None:
             _begin(opened)
         else:
             opened.trainer.resume(saved)
+        _check_disk(opened, together)
         if time or more:
+            if together.leads:
+                run.write()
             opened.trainer.extend()
             listener.tell(_going_on(run, opened.trainer.progress))
-        _check_disk(opened, together)
         return opened.trainer.run()
 
 
@@ -284,6 +285,7 @@ def open_run(
         longest=task.longest(settings.data.longest),
         device=device,
         workers=together,
+        belonging=belonging(run),
     )
     return Opened(run, task, trainer)
 

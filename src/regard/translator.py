@@ -139,8 +139,8 @@ class Translation:
             return parts[0]
         if parts:
             raise DataError(f"{where}: went through the model in {len(parts)} parts; a trace is of one pass")
-        problem = "no word of it was seen in training, so that it was left as it is" if count else "is empty"
-        raise DataError(f"{where}: {problem}; there is something to see where the run knows some of the words")
+        problem = "no word of it was seen in training; use words that were" if count else "is empty; give it a word"
+        raise DataError(f"{where}: {problem}")
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text with its heat map; the text alone, where no single pass wrote it."""

@@ -137,6 +137,7 @@ def test_a_writer_goes_on_from_its_prompt(folder: Path) -> None:
 def test_a_greedy_continuation_is_what_the_model_finds_likeliest(folder: Path) -> None:
     writer = load_predictor(trained(folder, "language"))
     assert isinstance(writer, Writer)
+    assert writer.write([""], length=0)[0].text == ""
     (continuation,) = writer.write(["the cat"], length=1)
     ids = writer.tokenizer.encode(continuation.text)
     logits = writer.model(torch.tensor([[1, *writer.tokenizer.encode("the cat")]]))[0, -1]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from regard.loading import best_checkpoint, load
 from regard.run import Run
 from regard.settings import Settings
 from regard.trainer import checkpoint
-from regard.trainer.log import Moment, read_log
+from regard.trainer.log import Moment, Validation, read_log
 from regard.training import resume, start
 
 ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore"}
@@ -71,6 +72,33 @@ def test_resuming_is_never_having_stopped(preset: str, tmp_path: Path) -> None:
     assert best[0].name == best[1].name
 
 
+class Killed(Interrupts):
+    """Interrupts a second time, while the step that was saved is judged."""
+
+    def validation(self, validation: Validation) -> None:
+        super().validation(validation)
+        if validation.step > self.step:
+            raise KeyboardInterrupt
+
+
+def test_a_validation_that_was_cut_off_is_done_when_the_training_goes_on(tmp_path: Path) -> None:
+    """In the middle, and at the end."""
+    settings = small.settings("gru", "train.average={kind='last', count=2}")
+    start(tmp_path / "whole", settings, small.Notes())
+    with pytest.raises(KeyboardInterrupt):
+        start(tmp_path / "parts", settings, Killed(9))
+    with pytest.raises(KeyboardInterrupt):
+        resume(tmp_path / "parts", Killed(11))
+    notes = small.Notes()
+    assert resume(tmp_path / "parts", notes).reason == "steps"
+    assert [validation.step for validation in notes.validations] == [12]
+    assert small.weights(tmp_path / "whole") == small.weights(tmp_path / "parts")
+    whole, parts = (
+        checkpoint.load_progress(tmp_path / name / "checkpoints" / "step-12") for name in ("whole", "parts")
+    )
+    assert replace(whole, seconds=0.0) == replace(parts, seconds=0.0)
+
+
 def test_a_finished_run_may_be_resumed_and_stays_as_it_is(tmp_path: Path) -> None:
     start(tmp_path / "run", small.settings("lstm"), small.Notes())
     before = small.weights(tmp_path / "run")
@@ -79,7 +107,7 @@ def test_a_finished_run_may_be_resumed_and_stays_as_it_is(tmp_path: Path) -> Non
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(tmp_path: Path) -> None:
-    settings = small.settings("lstm")
+    settings = small.settings("lstm", "train.keep=1")
     start(tmp_path / "whole", settings, small.Notes())
     start(tmp_path / "run", settings, Interrupts(7))
     broken = checkpoint.steps(tmp_path / "run" / "checkpoints")[-1] / "weights.safetensors"
@@ -87,13 +115,16 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(tmp_path: Path
     data[-1] ^= 1
     broken.write_bytes(data)
     notes = small.Notes()
-    resume(tmp_path / "run", notes)
+    resume(tmp_path / "run", notes, Interrupts(6))
+    found = [path.name for path in checkpoint.steps(tmp_path / "run" / "checkpoints")]
+    assert found == ["step-5", "step-7"], "the damaged one, which is later, goes; what was trained since stays"
+    resume(tmp_path / "run", small.Notes())
     assert f"{broken}: is not what was written; the checkpoint is damaged; the one before is used" in notes.lines
     assert small.weights(tmp_path / "whole") == small.weights(tmp_path / "run")
 
 
 def test_an_average_of_the_last_does_without_a_damaged_checkpoint(tmp_path: Path) -> None:
-    """The one that resuming passed over stays where it is, and is newer than what is trained now."""
+    """The one that resuming passed over was newer than what is trained now, and goes."""
     overrides = ("train.average={kind='last', count=3}", "train.validate_every=3", "train.keep=9")
     start(tmp_path / "run", small.settings("lstm", *overrides), Interrupts(7))
     found = checkpoint.steps(tmp_path / "run" / "checkpoints")
@@ -103,6 +134,7 @@ def test_an_average_of_the_last_does_without_a_damaged_checkpoint(tmp_path: Path
         file.write_bytes(file.read_bytes()[:-1] + b"?")
     notes = small.Notes()
     assert resume(tmp_path / "run", notes).reason == "steps"
+    assert [path.name for path in checkpoint.steps(found[0].parent)] == ["step-3", "step-6", "step-9", "step-12"]
     left = [checkpoint.load(tmp_path / "run" / "checkpoints" / f"step-{step}") for step in (3, 6, 9, 12)]
     for name, tensor in left[-1].average.items():
         torch.testing.assert_close(tensor, sum(each.weights[name] for each in left[1:]) / 3)
@@ -116,7 +148,8 @@ def test_a_damaged_checkpoint_among_the_last_is_named_and_left_out_of_their_aver
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     notes = small.Notes()
     assert resume(tmp_path / "run", notes).reason == "steps"
-    assert f"{file}: is not what was written; the checkpoint is damaged; the average does without it" in notes.lines
+    line = f"{file}: is not what was written; the checkpoint is damaged; the average does without it"
+    assert notes.lines.count(line) == 1
 
 
 def test_what_an_interruption_finds_best_is_used_until_the_training_goes_on(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import csv
 import gzip
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -327,11 +327,16 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """A stand-in for the package `datasets` that writes down how it is called."""
     calls: list[tuple[object, ...]] = []
 
-    def load_dataset(name: str, config: str | None, *, split: str, streaming: bool) -> list[object]:
+    def load_dataset(name: str, config: str | None, *, split: str, streaming: bool) -> Iterable[object]:
         calls.append((name, config, split, streaming))
         if name == "missing":
             raise FileNotFoundError("no such dataset")
-        return [{"translation": {"de": source, "en": target}} for source, target in ROWS]
+        rows = [{"translation": {"de": source, "en": target}} for source, target in ROWS]
+        return cut_off(rows) if name == "half" else rows
+
+    def cut_off(rows: list[object]) -> Iterator[object]:
+        yield from rows
+        raise ConnectionResetError("connection reset by peer")
 
     module = ModuleType("datasets")
     monkeypatch.setattr(module, "load_dataset", load_dataset, raising=False)
@@ -360,6 +365,8 @@ def test_hub_names_are_taken_apart(name: str, call: tuple[object, ...], hub: lis
 def test_the_hub_is_not_asked_when_it_must_not_be(hub, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ResourceError, match="hf://missing: cannot be loaded; the hub says: no such dataset"):
         read_pairs(Corpus(("hf://missing",)))
+    with pytest.raises(ResourceError, match="hf://half: cannot be loaded; the hub says: connection reset by peer"):
+        list(read_pairs(Corpus(("hf://half",), ("translation.de", "translation.en"))))
     with pytest.raises(SettingsError, match="name = hf://: not understood; write hf://owner/name:config/split"):
         read_pairs(Corpus(("hf://",)))
     monkeypatch.setenv("REGARD_OFFLINE", "1")

@@ -69,6 +69,7 @@ KINDS: list[tuple[BaseException, int, str]] = [
     (OSError("Not a gzipped file"), 3, "disk: cannot be read; Not a gzipped file"),
     (MemoryError(), 5, "memory: not enough of it; take a smaller batch, beam or model, or shorter text"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 5, "memory: not enough of it"),
+    (RuntimeError("can't start new thread"), 5, "threads: the system has no more processes, threads"),
     (torch.OutOfMemoryError("CUDA out of memory. Tried"), 5, "memory: not enough of it"),
     (RecursionError(), 3, "input: nested too deeply to be read; flatten it"),
     (SafetensorError("Error: I/O error: No space left on device (os error 28)"), 5, "disk: the disk is full"),

@@ -135,7 +135,7 @@ def test_every_task_can_be_looked_into(name: str, folder: Path, capsys: Capture,
 
 
 MISTAKES = {
-    "an empty sentence": ([""], 3, "text = '': is empty; there is something to see where the run knows"),
+    "an empty sentence": ([""], 3, "text = '': is empty; give it a word"),
     "an empty sentence with edits": (["", "--edit", '{"kind": "mask-word", "word": 0}'], 3, "an empty sentence"),
     "an empty reference's source": (["", "--target", "le"], 3, "an empty sentence has nothing to look into"),
     "no such head": (["--layer", "1", "--head", "9", CAT], 3, "head = 9: this model has no such head; 1 to 2"),

@@ -144,7 +144,7 @@ def test_one_flipped_byte_is_found_in_any_file(name: str, tmp_path: Path) -> Non
 def test_parts_of_a_checkpoint_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     weights = {"w": torch.ones(2, 3)}
     path = checkpoint.save(Checkpoint(Progress(step=7), weights, {"w": torch.ones(3)}, {}), tmp_path)
-    with pytest.raises(ModelError, match="the settings do not belong"):
+    with pytest.raises(ModelError, match=r"average\.safetensors does not go with weights\.safetensors"):
         checkpoint.load(path)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2, 3))])
     for name, tensor in (("1.x", torch.ones(2, 3)), ("x.y", torch.ones(2, 3)), ("0.momentum_buffer", torch.ones(3))):
@@ -310,6 +310,7 @@ def test_a_value_that_is_not_finite_is_never_the_best() -> None:
 
 
 def test_each_process_of_a_machine_takes_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert pick_device("auto") == torch.device("cuda")
@@ -320,6 +321,11 @@ def test_each_process_of_a_machine_takes_its_own_gpu(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(SettingsError, match="LOCAL_RANK = 2: there are 2 GPUs here, one for each process; start 2 at"):
         pick_device("auto")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(SettingsError, match="LOCAL_RANK = 2: there is 1 GPU here"):
+        pick_device("auto")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")  # that of this process alone
+    assert pick_device("auto") == torch.device("cuda", 0)
 
 
 # What kind of step

@@ -71,7 +71,7 @@ class Writer:
         for _, same in groupby(order, key=lambda row: len(encoded[row])):  # one length a batch: nothing to pad
             rows = list(same)
             each = rule.rows * (len(encoded[rows[0]]) + length)
-            together = min(TOGETHER, max(1, BUDGET // each))
+            together = min(TOGETHER, max(1, BUDGET // max(1, each)))
             for begin in range(0, len(rows), together):
                 part = rows[begin : begin + together]
                 numbers = [first + row for row in part]

@@ -94,7 +94,7 @@ class Translate(Task):
 
     def prepare(self, batch: Batch, epoch: int) -> Batch:
         """With subword sampling, the same sentences cut another way. Who cuts a sentence finer than its batch has room
-        for draws again, and at last takes the usual way; seed, epoch and row alone decide."""
+        for draws again, and at last takes the usual way; seed, epoch, row and the room of its batch alone decide."""
         if not self.habits.subword_sampling:
             return batch
         real = batch.rows[batch.rows != FILLER]

@@ -108,8 +108,8 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tenso
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def save(checkpoint: Checkpoint, folder: Path) -> Path:
-    """Write ``folder/step-N``; after this returns it is on the disk, whole."""
+def save(checkpoint: Checkpoint, folder: Path, belonging: Mapping[str, object] | None = None) -> Path:
+    """Write ``folder/step-N`` and what its weights belong to; after this returns it is on the disk, whole."""
     path = folder / f"step-{checkpoint.progress.step}"
     with new_folder(path) as beside:
         parts = {
@@ -123,7 +123,7 @@ def save(checkpoint: Checkpoint, folder: Path) -> Path:
             ready = {key: tensor.detach().contiguous().cpu() for key, tensor in tensors.items()}
             save_file(ready, file := beside / f"{name}.safetensors")
             file.chmod(progress.stat().st_mode & 0o777)  # the usual permissions; safetensors lets nobody else read
-        seal(beside, folder.parent)
+        seal(beside, belonging)
     return path
 
 
@@ -132,7 +132,11 @@ def load(path: Path) -> Checkpoint:
     verify(path)
     parts = {name: _tensors(path / f"{name}.safetensors") for name in ("weights", "average", "optimizer")}
     if parts["average"]:
-        check_fit(parts["weights"], parts["average"], str(path))
+        expected = {name: tensor.shape for name, tensor in parts["weights"].items() if tensor.is_floating_point()}
+        if {name: tensor.shape for name, tensor in parts["average"].items()} != expected:
+            raise ModelError(
+                f"{path}: average.safetensors does not go with weights.safetensors; the checkpoint is damaged"
+            )
     return Checkpoint(progress=load_progress(path), **parts)
 
 
@@ -141,6 +145,12 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     verify(path)
     average = path / "average.safetensors"
     return (_tensors(average) if average.exists() else {}) or _tensors(path / "weights.safetensors")
+
+
+def load_trained(path: Path) -> dict[str, Tensor]:
+    """The weights that were trained, whether or not there are averaged ones."""
+    verify(path)
+    return _tensors(path / "weights.safetensors")
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
@@ -169,6 +179,13 @@ def prune(folder: Path, keep: int, spare: Collection[str] = ()) -> None:
             remove(path)
     for leftover in folder.glob(".step-*"):  # of a write that was cut off
         shutil.rmtree(leftover, ignore_errors=True)
+
+
+def remove_after(folder: Path, step: int) -> None:
+    """Remove the checkpoints of later steps."""
+    for path in steps(folder):
+        if step_of(path) > step:
+            remove(path)
 
 
 def point_to_best(folder: Path, step: int) -> None:
