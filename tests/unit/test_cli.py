@@ -288,8 +288,8 @@ def test_bytes_that_are_no_text_are_named(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_stdin_that_cannot_be_read_is_told_after_the_lines_that_could(monkeypatch: pytest.MonkeyPatch) -> None:
     class Torn(io.BytesIO):
-        def __next__(self) -> bytes:
-            if line := self.readline():
+        def readline(self, size: int | None = -1) -> bytes:
+            if line := super().readline(size):
                 return line
             raise OSError(errno.EIO, "Input/output error")
 

@@ -113,7 +113,9 @@ def stdin(*, quiet: bool = False) -> Iterator[list[str]]:
     number = 0
     while lines := _waiting(arrived):
         decoded: list[str] = []
-        for line in filter(None, lines):
+        for line in lines:
+            if line == b"":
+                break
             if isinstance(line, OSError):
                 if decoded:
                     yield decoded
