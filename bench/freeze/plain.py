@@ -18,6 +18,8 @@ NOISY = re.compile(  # keys whose numbers are times, or sizes of files that hold
 )
 _PATTERNS = (
     (r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?| UTC)?", "<date>"),
+    (r"\b(?:[0-9a-f]{64}|[0-9a-f]{16})\b", "<hash>"),  # of settings that name a folder
+    (r"\b0x[0-9a-f]{8,}\b", "<address>"),
     (r"(?<![\d.])(?:127\.0\.0\.1|localhost):\d+", "<host>"),
     (r"(?<![\w.])\d[\d.,]* [GT]FLOP/s", "<speed>"),
     (r"(?<![\w.])\d[\d.,]* (?:tokens|words|pieces|sentences|lines|steps)(?:/s| a second| per second)", "<speed>"),

@@ -151,7 +151,7 @@ def test_empty_texts_stay_empty_and_in_their_place(translator: Translator) -> No
     assert [each.text.strip() == "" for each in found] == [True, False, True]
     assert found[0].log_probability == 0.0
     assert found[0].alignment() == []
-    with pytest.raises(DataError, match="is empty; there is something to see"):
+    with pytest.raises(DataError, match="is empty; give it a word"):
         found[0].trace()
 
 
