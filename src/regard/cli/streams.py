@@ -104,7 +104,7 @@ def stdin(*, quiet: bool = False) -> Iterator[list[str]]:
     number = 0
     while lines := _waiting(arrived):
         decoded: list[str] = []
-        for line in filter(None, lines):
+        for line in (each for each in lines if each):
             if isinstance(line, OSError):
                 if decoded:
                     yield decoded
