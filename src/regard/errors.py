@@ -86,8 +86,6 @@ def failure(error: BaseException) -> RegardError | None:
             known = error
         case OSError():
             known = _of_system(error.errno, error.filename or error.filename2, str(error))
-        case RecursionError():  # a RuntimeError too
-            known = DataError("input: nested too deeply to be read; flatten it")
         case MemoryError():
             known = ResourceError(_NO_MEMORY)
         case RuntimeError() if "can't start new thread" in str(error):

@@ -69,7 +69,6 @@ KINDS: list[tuple[BaseException, int, str]] = [
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 5, "memory: not enough of it"),
     (RuntimeError("can't start new thread"), 5, "threads: the system has no more processes, threads"),
     (torch.OutOfMemoryError("CUDA out of memory. Tried"), 5, "memory: not enough of it"),
-    (RecursionError(), 3, "input: nested too deeply to be read; flatten it"),
     (SafetensorError("Error: I/O error: No space left on device (os error 28)"), 5, "disk: the disk is full"),
     (SafetensorError("Error while deserializing header"), 4, "weights: not a safetensors file, or a damaged one"),
     (DataError("as it is"), 3, "as it is"),
@@ -84,7 +83,7 @@ def test_what_the_system_refuses_is_one_line_and_a_code_by_its_kind(error: Excep
     assert str(known).startswith(words)
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("shapes differ"), ZeroDivisionError()])
+@pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("shapes differ"), ZeroDivisionError(), RecursionError()])
 def test_anything_else_is_a_bug_of_ours(error: Exception) -> None:
     assert failure(error) is None
 
