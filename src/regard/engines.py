@@ -161,7 +161,7 @@ def _wanted(material: Material) -> dict[str, Any]:
 def _receipt(folder: Path) -> object:
     try:
         return json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

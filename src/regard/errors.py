@@ -91,8 +91,6 @@ def failure(error: BaseException) -> RegardError | None:
             known = ResourceError("output: takes no more now, and does not block; write to a file, or through cat")
         case OSError():
             known = _of_system(error.errno, error.filename or error.filename2, str(error))
-        case RecursionError():  # a RuntimeError too
-            known = DataError("input: nested too deeply to be read; flatten it")
         case MemoryError():
             known = ResourceError(_NO_MEMORY)
         case RuntimeError() if "can't start new thread" in str(error):

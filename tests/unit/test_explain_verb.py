@@ -152,6 +152,7 @@ MISTAKES = {
         "word = 5: is past the end of the sentence",
     ),
     "an edit that is no JSON": ([CAT, "--edit", "mask 3"], 2, "--edit = mask 3: is not JSON"),
+    "an edit too deep": ([CAT, "--edit", "[" * 9999], 2, "is not JSON"),
     "an edit of no kind": ([CAT, "--edit", '{"kind": "mask-wrd"}'], 3, "did you mean 'mask-word'?"),
     "a file in a file": ([CAT, "--svg", "{tmp}/file/x.svg"], 5, "file: is a file where a folder should be"),
     "a picture in a file": ([CAT, "--png", "{tmp}/file/x.png"], 5, "file: is a file where a folder should be"),

@@ -308,7 +308,7 @@ def test_who_leaves_within_its_body_is_no_bug(runs: Path, caplog: pytest.LogCapt
         (FileNotFoundError(errno.ENOENT, "", "/home/somebody/runs/x"), 404, "x: is not there"),
         (MemoryError(), 503, "memory: not enough of it"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 503, "memory: not enough of it"),
-        (RecursionError("maximum recursion depth exceeded"), 400, "input: nested too deeply"),
+        (RecursionError("maximum recursion depth exceeded"), 500, "this is a bug"),
         (RuntimeError("another"), 500, "this is a bug"),
     ],
 )

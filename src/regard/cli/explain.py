@@ -70,7 +70,7 @@ def _edits(given: list[str]) -> tuple[Edit, ...]:
     for words in given:
         try:
             content = json.loads(words)
-        except ValueError:
+        except (ValueError, RecursionError):
             example = '{"kind": "mask-word", "word": 2}'
             raise SettingsError(f"--edit = {words[:40]}: is not JSON; {example} would be right") from None
         read += content if isinstance(content, list) else [content]

@@ -166,7 +166,7 @@ class Aligner:
             content = json.loads(path.read_bytes())
             heads = tuple((int(layer), int(head)) for layer, head in content.pop("heads"))
             aligner = cls(heads, **content)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             names = ", ".join(field.name for field in fields(cls))
             raise ModelError(f"{path}: is not an aligner; remove it, or give it {names}") from None
         if aligner.rule not in get_args(Rule):

@@ -92,7 +92,7 @@ class Commands:
 def _outcome(code: int, output: bytes, errors: bytes) -> Outcome:
     try:
         answer = json.loads(output)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     lines = [line for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
     hints = [line.strip() for line in lines if line.startswith("  ")]

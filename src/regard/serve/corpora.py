@@ -120,7 +120,7 @@ class Corpora:
         """What the files of a corpus were called before they were sent."""
         try:
             found = json.loads((self.path(name) / NAMES).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return {str(file): str(before) for file, before in found.items()} if isinstance(found, dict) else {}
 
@@ -242,7 +242,7 @@ class Corpora:
         """The last check, if nothing has changed since."""
         try:
             found = json.loads((self.path(name) / CHECKED).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) and found.get("stamp") == self.stamp(name) else None
 

@@ -282,7 +282,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     """An event; a number that is none (a loss gone wild) becomes null, for browsers read strict JSON."""
     try:
         event = json.loads(line, parse_constant=lambda _: None)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) else None
 
