@@ -272,7 +272,7 @@ async def nothing(message: Any) -> None:
 def watched(runs: Path, app: Any) -> list[str]:
     """The log of one request to an app."""
     log: list[str] = []
-    watch, scope = Watch(app, Metrics(Library(runs)), log.append), {"type": "http", "method": "POST", "headers": []}
+    watch, scope = Watch(app, Metrics(Library(runs)), log.append, 9), {"type": "http", "method": "POST", "headers": []}
     with suppress(KeyError):
         asyncio.run(watch(scope, nothing, nothing))  # type: ignore[arg-type]
     return log

@@ -309,8 +309,8 @@ def _on_the_loop() -> bool:
 def test_trainings_that_did_not_change_are_not_read_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Path] = []
     looks: list[int] = []
-    kept, scanned = shelf.read_log, Library.runs
-    monkeypatch.setattr(shelf, "read_log", lambda path: read.append(path) or kept(path))  # type: ignore[func-returns-value]
+    kept, scanned = shelf.outline, Library.runs
+    monkeypatch.setattr(shelf, "outline", lambda path: read.append(path) or kept(path))  # type: ignore[func-returns-value]
     monkeypatch.setattr(Library, "runs", lambda self: looks.append(1) or scanned(self))  # type: ignore[func-returns-value]
     with serving.client(runs) as client:
         first = client.get("/api/v1/trainings").json()

@@ -83,6 +83,15 @@ def run(work: Callable[[], Any]) -> Any:
 # Batches
 
 
+def test_a_short_text_that_nobody_waits_for_any_more_is_not_searched_for(plain: Path) -> None:
+    """Where it was taken in between other work: nothing else asks whether its client is there."""
+    answer: Future[list[serve_worker.Translated]] = Future()
+    answer.cancel()
+    text = serve_worker._Text("the cat", serve_worker.Wish(GREEDY), answer, {}, place=0, count=1)
+    Worker(load(plain))._find([text], brief=True)
+    assert text.found == {}
+
+
 def test_texts_that_wait_together_share_a_batch_and_come_out_as_if_alone(translator: Translator) -> None:
     sizes: list[int] = []
     worker = Worker(translator, Limits(gather=0.2), heard=sizes.append)
