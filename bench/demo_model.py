@@ -24,20 +24,20 @@ import sacrebleu
 import torch
 
 import regard
-from regard import training
-from regard.archive import pack, unpack
 from regard.cli.display import display
-from regard.corpora.fable import generate
-from regard.demonstration import PRESET, demo_settings
-from regard.evaluation import aligned, alignment_of
+from regard.evaluate.evaluate import aligned, alignment_of
+from regard.fable.corpus import generate
 from regard.files import new_folder
-from regard.loading import load
-from regard.measure.alignment import Gold
-from regard.measure.translation import measure
-from regard.run import Run, best_checkpoint, load_progress
-from regard.runs import parameters, size
-from regard.tasks.material import COLUMNS, materials
-from regard.trainer.log import read_log
+from regard.metrics.alignment import Gold
+from regard.metrics.translation import measure
+from regard.runs.archive import pack, unpack
+from regard.runs.folder import Run, best_checkpoint, load_progress
+from regard.runs.listing import parameters, size
+from regard.runs.log import read_log
+from regard.settings.demo import PRESET, demo_settings
+from regard.tasks.corpus import COLUMNS, materials
+from regard.tasks.load import load
+from regard.trainer import start as training
 
 HOME = Path(__file__).parents[1] / "src" / "regard" / "demo"
 TESTED = 500  # held-out sentences

@@ -39,13 +39,13 @@ from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.decode.shortlist import Shortlist
 from regard.decode.texts import CPU_BUDGET
-from regard.engines import export
-from regard.loading import load, open_material
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.settings import TransformerModel
+from regard.tasks.engines import export
+from regard.tasks.load import load, open_material
+from regard.tasks.translator import Translator
 from regard.text.special import END
-from regard.training import start
-from regard.translator import Translator
+from regard.trainer.start import start
 from translate import Match, copy_into, marian, their_outputs
 
 Outputs = list[list[int]]

@@ -78,7 +78,7 @@ def failing(at: int, kind: Kind) -> Iterator[Disk]:
         from regard import files  # noqa: PLC0415
 
         stack.enter_context(mock.patch.object(files, "_exchange", _counted(disk, "exchange", files._exchange)))
-        stack.enter_context(mock.patch("regard.trainer.checkpoint.save_file", _save_file))
+        stack.enter_context(mock.patch("regard.runs.checkpoint.save_file", _save_file))
         yield disk
 
 

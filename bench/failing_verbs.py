@@ -24,10 +24,10 @@ import torch
 
 import corpora_for_tests as small
 from failing_disk import WHOLE, Kind, failing
-from regard.archive import verify_run
 from regard.cli.main import run as regard
 from regard.files import is_leftover
-from regard.training import start
+from regard.runs.archive import verify_run
+from regard.trainer.start import start
 
 SIZES = ("train.steps=2", "train.validate_every=1", "train.keep=1", "model.width=4", "data.pairs=53")
 

@@ -39,11 +39,11 @@ from typer.main import get_command
 import regard
 from failing_disk import KINDS, Killed, failing
 from mutations import damage, mutate, mutate_json, mutate_toml
-from regard.archive import CONTENTS, pack, verify_run
 from regard.cli import main as verbs
 from regard.errors import failure
-from regard.run import BELONGS, MANIFEST, Run, belonging, best_checkpoint, seal, steps
-from regard.training import resume, start
+from regard.runs.archive import CONTENTS, pack, verify_run
+from regard.runs.folder import BELONGS, MANIFEST, Run, belonging, best_checkpoint, seal, steps
+from regard.trainer.start import resume, start
 
 CODES = (0, 2, 3, 4, 5)
 ABOVE_IDLE = 1 << 30  # bytes

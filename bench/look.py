@@ -26,7 +26,7 @@ from playwright.sync_api import sync_playwright
 
 import corpora_for_tests as small
 from regard.explain.alignment import Aligner
-from regard.training import start
+from regard.trainer.start import start
 from serving import on_a_port
 
 SHAPE = ("encoder_depth=6", "decoder_depth=6", "heads=8", "width=64", "hidden=64")

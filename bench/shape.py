@@ -32,7 +32,7 @@ WALKS = {"train": "training", "translate": "translating", "trace": "looking"}
 # How a sentence is trained and translated: paths that begin so, but for those that are apart. What a version does not
 # have counts nothing, so that one table serves several versions.
 CORE = (
-    *("settings/", "reader.py", "checks.py", "glossary.py", "demonstration.py", "text/", "interop/word_vectors.py"),
+    *("settings/", "reader.py", "checks.py", "glossary.py", "demonstration.py", "text/", "data/vectors.py"),
     *("data/", "nn/", "models/", "build.py", "decode/", "tasks/", "loading.py", "prediction.py", "translator.py"),
     *("trainer/", "training.py", "run.py", "runs/"),
 )

@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import regard
-from regard.explain import edits, replay
+from regard.explain import edits, look, replay
 from regard.explain.walkthrough.example import example
 from regard.explain.walkthrough.render import markdown
-from regard.inside import look
-from regard.reader import Frozen
-from regard.report import colours
 from regard.serve import corpora, jobs, limits, markup
 from regard.serve.limits import Limits
 from regard.settings import (
@@ -40,6 +37,8 @@ from regard.settings import (
     TransformerModel,
     VectorSettings,
 )
+from regard.settings.reading import Frozen
+from regard.show import colours
 
 sys.path.append(str(Path(__file__).parent))  # for the file beside this one, however this one was loaded
 import measurements

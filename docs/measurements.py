@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.report.charts import STYLE, Bar, Point, Series, bar_chart, line_chart, linear, logarithmic
+from regard.show.charts import STYLE, Bar, Point, Series, bar_chart, line_chart, linear, logarithmic
 
 Line = dict[str, Any]
 LEDGER = Path(__file__).parents[1] / "bench" / "ledger.jsonl"

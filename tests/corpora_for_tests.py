@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import regard
+from regard.runs.log import Moment, Validation
+from regard.runs.samples import Watched
 from regard.settings import Settings
-from regard.tasks.shown import Watched
-from regard.trainer.log import Moment, Validation
 
 SMALL = (
     "data.corpus='fable:fr'",
@@ -102,7 +102,7 @@ class Notes:
 
 def weights(folder: Path) -> dict[str, bytes]:
     """The bytes of a run's last weights and optimizer, by file."""
-    from regard.trainer.checkpoint import steps  # noqa: PLC0415
+    from regard.runs.checkpoint import steps  # noqa: PLC0415
 
     last = steps(folder / "checkpoints")[-1]
     return {name: (last / f"{name}.safetensors").read_bytes() for name in ("weights", "average", "optimizer")}

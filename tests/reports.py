@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from regard.measure.by_length import Bucket
-from regard.measure.habits import Habits
-from regard.measure.labels import Confusion
-from regard.measure.translation import Quality
-from regard.report.beam_tree import BeamTree, Twig
-from regard.report.run_report import (
+from regard.evaluate.run_report import (
     CorpusCard,
     Example,
     Labels,
@@ -25,6 +20,11 @@ from regard.report.run_report import (
     Test,
     Validated,
 )
+from regard.explain.beam_tree import BeamTree, Twig
+from regard.metrics.by_length import Bucket
+from regard.metrics.habits import Habits
+from regard.metrics.labels import Confusion
+from regard.metrics.translation import Quality
 
 NASTY = "<script>document.title='caught'</script>"
 ARABIC, HINDI = "القط الأسود أكل الفأر", "काली बिल्ली ने चूहा खाया"

@@ -22,7 +22,7 @@ from regard.serve.limits import Limits
 from regard.serve.server import Place, address, make
 from regard.text.special import SPECIAL_TOKENS
 from regard.text.tokenizers import Tokenizers
-from regard.training import start
+from regard.trainer.start import start
 
 CAT = "the black cat ate the mouse"
 LEARNED = ("train.steps=23", "train.validate_every=23", "train.rate=1e-2", "model.dropout=0.0", "data.pairs=97")

@@ -12,7 +12,8 @@ import os
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import ClassVar
+from importlib import import_module
+from typing import Any, ClassVar
 
 
 class RegardError(Exception):
@@ -125,3 +126,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names)}"
+
+
+def optional(package: str, where: str) -> Any:
+    """Import a package, or say how to install it."""
+    try:
+        return import_module(package)
+    except ImportError as problem:
+        name = package.partition(".")[0]
+        raise ResourceError(f"{where}: needs the package {name}; pip install {name}") from problem

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 import corpora_for_tests as small
-from regard.training import start
+from regard.trainer.start import start
 from serving import eight_runs, on_a_port
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)

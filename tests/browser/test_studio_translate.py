@@ -269,7 +269,7 @@ def test_sentences_to_try_are_the_runs_own(page: Any) -> None:
 
 def test_the_studio_opens_on_an_example_with_a_link_lit(page: Any) -> None:
     page.goto("/studio/icon.svg")
-    page.evaluate(f"localStorage.setItem('regard.run.translate', '{RUN}')")  # one with attention
+    page.evaluate(f"localStorage.setItem('regard.runs.folder.translate', '{RUN}')")  # one with attention
     page.goto("/")
     words(page)
     assert page.locator("textarea").input_value()

@@ -9,11 +9,11 @@ from fastapi.testclient import TestClient
 
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.loading import load
-from regard.searching import search_tree
+from regard.explain.beam import search_tree
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
-from regard.translator import Translator
+from regard.tasks.load import load
+from regard.tasks.translator import Translator
 
 
 @pytest.mark.usefixtures("with_demo")

@@ -26,14 +26,14 @@ import corpora_for_tests as small
 import documented
 import serving
 from documented import Command
-from regard import training
 from regard.cli.main import run as cli
 from regard.explain.alignment import sides
-from regard.loading import load
-from regard.measure.alignment import Gold
+from regard.metrics.alignment import Gold
 from regard.serve import server
-from regard.tasks import material
+from regard.tasks import corpus as material
+from regard.tasks.load import load
 from regard.text.special import END
+from regard.trainer import start as training
 
 Capture = pytest.CaptureFixture[str]
 PAGES = [page for page in documented.PAGES if page.name not in documented.RECORDS]
@@ -143,7 +143,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
     monkeypatch.setattr(
         material, "_fable", lambda data, part, count: replace(fable(data, part, 1), count=min(count, 120))
     )
-    monkeypatch.setattr("regard.corpora.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
+    monkeypatch.setattr("regard.fable.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
     monkeypatch.setattr(server.Place, "open", server_socket)
     monkeypatch.setattr(server, "run", serve_for_a_moment)
 

@@ -12,16 +12,16 @@ import torch
 
 import corpora_for_tests as small
 from regard.cli.main import run as cli
-from regard.corpora.fable import generate
 from regard.data.readers import Corpus
-from regard.decode.labels import Classifier, Tagger, groups
-from regard.decode.writer import Writer
 from regard.errors import DataError, ModelError, ResourceError
-from regard.measure.labels import ClassResult, TagResult
-from regard.measure.language import LanguageResult
-from regard.prediction import evaluate, load_predictor
-from regard.training import preflight, resume, start
-from regard.translator import Translator
+from regard.fable.corpus import generate
+from regard.metrics.labels import ClassResult, TagResult
+from regard.metrics.language import LanguageResult
+from regard.tasks.labels import Classifier, Tagger, groups
+from regard.tasks.prediction import evaluate, load_predictor
+from regard.tasks.translator import Translator
+from regard.tasks.writer import Writer
+from regard.trainer.start import preflight, resume, start
 
 Capture = pytest.CaptureFixture[str]
 TEXTS = ["the cat sleeps", "", "the old dog saw a bird near the house", "xyzzy sleeps"]
@@ -364,7 +364,7 @@ def test_without_scikit_learn_the_baselines_are_left_out(
     def missing(*_: object) -> None:
         raise ResourceError("scikit-learn is not installed")
 
-    monkeypatch.setattr("regard.comparing_labels.baselines", missing)
+    monkeypatch.setattr("regard.evaluate.compare_labels.baselines", missing)
     flags = ["--source", str(corpus / "classes.tsv"), "--device", "cpu", "--json"]
     assert cli(["compare", str(trained(folder, "classify")), *flags]) == 0
     shown = capsys.readouterr()

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 import corpora_for_tests as small
-from regard.corpora.fable import generate
-from regard.run import Run, is_occupied, steps
+from regard.fable.corpus import generate
+from regard.runs.folder import Run, is_occupied, steps
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
 from regard.settings import load_settings

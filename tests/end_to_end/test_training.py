@@ -20,12 +20,12 @@ import corpora_for_tests as small
 import regard
 from regard.cli.main import run as cli
 from regard.errors import ModelError, RegardError
-from regard.loading import best_checkpoint, load
-from regard.run import Run
+from regard.runs import checkpoint
+from regard.runs.folder import Run
+from regard.runs.log import Moment, Validation, read_log
 from regard.settings import Settings
-from regard.trainer import checkpoint
-from regard.trainer.log import Moment, Validation, read_log
-from regard.training import resume, start
+from regard.tasks.load import best_checkpoint, load
+from regard.trainer.start import resume, start
 
 ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore"}
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import regard
-from regard import training
-from regard.trainer.log import Moment, Validation
+from regard.runs.log import Moment, Validation
+from regard.trainer import start as training
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

@@ -11,12 +11,12 @@ import corpora_for_tests as small
 from pages import asks_for_nothing
 from regard.cli.main import run
 from regard.decode.rules import Beam
-from regard.draw.beam import tree_lines
-from regard.loading import load
-from regard.prediction import load_predictor
-from regard.report.beam_tree import BeamTree, Twig
-from regard.searching import beam_report
-from regard.training import start
+from regard.explain.beam import beam_report
+from regard.explain.beam_tree import BeamTree, Twig
+from regard.show.beam_drawn import tree_lines
+from regard.tasks.load import load
+from regard.tasks.prediction import load_predictor
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 CAT = "the cat sees a bird"

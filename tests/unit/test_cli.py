@@ -20,9 +20,9 @@ from regard.cli.display import Bar, Events, Lines, display, when
 from regard.cli.main import run
 from regard.cli.streams import stdin
 from regard.errors import DataError, ResourceError
-from regard.trainer.log import Moment, Validation
+from regard.runs.log import Moment, Validation
 from regard.trainer.loop import Trainer
-from regard.training import start
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 MOMENT = Moment(1200, 3, 2.5, 0.7, 1e-3, 9000, 5000.0, 60.0, 0.25, 300 << 20, limit=240.0, left=180.0)

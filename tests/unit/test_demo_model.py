@@ -16,14 +16,14 @@ from safetensors.numpy import load_file, save_file
 
 import corpora_for_tests as small
 import regard
-from regard.archive import pack
 from regard.cli.main import run as cli
 from regard.errors import ModelError, SettingsError
-from regard.loading import load
-from regard.run import MANIFEST, Run, best_checkpoint, digest, resolve
-from regard.runs import removable
+from regard.runs.archive import pack
+from regard.runs.folder import MANIFEST, Run, best_checkpoint, digest, resolve
+from regard.runs.listing import removable
 from regard.serve.library import Library
-from regard.training import resume, start
+from regard.tasks.load import load
+from regard.trainer.start import resume, start
 from serving import client
 
 Capture = pytest.CaptureFixture[str]
@@ -60,7 +60,7 @@ def made(trained: Path, maker: ModuleType, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def packaged(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The tiny one in the place of the package's own; the working folder is empty, and so is the cache."""
-    monkeypatch.setattr("regard.run.PACKAGED", made)
+    monkeypatch.setattr("regard.runs.folder.PACKAGED", made)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -12,17 +12,17 @@ import torch
 from fastapi.testclient import TestClient
 
 import corpora_for_tests as small
-import regard.engines
+import regard.tasks.engines
 from regard.cli.main import run
-from regard.decode.captured import Captured
+from regard.decode.engines.captured import Captured
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
-from regard.engines import CTranslate2, Material, _cached, _open, choose, export
 from regard.errors import ModelError, ResourceError, SettingsError
-from regard.loading import load, open_material
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
-from regard.training import start
+from regard.tasks.engines import CTranslate2, Material, _cached, _open, choose, export
+from regard.tasks.load import load, open_material
+from regard.trainer.start import start
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -109,7 +109,7 @@ def test_a_run_that_may_only_be_read_is_converted_elsewhere(copied: Path, monkey
     def refuse(*_: object) -> Path:
         raise PermissionError
 
-    monkeypatch.setattr(regard.engines, "_cached", refuse)
+    monkeypatch.setattr(regard.tasks.engines, "_cached", refuse)
     assert load(copied, engine="ctranslate2").translate(TEXTS[0]).text == load(copied).translate(TEXTS[0]).text
     assert not (copied / "engines").exists()
 
@@ -201,14 +201,14 @@ def test_auto_stays_where_the_other_engine_is_missing_or_would_differ(
     heard: list[str] = []
     material = open_material(trained)
     with monkeypatch.context() as changed:
-        changed.setattr(regard.engines, "unfit", lambda _: "model.kind = recurrent: not here")
+        changed.setattr(regard.tasks.engines, "unfit", lambda _: "model.kind = recurrent: not here")
         assert choose("auto", material, heard.append) is None
         with pytest.raises(ModelError, match=r"model\.kind = recurrent"):
             choose("ctranslate2", material)
     with monkeypatch.context() as changed:
-        changed.setattr(regard.engines, "WordTokenizer", type(material.tokenizers.target))
+        changed.setattr(regard.tasks.engines, "WordTokenizer", type(material.tokenizers.target))
         assert choose("auto", material, heard.append) is None
-    monkeypatch.setattr(regard.engines, "find_spec", lambda _: None)
+    monkeypatch.setattr(regard.tasks.engines, "find_spec", lambda _: None)
     assert choose("auto", material, heard.append) is None
     assert [line.split(":")[2].strip()[:25] for line in heard] == [
         "model.kind = recurrent",

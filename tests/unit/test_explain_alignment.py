@@ -25,7 +25,7 @@ from regard.explain.alignment import (
 )
 from regard.explain.replay import replay
 from regard.explain.side import OUTSIDE, Side, spell
-from regard.measure.alignment import Gold
+from regard.metrics.alignment import Gold
 from regard.text import Tokenizers, WordTokenizer
 from regard.text.special import END
 

@@ -13,9 +13,9 @@ from pages import asks_for_nothing
 from regard.cli.main import run
 from regard.errors import ModelError
 from regard.explain.alignment import Aligner
+from regard.explain.explaining import explain
 from regard.explain.trace import Trace
-from regard.explaining import explain
-from regard.training import start
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 CAT = "the cat sees a bird"
@@ -98,7 +98,7 @@ def test_all_heads_are_a_table_here_and_small_pictures_in_files(folder: Path, ca
 def test_letters_without_a_font_are_named(
     folder: Path, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.draw.png.fonts_for", lambda _: (["DejaVu Sans"], "कख"))
+    monkeypatch.setattr("regard.show.png.fonts_for", lambda _: (["DejaVu Sans"], "कख"))
     assert run(["explain", str(trained(folder, "translate")), CAT, "--png", str(tmp_path / "x.png")]) == 0
     assert "x.png: no font here has क ख; install one, such as Noto Sans" in capsys.readouterr().err
 

@@ -18,13 +18,13 @@ import torch
 from safetensors import SafetensorError
 
 import corpora_for_tests as small
-from regard.archive import pack, unpack, verify_run
 from regard.errors import RegardError, failure
 from regard.explain.alignment import Aligner
 from regard.files import is_leftover
-from regard.run import Run, best_checkpoint, steps
-from regard.trainer.log import Log, read_log
-from regard.training import Opened, last_good, open_run, start
+from regard.runs.archive import pack, unpack, verify_run
+from regard.runs.folder import Run, best_checkpoint, steps
+from regard.runs.log import Log, read_log
+from regard.trainer.start import Opened, last_good, open_run, start
 from reports import by_hand
 
 State = dict[str, bytes]

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from regard.draw.terminal import LEFT_TO_RIGHT, cut, lines, padded, paper
-from regard.report import colours
-from regard.report.heatmap import HeatMap, brief, reaching
-from regard.report.heatmap_svg import (
+from regard.explain.heatmap import HeatMap, brief, reaching
+from regard.show import colours
+from regard.show.heatmap_svg import (
     LONGEST,
     SIZE,
     STYLE,
@@ -25,7 +24,8 @@ from regard.report.heatmap_svg import (
     multiples_document,
     multiples_svg,
 )
-from regard.report.letters import clusters, extent, right_to_left, shortened, wrapped
+from regard.show.letters import clusters, extent, right_to_left, shortened, wrapped
+from regard.show.terminal import LEFT_TO_RIGHT, cut, lines, padded, paper
 
 HINDI = ("काली", "बिल्ली", "ने", "चूहे", "को", "खाया", "क्योंकि", "वह", "भूखी", "थी")
 ARABIC = ("أكلت", "القطة", "السوداء", "الفأر،", "لأنها", "كانت", "جائعة")

@@ -18,11 +18,11 @@ from regard.data.menu import Shape
 from regard.data.readers import Corpus
 from regard.data.shards import prepare_corpus
 from regard.data.stats import stats
-from regard.decode.labels import Reader
 from regard.errors import DataError, ResourceError, SettingsError
-from regard.measure.baselines import baselines
-from regard.measure.labels import ClassResult, Confusion, TagResult, Tally
-from regard.measure.language import language_result
+from regard.metrics.baselines import baselines
+from regard.metrics.labels import ClassResult, Confusion, TagResult, Tally
+from regard.metrics.language import language_result
+from regard.tasks.labels import Reader
 from regard.tasks.losses import drop_words
 from regard.text.special import END, PAD, START, UNK
 from regard.text.spelling import spell, word_ids, word_letters
@@ -185,7 +185,7 @@ def test_a_missing_scikit_learn_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     def refuse(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr("regard.measure.baselines.import_module", refuse)
+    monkeypatch.setattr("regard.metrics.baselines.import_module", refuse)
     with pytest.raises(ResourceError, match="need the package scikit-learn; pip install scikit-learn"):
         baselines(GOOD + BAD, GOOD)
 

@@ -14,9 +14,9 @@ from pages import asks_for_nothing
 from regard.cli.main import run
 from regard.errors import DataError
 from regard.explain.alignment import Aligner
-from regard.report.meaning import MeaningReport, meaning_page, meaning_svg
-from regard.training import start
-from regard.understanding import meaning_report
+from regard.explain.word import meaning_report
+from regard.show.meaning import MeaningReport, meaning_page, meaning_svg
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 SENTENCES = ["the cat sees a bird", "a small cat slept", "the king saw the cat"]
@@ -102,7 +102,7 @@ def test_without_its_validation_text_neighbours_are_of_the_same_sentences(
     def gone(_: object) -> None:
         raise DataError("valid.en: is not there")
 
-    monkeypatch.setattr("regard.understanding.materials", gone)
+    monkeypatch.setattr("regard.explain.word.materials", gone)
     found = meaning_report(trained(folder, "classify"), "cat", SENTENCES)
     assert found.searched == "the words of these sentences"
     assert {near.sentence for place in found.places for near in place.neighbours} <= {*SENTENCES}

@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 from regard.errors import DataError, ResourceError
-from regard.measure.differing import most_differing
-from regard.measure.paired import Verdict, holm, paired
-from regard.measure.translation import measure
+from regard.metrics.differing import most_differing
+from regard.metrics.paired import Verdict, holm, paired
+from regard.metrics.translation import measure
 
 COUNT = 53
 TEXT = "le chat noir dort sur la table et mange une souris grise près du vieux pont"

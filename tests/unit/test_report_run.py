@@ -16,20 +16,20 @@ import corpora_for_tests as small
 import regard
 from pages import asks_for_nothing, read
 from regard.cli.main import run as cli
-from regard.corpora.fable import generate
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, SettingsError
-from regard.measure.sentences import sentence_scores
-from regard.report import charts
-from regard.report.run_page import limits, run_page
-from regard.report.run_report import Learning, Look, Map, Moment, RunReport
-from regard.report.sentences import lighting, linked_output, linked_source
-from regard.report.tree import PRUNED, candidates_table, drawn_twigs, tree_svg, way_to, written
-from regard.reporting import PINNED, POINTS, architecture, learning, report
-from regard.reporting_sentences import LOOKS, MOST_CELLS, RANDOM, WORST
-from regard.run import Run
-from regard.training import start
+from regard.evaluate.report import PINNED, POINTS, architecture, learning, report
+from regard.evaluate.run_report import Learning, Look, Map, Moment, RunReport
+from regard.evaluate.sentences import LOOKS, MOST_CELLS, RANDOM, WORST
+from regard.fable.corpus import generate
+from regard.metrics.sentences import sentence_scores
+from regard.runs.folder import Run
+from regard.show import charts
+from regard.show.run_page import limits, run_page
+from regard.show.sentences import lighting, linked_output, linked_source
+from regard.show.tree import PRUNED, candidates_table, drawn_twigs, tree_svg, way_to, written
+from regard.trainer.start import start
 from reports import ARABIC, HINDI, NASTY, by_hand, labelled, sentence, tree
 
 Capture = pytest.CaptureFixture[str]

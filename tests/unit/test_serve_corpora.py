@@ -16,10 +16,9 @@ from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect, Request
 
 import studios
-from regard.demonstration import demo_settings
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
-from regard.run import occupied
-from regard.runs import find
+from regard.runs.folder import occupied
+from regard.runs.listing import find
 from regard.serve.commands import Commands, Outcome
 from regard.serve.corpora import Corpora
 from regard.serve.limits import BusyError, LateError, Limits
@@ -27,6 +26,7 @@ from regard.serve.routes.presets import in_words
 from regard.serve.schema.trainings import EstimateAnswer
 from regard.serve.trainings import asked_for
 from regard.settings import load_settings
+from regard.settings.demo import demo_settings
 
 SOURCE = "the cat sleeps\nthe dog eats\na bird sings\nthe old man sees a house\nshe reads\n"
 TARGET = "le chat dort\nle chien mange\nun oiseau chante\nle vieil homme voit une maison\nelle lit\n"

@@ -12,10 +12,10 @@ import pytest
 from fastapi.testclient import TestClient
 
 import studios
+from regard.runs.log import Moment
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
 from regard.serve.trainings import Trainings
-from regard.trainer.log import Moment
 
 STEP = {"event": "step", "time": 7.0, **asdict(Moment(3, 0, 2.5, 1.0, 0.1, 5, 5.0, 1.0, 0.25, 1))}
 

@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect
 
 import serving
-from regard.run import digest
+from regard.runs.folder import digest
 from regard.serve.guard import COOKIE, Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits

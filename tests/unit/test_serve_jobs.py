@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 
 import studios
 from regard.errors import ModelError, SettingsError
-from regard.run import occupied
+from regard.runs.folder import occupied
 from regard.serve import processes
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
@@ -355,7 +355,7 @@ def test_a_finished_run_is_resumed_only_with_more_time_or_steps(
     service: TestClient, children: studios.Children, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     studios.run_folder(tmp_path / "runs", "done")
-    monkeypatch.setattr("regard.runs._state", lambda *_: "finished")
+    monkeypatch.setattr("regard.runs.listing._state", lambda *_: "finished")
     answer = service.post("/api/v1/trainings/done/resume")
     assert (answer.status_code, "has finished; say how much longer" in answer.json()["error"]) == (400, True)
     assert service.post("/api/v1/trainings/done/resume", json={"time": "soon"}).status_code == 400
@@ -395,7 +395,7 @@ def test_nothing_that_a_client_sends_leaves_the_folders(
 
 
 def test_the_demo_is_the_one_of_the_command_line(service: TestClient, children: studios.Children) -> None:
-    from regard.demonstration import demo_settings  # noqa: PLC0415
+    from regard.settings.demo import demo_settings  # noqa: PLC0415
 
     body = {"name": "demo", "preset": "demo", "corpus": "fable:fr"}
     assert service.post("/api/v1/trainings", json=body).status_code == 201

@@ -17,13 +17,14 @@ from fastapi.testclient import TestClient
 from torch import Tensor
 
 import corpora_for_tests as small
-from regard.corpora.fable import generate
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.tree import Trees
-from regard.engines import CTranslate2
+from regard.explain import look as inside
 from regard.explain.alignment import Aligner, Attended
+from regard.explain.checks import checks
 from regard.explain.edits import KINDS, Editor, Scene, from_data
+from regard.explain.explaining import explain
 from regard.explain.importance import gradient, masking
 from regard.explain.meaning import Neighbours, find, meaning
 from regard.explain.recurrent import filling, saliency
@@ -31,20 +32,19 @@ from regard.explain.recurrent import gates as gate_views
 from regard.explain.replay import Spelling, replay
 from regard.explain.statistics import statistics
 from regard.explain.trace import Trace
+from regard.explain.walk import walk_text
 from regard.explain.whatif import what_if
-from regard.explaining import explain
-from regard.inside import look as inside
-from regard.inside.checks import checks
-from regard.prediction import load_predictor
+from regard.explain.word import validation_texts
+from regard.fable.corpus import generate
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
 from regard.serve.packing import pack
 from regard.serve.worker import weight_of
+from regard.tasks.engines import CTranslate2
+from regard.tasks.prediction import load_predictor
+from regard.tasks.translator import Translator
 from regard.text.special import END
-from regard.training import start
-from regard.translator import Translator
-from regard.understanding import validation_texts
-from regard.walking import walk_text
+from regard.trainer.start import start
 
 CAT = "the cat sees a bird"
 SEEN = next(iter(generate("fr", count=1, split="train", maximum_words=8)))  # the first pair that every run has read

@@ -257,7 +257,7 @@ COMPUTING = """
 import asyncio, sys, threading
 from pathlib import Path
 import torch
-from regard.cancel import check_cancelled
+from regard.decode.cancel import check_cancelled
 from regard.serve.library import Library
 
 begun = threading.Event()

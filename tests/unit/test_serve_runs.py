@@ -15,13 +15,13 @@ from fastapi.testclient import TestClient
 import regard
 import serving
 import studios
-from regard.archive import unpack
-from regard.corpora.fable import generate
 from regard.errors import ModelError, SettingsError
-from regard.prediction import load_predictor
-from regard.run import occupied
+from regard.fable.corpus import generate
+from regard.runs.archive import unpack
+from regard.runs.folder import occupied
 from regard.serve.library import Library
 from regard.serve.pairs import check_pins
+from regard.tasks.prediction import load_predictor
 from serving import CAT, EIGHT
 
 
@@ -211,7 +211,7 @@ def test_runs_that_were_named_or_come_with_the_package_stay(mine: Path, monkeypa
         }
         status, line = refusal(client.delete("/api/v1/runs/zebra"))
         assert (status, "comes with Regard or was named at the start, and stays as it is here" in line) == (400, True)
-        monkeypatch.setattr("regard.run.PACKAGED", mine / "tagger")
+        monkeypatch.setattr("regard.runs.folder.PACKAGED", mine / "tagger")
         assert refusal(client.post("/api/v1/runs/tagger/rename", json={"to": "x"}))[0] == 400
     alone = Library(None, [mine / "zebra"])
     with serving.client_of(alone) as client:

@@ -17,18 +17,18 @@ import torch
 
 import corpora_for_tests as small
 import serving
-from regard.cancel import check_cancelled
+from regard.decode.cancel import check_cancelled
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
-from regard.loading import load
-from regard.prediction import load_predictor
 from regard.serve import worker as serve_worker
 from regard.serve.library import Library
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.pairs import summary_at
 from regard.serve.worker import Worker
-from regard.translator import Translator
+from regard.tasks.load import load
+from regard.tasks.prediction import load_predictor
+from regard.tasks.translator import Translator
 
 SENTENCES = [
     "the black cat ate the mouse",

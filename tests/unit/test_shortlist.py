@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 import torch
 
-import regard.shortlisting
+import regard.tasks.shortlisting
 import serving
 import tiny
-from regard.cancel import cancellable
 from regard.cli.main import run
 from regard.data.examples import Examples, Ragged
 from regard.data.lexicon import learn_lexicon
+from regard.decode.cancel import cancellable
 from regard.decode.fused import Fused
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.decode.search import search
 from regard.decode.shortlist import Candidates, Shortlist
 from regard.errors import DataError, SettingsError
-from regard.loading import load
 from regard.serve.library import Library
+from regard.tasks.load import load
 from regard.text.special import END
 
 Capture = pytest.CaptureFixture[str]
@@ -113,11 +113,11 @@ def test_a_shortlist_is_learned_once_and_again_when_it_is_damaged(copied: Path) 
     assert path.read_bytes() == whole
     line = f"shortlist: learning from the training text which pieces translate which; kept in {path}"
     assert heard == [line, line, "engine: native: the others know nothing of a shortlist"]
-    regard.shortlisting.DEPTH, depth = 7, regard.shortlisting.DEPTH
+    regard.tasks.shortlisting.DEPTH, depth = 7, regard.tasks.shortlisting.DEPTH
     try:
         assert load(copied, shortlist=5, tell=heard.append).shortlist is not None  # of another depth: made again
     finally:
-        regard.shortlisting.DEPTH = depth
+        regard.tasks.shortlisting.DEPTH = depth
     assert heard[-1] == line
 
 
@@ -182,6 +182,6 @@ def test_what_cannot_use_a_shortlist_says_so(trained: Path, copied: Path, monkey
     def gone(_: object) -> None:
         raise DataError("train.en: no such file")
 
-    monkeypatch.setattr(regard.shortlisting, "materials", gone)
+    monkeypatch.setattr(regard.tasks.shortlisting, "materials", gone)
     with pytest.raises(DataError, match=r"shortlist: the training text is not there any more \(train.en: no such file"):
         load(copied, shortlist=50)

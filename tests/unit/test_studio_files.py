@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.report import charts, colours, page
+from regard.show import charts, colours, page
 
 STUDIO = Path(regard.__file__).parent / "studio"
 FILES = sorted(path for path in STUDIO.rglob("*") if path.suffix in {".js", ".css", ".html", ".svg"})

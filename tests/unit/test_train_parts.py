@@ -15,12 +15,13 @@ from torch import nn
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, SettingsError
 from regard.nn.scores import AdditiveScore, CosineScore
+from regard.runs import checkpoint, log
+from regard.runs.checkpoint import Checkpoint, Progress
+from regard.runs.log import Log, Moment, Validation, read_log
 from regard.settings import load_settings, parse_time
-from regard.trainer import averaging, checkpoint, log
-from regard.trainer.checkpoint import Checkpoint, Progress
+from regard.trainer import averaging
 from regard.trainer.feed import ahead
 from regard.trainer.kinds import step_kind
-from regard.trainer.log import Log, Moment, Validation, read_log
 from regard.trainer.loop import is_better, step_seed
 from regard.trainer.optimizer import make_optimizer, set_rate
 from regard.trainer.schedule import Schedule

@@ -21,19 +21,19 @@ from regard.cli import streams
 from regard.cli.called import printable
 from regard.cli.main import run
 from regard.decode.copying import copied_in_order
-from regard.decode.glossary import Glossary
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.decode.split import split
+from regard.decode.terms import Glossary
 from regard.decode.texts import Output, Part, _by_risk
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
-from regard.loading import load
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.tasks.load import load
+from regard.tasks.translator import Translator
 from regard.text.special import UNK
 from regard.text.words import space_words
-from regard.training import start
-from regard.translator import Translator
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 CAT = "the black cat ate the mouse"

@@ -16,8 +16,7 @@ import pytest
 import torch
 
 import corpora_for_tests as small
-from regard import files, runs, training
-from regard.archive import pack, unpack
+from regard import files
 from regard.cli.main import run as cli
 from regard.data.check import check
 from regard.data.clean import clean
@@ -26,8 +25,9 @@ from regard.data.readers import Corpus
 from regard.data.shards import open_shards
 from regard.errors import DataError, ModelError, ResourceError
 from regard.files import locked, new_file, new_folder
-from regard.loading import load
-from regard.run import (
+from regard.runs import listing as runs
+from regard.runs.archive import pack, unpack
+from regard.runs.folder import (
     BELONGS,
     MANIFEST,
     Progress,
@@ -41,15 +41,17 @@ from regard.run import (
     seal,
     steps,
 )
-from regard.runs import find, leftovers, portray, summarise, trash_run
+from regard.runs.listing import find, leftovers, portray, summarise, trash_run
+from regard.runs.log import Log, Moment, read_log
 from regard.settings import load_settings
-from regard.tasks.material import Files, materials
+from regard.tasks.corpus import Files, materials
+from regard.tasks.load import load
 from regard.text.tokenizers import load as load_tokenizer
 from regard.trainer import preflight
-from regard.trainer.log import Log, Moment, read_log
+from regard.trainer import start as training
 from regard.trainer.loop import Outcome
+from regard.trainer.start import resume, start
 from regard.trainer.workers import ALONE, Workers
-from regard.training import resume, start
 
 Capture = pytest.CaptureFixture[str]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from regard.report.beam_tree import BeamTree
+    from regard.explain.beam_tree import BeamTree
 
 
 def beam(
@@ -27,10 +27,10 @@ def beam(
     from regard.cli.streams import put, write_whole
     from regard.decode.rules import Beam
     from regard.device import pick_device
-    from regard.prediction import load_predictor
-    from regard.report.beam import beam_page
-    from regard.run import Run
-    from regard.searching import beam_report
+    from regard.explain.beam import beam_report
+    from regard.runs.folder import Run
+    from regard.show.beam import beam_page
+    from regard.tasks.prediction import load_predictor
 
     rule = Beam(width, length_penalty)
     predictor, name = load_predictor(run, str(pick_device(device))), Run.open(run).folder.name
@@ -47,8 +47,8 @@ def _print(tree: BeamTree) -> None:
     from rich.text import Text
 
     from regard.cli.streams import say, show, terminal_width
-    from regard.draw.beam import tree_lines
-    from regard.report.tree import PRUNED, number, percent
+    from regard.show.beam_drawn import tree_lines
+    from regard.show.tree import PRUNED, number, percent
 
     show([Text(tree.output, "bold"), "", *tree_lines(tree, terminal_width())])
     pruned = sum(twig.fate == "pruned" for twig in tree.twigs)

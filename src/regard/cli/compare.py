@@ -35,8 +35,8 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON on stdout.")] = False,
 ) -> None:
     """Compare runs on one text: scores, paired tests, by length, most-differing sentences, cost."""
-    from regard import comparing
-    from regard.report.saving import check_suffix
+    from regard.evaluate import compare as comparing
+    from regard.evaluate.saving import check_suffix
 
     for path in out or []:
         check_suffix(path)

@@ -48,8 +48,8 @@ def make(
     as_json: Json = False,
 ) -> None:
     """Write the built-in corpus as plain files, with gold alignments, tags and sentiment."""
-    from regard.corpora.fable import check_language
-    from regard.corpora.files import write
+    from regard.fable.corpus import check_language
+    from regard.fable.files import write
 
     if name != "fable":
         raise SettingsError(f"corpus = {name}: no such built-in corpus; did you mean 'fable'?")
@@ -235,7 +235,7 @@ def _label_task(name: str) -> LabelTask | None:
 
 
 def _tokenizers(run: Path | None) -> Tokenizers | None:
-    from regard.run import resolve
+    from regard.runs.folder import resolve
     from regard.text.tokenizers import Tokenizers
 
     return None if run is None else Tokenizers.load(resolve(run) / "tokenizer")

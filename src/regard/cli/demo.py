@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.demonstration import PRESET, demo_settings
+from regard.settings.demo import PRESET, demo_settings
 
 REPORT = "report.html"
 TESTED = 500  # held-out sentences translated at the end
@@ -22,11 +22,11 @@ def demo(
     """Make a corpus, train a translator, test it, write a report and translate with it."""
     import shutil
 
-    from regard import training
     from regard.cli.display import display
-    from regard.loading import load
-    from regard.reporting import PINNED
+    from regard.evaluate.report import PINNED
     from regard.settings import load_settings
+    from regard.tasks.load import load
+    from regard.trainer import start as training
     from regard.trainer.signals import INTERRUPTED
 
     settings = demo_settings(preset, f"train.time='{time}'")
@@ -55,7 +55,7 @@ def demo(
 
 def _report(out: Path) -> str:
     """The same test, as part of a report."""
-    from regard.reporting import report
+    from regard.evaluate.report import report
 
     made = report(out, limit=TESTED, device="cpu")
     made.save(out / REPORT)
@@ -68,9 +68,9 @@ def _look_at(out: Path) -> str:
 
 def _test(translator: object) -> str:
     """BLEU on sentences that are in neither the training nor the validation part."""
-    from regard.corpora.fable import generate
-    from regard.measure.translation import bleu
-    from regard.translator import Translator
+    from regard.fable.corpus import generate
+    from regard.metrics.translation import bleu
+    from regard.tasks.translator import Translator
 
     assert isinstance(translator, Translator)
     pairs = list(generate("fr", count=TESTED, split="test", maximum_words=16))

@@ -62,7 +62,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
 def _demo() -> str:
     """The run in the package: that it is there, and whole."""
     from regard.errors import RegardError
-    from regard.run import Run, belongs, best_checkpoint, packaged, verify
+    from regard.runs.folder import Run, belongs, best_checkpoint, packaged, verify
 
     try:
         run = Run.open(packaged())
@@ -75,7 +75,7 @@ def _demo() -> str:
 
 def _runs() -> str:
     """The folder of runs here: how many there are, which cannot be read, and what is left over."""
-    from regard.runs import find, leftovers, summarise
+    from regard.runs.listing import find, leftovers, summarise
 
     folder = Path("runs")
     if not folder.is_dir():

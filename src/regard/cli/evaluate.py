@@ -16,11 +16,11 @@ from regard.errors import SettingsError, did_you_mean
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from regard.evaluation import Evaluation, Measures, Texts
-    from regard.measure.alignment import AlignmentQuality, Gold
-    from regard.measure.by_length import Bucket
-    from regard.measure.habits import Habits
-    from regard.measure.translation import Quality
+    from regard.evaluate.evaluate import Evaluation, Measures, Texts
+    from regard.metrics.alignment import AlignmentQuality, Gold
+    from regard.metrics.by_length import Bucket
+    from regard.metrics.habits import Habits
+    from regard.metrics.translation import Quality
 
 TOKENISED = 100  # outputs that end in " .", as many as make sacreBLEU warn
 METHODS = ("intersection", "union", "grow-diag", "grow-diag-final-and")
@@ -56,8 +56,8 @@ def evaluate(
     """Translate a test set and measure the result: BLEU, chrF, TER with intervals, by length, by rarity, habits."""
     if beam < 1:
         raise SettingsError(f"--beam = {beam}: a beam holds at least one hypothesis; 5 is usual")
-    from regard import evaluation
-    from regard.run import Run
+    from regard.evaluate import evaluate as evaluation
+    from regard.runs.folder import Run
 
     opened = Run.open(run)
     if opened.settings.task != "translate":
@@ -88,7 +88,7 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, 
     """Taggers, classifiers and language models."""
     from regard.data.readers import Corpus
     from regard.device import pick_device
-    from regard.prediction import evaluate as measure
+    from regard.tasks.prediction import evaluate as measure
 
     files = [str(path) for path in (source, target) if path is not None]
     result = measure(run, Corpus(tuple(files)), str(pick_device(device)))
@@ -103,7 +103,7 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, 
 
 
 def _measures(metrics: str, edges: str, rarity: str, resamples: int, tokenize: str) -> Measures:
-    from regard.evaluation import Measures
+    from regard.evaluate.evaluate import Measures
 
     try:
         numbers = [int(edge) for edge in edges.split(",")]
@@ -134,9 +134,9 @@ class _Wanted:
 
 def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, device: str) -> AlignmentQuality:
     """From files where they are given, else from the attention of the run, and of the reverse run."""
-    from regard import evaluation
     from regard.device import pick_device
-    from regard.loading import load
+    from regard.evaluate import evaluate as evaluation
+    from regard.tasks.load import load
 
     if wanted.links is not None:
         paths = [path for path in (wanted.links, wanted.reverse_links) if path is not None]
@@ -162,10 +162,10 @@ class _Search:
 
 
 def _translate(run: Path, texts: Texts, beam: int, device: str, how: _Search) -> list[str]:
-    from regard import evaluation
     from regard.cli.progress import Lines
     from regard.device import pick_device
-    from regard.loading import load
+    from regard.evaluate import evaluate as evaluation
+    from regard.tasks.load import load
 
     place = str(pick_device(device))
     translator = load(run, device=place, engine=how.engine, shortlist=how.shortlist, tell=say)
@@ -181,7 +181,7 @@ def _write(path: Path, lines: list[str]) -> None:
 
 def _comet(texts: Texts, outputs: list[str], model: str, device: str) -> list[Quality]:
     from regard.device import pick_device
-    from regard.measure.comet import comet
+    from regard.metrics.comet import comet
 
     gpus = int(pick_device(device).type == "cuda")
     return [comet(texts.sources, outputs, texts.references, model, gpus=gpus)]

@@ -11,7 +11,7 @@ import typer
 from regard.cli.streams import put, say, show
 
 if TYPE_CHECKING:
-    from regard.report.meaning import MeaningReport
+    from regard.show.meaning import MeaningReport
 
 
 def meaning(
@@ -27,8 +27,8 @@ def meaning(
     """One word in several sentences: how alike its vectors are, layer by layer, and how each is translated."""
     from regard.cli.streams import write_whole
     from regard.device import pick_device
-    from regard.report.meaning import meaning_page, meaning_svg
-    from regard.understanding import meaning_report
+    from regard.explain.word import meaning_report
+    from regard.show.meaning import meaning_page, meaning_svg
 
     found = meaning_report(run, word, sentences, control=control, device=str(pick_device(device)))
     if html is not None:

@@ -14,7 +14,7 @@ from regard.errors import SettingsError
 
 if TYPE_CHECKING:
     from regard.decode.rules import Rule
-    from regard.prediction import Predictor
+    from regard.tasks.prediction import Predictor
 
 
 def predict(
@@ -38,7 +38,7 @@ def predict(
     waiting = texts_of(texts, file, quiet=quiet)
     from regard.decode.rules import Beam, Sample
     from regard.device import pick_device
-    from regard.prediction import labels_of
+    from regard.tasks.prediction import labels_of
     from regard.text.reading import unseen
 
     rule = Sample(1, temperature, 0, nucleus, seed) if sample else Beam(beam)
@@ -60,7 +60,7 @@ def predict(
 
 def _answers(predictor: Predictor, chunk: list[str], length: int, rule: Rule, first: int) -> list[Any]:
     """In the order of the lines. What has no words gets an empty answer, whatever the task."""
-    from regard.decode.labels import Classifier, Tagger
+    from regard.tasks.labels import Classifier, Tagger
 
     if isinstance(predictor, Tagger):
         return list(predictor.tag(chunk))
@@ -75,8 +75,8 @@ def _answers(predictor: Predictor, chunk: list[str], length: int, rule: Rule, fi
 
 
 def _fields(answer: Any) -> dict[str, Any]:
-    from regard.decode.labels import Classified, TaggedText
-    from regard.decode.writer import Continuation
+    from regard.tasks.labels import Classified, TaggedText
+    from regard.tasks.writer import Continuation
 
     match answer:
         case TaggedText():

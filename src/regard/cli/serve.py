@@ -76,7 +76,7 @@ def serve(
     as_json: AsJson = False,
 ) -> None:
     """Serve runs over HTTP: LibreTranslate's API, /api/v1, /metrics; /docs says what there is."""
-    from regard.run import Run
+    from regard.runs.folder import Run
 
     folders = [Run.open(path).folder for path in named or ()]
     if not named and runs is None:

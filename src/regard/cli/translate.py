@@ -16,10 +16,10 @@ from regard.cli.streams import Remarks, destination, has_lines, hush, say, texts
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
-    from regard.decode.glossary import Glossary
     from regard.decode.options import Options
+    from regard.decode.terms import Glossary
     from regard.decode.texts import Output
-    from regard.translator import Translation, Translator
+    from regard.tasks.translator import Translation, Translator
 
 SHOWN = ("text", "align", "scores")
 
@@ -68,7 +68,7 @@ def translate(
         from regard.decode.options import Options
         from regard.decode.rules import Beam, Sample
         from regard.device import pick_device
-        from regard.loading import load
+        from regard.tasks.load import load
 
     rule: Beam | Sample = Sample(risk or nbest, temperature, top_k, nucleus, seed)
     if not (sample or risk):
@@ -110,7 +110,7 @@ def _glossary(path: Path | None) -> Glossary | None:
     if path is None:
         return None
     from regard.data.lines import read_lines
-    from regard.decode.glossary import Glossary
+    from regard.decode.terms import Glossary
 
     return Glossary.parse(read_lines(path), str(path))
 

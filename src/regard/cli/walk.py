@@ -37,10 +37,10 @@ def walk(
         raise SettingsError(f"--side = {side}: no such side; {did_you_mean(side, SIDES)}")
     from regard.cli.streams import destination
     from regard.device import pick_device
+    from regard.explain.walk import walk_text
     from regard.explain.walkthrough import render
     from regard.explain.walkthrough.walk import NoSuchPlaceError
-    from regard.prediction import load_predictor
-    from regard.walking import walk_text
+    from regard.tasks.prediction import load_predictor
 
     predictor = load_predictor(run, str(pick_device(device)))
     try:

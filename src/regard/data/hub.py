@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from regard.errors import ResourceError, SettingsError
-from regard.optional import optional
+from regard.errors import ResourceError, SettingsError, optional
 
 # A name may itself hold a slash (owner/name), so a lone last part is a split only if it is called like one.
 _NAME = re.compile(

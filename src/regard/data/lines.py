@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from regard.errors import DataError
-from regard.optional import optional
+from regard.errors import DataError, optional
 
 LONGEST_LINE = 1 << 20  # bytes: a file packed small may unfold to one endless line
 PACKED = (".gz", ".zst", ".zstd")

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from regard.data.lines import LONGEST_LINE, Complain, Problem, damage, open_bytes, read_lines
-from regard.errors import DataError, did_you_mean
-from regard.optional import optional
+from regard.errors import DataError, did_you_mean, optional
 
 Row = tuple[int, tuple[str, ...]]
 

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.cancel import check_cancelled
+from regard.decode.cancel import check_cancelled
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms
 from regard.decode.copying import copied_in_order
-from regard.decode.engine import Engine
+from regard.decode.engines.engine import Engine
 from regard.decode.ensemble import Ensemble
 from regard.decode.fused import Fused
 from regard.decode.grouping import of_like_length

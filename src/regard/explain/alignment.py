@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.cancel import check_cancelled
+from regard.decode.cancel import check_cancelled
 from regard.errors import DataError, ModelError
 from regard.explain.importance import masking_between
 from regard.explain.replay import Keeper, resting
@@ -28,7 +28,7 @@ from regard.explain.side import OUTSIDE, Side, spell
 from regard.explain.trace import Trace, layer_names
 from regard.explain.words import fold
 from regard.files import new_file
-from regard.measure.alignment import Gold, Links, alignment_quality
+from regard.metrics.alignment import Gold, Links, alignment_quality
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.text.special import END, PAD
 from regard.text.tokenizers import Tokenizers

@@ -20,7 +20,7 @@ from typing import Literal, assert_never
 import torch
 from torch import Tensor
 
-from regard.cancel import check_cancelled
+from regard.decode.cancel import check_cancelled
 from regard.errors import DataError
 from regard.explain.replay import PLAIN, Model, Spelling, check, forward, forward_all, reads_backwards, resting
 from regard.explain.side import Rows, Side, apart, spell

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from regard.cancel import check_cancelled
-from regard.decode.labels import Reader
+from regard.decode.cancel import check_cancelled
 from regard.errors import DataError
 from regard.explain.alignment import Aligner, attend, links_of_masking
 from regard.explain.replay import Keeper, check, reads_backwards, resting
@@ -25,6 +24,7 @@ from regard.explain.whatif import write
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.nn import masks
+from regard.tasks.labels import Reader
 from regard.text.special import END
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers

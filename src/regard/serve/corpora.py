@@ -22,14 +22,14 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, get_args
 
-from regard.corpora.sentence import Language
 from regard.data.readers import Corpus
 from regard.errors import DataError, ModelError, ResourceError, SettingsError, did_you_mean
+from regard.fable.sentence import Language
 from regard.files import new_file
-from regard.runs import NAME, put_away, put_back, trashed
+from regard.runs.listing import NAME, put_away, put_back, trashed
 from regard.serve.limits import KindError
 from regard.settings.languages import Languages, named_in
-from regard.tasks.material import COLUMNS, Fable
+from regard.tasks.corpus import COLUMNS, Fable
 
 Part = Literal["train", "valid", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)

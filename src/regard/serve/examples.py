@@ -12,11 +12,11 @@ from itertools import islice
 
 from regard.data.shards import Shards, open_shards
 from regard.errors import RegardError
-from regard.run import Run
-from regard.tasks.material import COLUMNS, materials
+from regard.runs.folder import Run
+from regard.runs.log import read_log
+from regard.tasks.corpus import COLUMNS, materials
 from regard.text.special import UNK
 from regard.text.tokenizers import Tokenizers
-from regard.trainer.log import read_log
 
 DRAWN = 200  # sentences that are chosen from
 WORDS = 14  # a sentence to try is not longer, if there are such

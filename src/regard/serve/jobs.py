@@ -20,11 +20,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from regard import runs as shelf
 from regard.errors import ModelError, SettingsError
 from regard.files import new_file
-from regard.run import is_occupied
-from regard.runs import NAME
+from regard.runs import listing as shelf
+from regard.runs.folder import is_occupied
+from regard.runs.listing import NAME
 from regard.serve.library import Library
 from regard.serve.limits import BusyError
 from regard.serve.processes import Process, spawn

@@ -9,16 +9,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard import runs as shelf
-from regard.engines import check, silent
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
-from regard.inside.look import at_checkpoint
-from regard.prediction import load_predictor
-from regard.run import DEMO, SETTINGS, Run, named_checkpoint, packaged
-from regard.runs import NAME
+from regard.explain.look import at_checkpoint
+from regard.runs import listing as shelf
+from regard.runs.folder import DEMO, SETTINGS, Run, named_checkpoint, packaged
+from regard.runs.listing import NAME
 from regard.serve.limits import Limits
 from regard.serve.worker import Worker
-from regard.shortlisting import check as check_shortlist
+from regard.tasks.engines import check, silent
+from regard.tasks.prediction import load_predictor
+from regard.tasks.shortlisting import check as check_shortlist
 
 Stamp = tuple[tuple[int, int, int], ...]
 AT = "@"  # between the names of a run and of one of its checkpoints; no name has it

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from regard import runs as shelf
 from regard.errors import SettingsError
-from regard.run import SETTINGS, Run, is_occupied
-from regard.runs import Summary
+from regard.runs import listing as shelf
+from regard.runs.folder import SETTINGS, Run, is_occupied
+from regard.runs.listing import Summary
 from regard.serve.detect import Detector, Letters
 from regard.serve.library import Library
 from regard.settings import Settings

@@ -8,8 +8,8 @@ from typing import Any
 from regard.errors import DataError
 from regard.serve.schema.look import SentenceAnswer, UnknownAnswer
 from regard.serve.worker import Model
+from regard.tasks.translator import Translator
 from regard.text.sentences import cut
-from regard.translator import Translator
 
 UNKNOWN = "<unk>"  # as a search writes it
 

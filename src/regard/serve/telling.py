@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from regard.draw.views import read_so_far
 from regard.explain.alignment import Aligner
+from regard.explain.beam import Searched
+from regard.explain.cells import Cells
+from regard.explain.checks import checks
+from regard.explain.importance_answer import Importance
+from regard.explain.look import Looked
 from regard.explain.side import Side
 from regard.explain.statistics import statistics
 from regard.explain.trace import Trace
+from regard.explain.views import read_so_far
 from regard.explain.whatif import Outcome
-from regard.inside.cells import Cells
-from regard.inside.checks import checks
-from regard.inside.importance import Importance
-from regard.inside.look import Looked
-from regard.searching import Searched
+from regard.explain.word import Compared
 from regard.serve.packing import pack
 from regard.serve.schema.look import (
     AlignerAnswer,
@@ -44,7 +45,6 @@ from regard.serve.schema.look import (
     TraceAnswer,
 )
 from regard.serve.sentences import Asked
-from regard.understanding import Compared
 
 PLACES: dict[SideName, tuple[str, str, str]] = {  # side: where in a trace, and its name in statistics
     "encoder": ("encoder", "self", "encoder_self"),

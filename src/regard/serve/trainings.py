@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from regard import demonstration
-from regard import runs as shelf
 from regard.errors import RegardError, SettingsError, did_you_mean
-from regard.runs import Summary
+from regard.runs import listing as shelf
+from regard.runs.listing import Summary
+from regard.runs.log import LogReader, outline
 from regard.serve.corpora import Corpora
 from regard.serve.jobs import Jobs
 from regard.serve.pairs import settings_at, summary_at
+from regard.settings import demo as demonstration
 from regard.settings import load_settings, preset_names
 from regard.settings.languages import languages_of
-from regard.trainer.log import LogReader, outline
 
 DEMO = "demo"  # the preset of the first button
 FILES = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")

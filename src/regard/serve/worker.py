@@ -5,9 +5,9 @@ whose request was served least, with those nearest to it in length, so that litt
 waits for ever; what a text becomes does not depend on who came with it. Other work with the model stands in the same
 queue and gets its turn between two batches.
 
-Work asks again and again whether it may go on (`regard.cancel`). It may not when its client has left or its time is
-up; and when it takes long, it waits for a moment while short texts of others are translated on the same thread, so that
-who asks for much does not hold up who asks for little.
+Work asks again and again whether it may go on (`regard.decode.cancel`). It may not when its client has left or its
+time is up; and when it takes long, it waits for a moment while short texts of others are translated on the same thread,
+so that who asks for much does not hold up who asks for little.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from regard.aligning import aligner_of
-from regard.cancel import Cancelled, cancellable
-from regard.decode.engine import held
+from regard.decode.cancel import Cancelled, cancellable
+from regard.decode.engines.engine import held
 from regard.decode.options import Options
 from regard.decode.texts import BUDGET
-from regard.engines import CTranslate2
 from regard.errors import ModelError
+from regard.explain.aligner import aligner_of
 from regard.explain.alignment import Aligner
-from regard.prediction import Predictor
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.shape import attends
+from regard.tasks.engines import CTranslate2
+from regard.tasks.prediction import Predictor
+from regard.tasks.translator import Link, Translation, Translator
 from regard.text.special import UNK
-from regard.translator import Link, Translation, Translator
 
 Model = Predictor | Translator
 Result = TypeVar("Result")

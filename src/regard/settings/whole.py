@@ -8,9 +8,9 @@ import tomli_w
 from pydantic import model_validator
 
 from regard.errors import SettingsError
-from regard.reader import Frozen
 from regard.settings.learning import DataSettings, TextSettings, TrainSettings
 from regard.settings.model import ModelSettings
+from regard.settings.reading import Frozen
 
 
 class Settings(Frozen):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.data.batches import NO_LABEL
 from regard.models.labeller import Labeller
-from regard.nn.cross_entropy import widened
+from regard.nn.fast.output_loss import widened
 from regard.tasks.losses import drop_words
 from regard.tasks.task import Task, Tensors
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from regard.decode.labels import Classifier, Reader, Tagger
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.texts import TextSearch
-from regard.decode.writer import Writer
 from regard.errors import DataError
 from regard.explain.alignment import attend
 from regard.explain.replay import resting
@@ -22,7 +20,9 @@ from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.nn.attention import Attention
 from regard.nn.positions import longest_sequence
-from regard.tasks.shown import Sample, Watched, Weights
+from regard.runs.samples import Sample, Watched, Weights
+from regard.tasks.labels import Classifier, Reader, Tagger
+from regard.tasks.writer import Writer
 from regard.text.special import END
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers

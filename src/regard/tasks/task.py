@@ -14,7 +14,7 @@ from torch.fx.experimental import _config as shapes
 from regard.data.batches import Batch, Batches, Stretch
 from regard.data.examples import Examples
 from regard.models.generator import Generator
-from regard.nn.cross_entropy import linear_cross_entropy
+from regard.nn.fast.output_loss import linear_cross_entropy
 from regard.nn.positions import longest_sequence
 from regard.nn.transformer import DecoderLayer, EncoderLayer
 from regard.tasks.losses import CrossEntropy

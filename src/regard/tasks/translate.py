@@ -20,11 +20,12 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.texts import TextSearch
 from regard.errors import SettingsError
-from regard.measure.translation import bleu
+from regard.metrics.translation import bleu
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.recurrent import BahdanauDecoder, LuongDecoder
 from regard.models.transformer import TransformerDecoder
-from regard.nn import chance, masks
+from regard.nn import masks
+from regard.nn.fast import random as chance
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.settings import ReinforceSettings
 from regard.tasks.losses import Choices, drop_words, reinforce

@@ -15,15 +15,16 @@ from torch import Tensor
 
 from regard.data.batches import Position
 from regard.errors import DataError, ModelError
-from regard.run import Progress, step_of
+from regard.runs import checkpoint
+from regard.runs.checkpoint import Checkpoint
+from regard.runs.folder import Progress, step_of
+from regard.runs.log import Listener, Validation, clock
+from regard.runs.samples import Watched
 from regard.settings import LastAverage, MovingAverage, TrainSettings
-from regard.tasks.shown import Watched
 from regard.tasks.task import Scores, Task, Tensors
-from regard.trainer import averaging, checkpoint
-from regard.trainer.checkpoint import Checkpoint
+from regard.trainer import averaging
 from regard.trainer.feed import Feed, Group
 from regard.trainer.kinds import GRAPHS, step_kind, uses_bfloat16
-from regard.trainer.log import Listener, Validation, clock
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.pace import Pace, used_memory
 from regard.trainer.schedule import DECAYING, Schedule

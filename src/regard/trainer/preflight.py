@@ -12,10 +12,10 @@ from regard.data.encoding import Column
 from regard.data.examples import Ragged
 from regard.data.shards import Shards
 from regard.errors import ResourceError
-from regard.run import steps
+from regard.runs.folder import steps
+from regard.runs.log import clock
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
-from regard.trainer.log import clock
 from regard.trainer.loop import Trainer
 
 TOKENS: tuple[Column, ...] = ("source", "target")

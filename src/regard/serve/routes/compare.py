@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from regard.errors import DataError, SettingsError
-from regard.run import Run
+from regard.runs.folder import Run
 from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, Corpora
 from regard.serve.jobs import Jobs

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.requests import ClientDisconnect
 
 from regard.errors import DataError, SettingsError
-from regard.run import Run, is_occupied
+from regard.runs.folder import Run, is_occupied
 from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, PARTS, Corpora
 from regard.serve.guard import may_change

@@ -8,11 +8,13 @@ from typing import TypeVar
 from fastapi import APIRouter, Request
 
 from regard.decode.rules import Beam
+from regard.explain.beam import search_tree
+from regard.explain.cells import cells
 from regard.explain.edits import from_data
-from regard.inside.cells import cells
-from regard.inside.importance import importance
-from regard.inside.look import Question, look
-from regard.searching import search_tree
+from regard.explain.importance_answer import importance
+from regard.explain.look import Question, look
+from regard.explain.walk import walk_text
+from regard.explain.word import compare_meanings
 from regard.serve.answers import Problem
 from regard.serve.schema.look import (
     BeamAnswer,
@@ -32,8 +34,6 @@ from regard.serve.schema.look import (
 from regard.serve.sentences import choose, cut_up
 from regard.serve.telling import tell_cells, tell_importance, tell_meanings, tell_search, tell_trace
 from regard.serve.worker import Model
-from regard.understanding import compare_meanings
-from regard.walking import walk_text
 
 Result = TypeVar("Result")
 PROBLEMS = {

@@ -8,17 +8,17 @@ from dataclasses import asdict
 
 from fastapi import APIRouter, Request
 
-from regard.decode.labels import Classifier, Tagger
 from regard.decode.rules import Beam, Rule, Sample
-from regard.decode.writer import Writer
 from regard.errors import ModelError
-from regard.inside.look import task_of
+from regard.explain.look import task_of
 from regard.serve.library import Library
 from regard.serve.schema.predict import Label, PredictAnswer, PredictBody, Prediction, Tag
 from regard.serve.schema.translate import UnknownAnswer
 from regard.serve.worker import Model
+from regard.tasks.labels import Classifier, Tagger
+from regard.tasks.translator import Translator
+from regard.tasks.writer import Writer
 from regard.text.reading import unseen
-from regard.translator import Translator
 
 router = APIRouter(prefix="/api/v1/predict", tags=["predict"])
 

@@ -16,11 +16,11 @@ from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import HTMLResponse, StreamingResponse
 
-from regard import runs as shelf
-from regard.archive import pack
 from regard.errors import RegardError
 from regard.explain.alignment import Aligner
-from regard.run import Run
+from regard.runs import listing as shelf
+from regard.runs.archive import pack
+from regard.runs.folder import Run
 from regard.serve.answers import Problem, RefusedError
 from regard.serve.examples import examples
 from regard.serve.guard import may_change

@@ -59,7 +59,7 @@ function bestOf(runs) {
   return (marked.length ? marked : runs).reduce((best, run) => (higher(run, best) ? run : best));
 }
 
-const keyOf = (task) => `regard.run.${task}`;
+const keyOf = (task) => `regard.runs.folder.${task}`;
 
 /** The run that the person chose last for a task. */
 export function remembered(task) {

@@ -1,4 +1,4 @@
-// From a trace and what is chosen to the numbers of a picture: the same as regard.draw.views does in Python.
+// From a trace and what is chosen to the numbers of a picture: the same as regard.explain.views does in Python.
 // People count layers and heads from 1, and so do a view and the address; traces and edits count from 0.
 
 import {legible} from "../../pieces/letters.js";

@@ -1,0 +1,182 @@
+"""One word in several sentences, layer by layer, as plain numbers, as a page and as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+from regard.show import charts, plane
+from regard.show.charts import Point, Series
+from regard.show.markup import Html, element, join
+from regard.show.page import figure, items, page, paragraph, scrolled, section, sentence, table
+from regard.show.plane import Dot, Panel
+
+PAIRS = 6  # lines in a chart, beside the control's
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A word of a corpus that stands near."""
+
+    word: str
+    sentence: str
+    cosine: float
+
+
+@dataclass(frozen=True)
+class Place:
+    """The word in one sentence: where it stands, how it is translated, and what stands near it at the last layer."""
+
+    sentence: str
+    word: int  # counted from 0
+    translation: str = ""  # of the word; empty where nothing is translated
+    whole: str = ""  # of the sentence
+    neighbours: tuple[Neighbour, ...] = ()
+
+
+Matrix = tuple[tuple[float, ...], ...]
+Points = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class MeaningReport:
+    """All that is shown. Layer 0 is the embedding; cosines are of every two places in every layer."""
+
+    word: str
+    control: str
+    places: tuple[Place, ...]
+    layers: tuple[str, ...]
+    cosines: tuple[Matrix, ...]
+    control_cosines: tuple[Matrix, ...]  # of the control word in the sentences that have it; empty without one
+    points: tuple[Points, ...]  # a layer; the word's places, on axes of their own
+    explained: tuple[float, ...]  # a layer: the share of the variance that the two axes show
+    searched: str  # where neighbours were looked for
+    name: str = ""  # of the run
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        return list(combinations(range(len(self.places)), 2))
+
+    def of_pair(self, pair: tuple[int, int]) -> list[float]:
+        """Their cosine in every layer."""
+        return [layer[pair[0]][pair[1]] for layer in self.cosines]
+
+    def of_control(self) -> list[float]:
+        """The control's mean over its pairs, in every layer; none, where it does not stand in two sentences."""
+        found = []
+        for layer in self.control_cosines:
+            values = [layer[one][other] for one, other in combinations(range(len(layer)), 2)]
+            found += [sum(values) / len(values)] if values else []
+        return found
+
+    def numbers(self) -> dict[str, Any]:
+        """As plain values, ready for JSON."""
+        return asdict(self)
+
+
+def meaning_page(report: MeaningReport) -> str:
+    """The whole page."""
+    name = [element("code", {}, report.name), "; "] if report.name else []
+    about = f"{len(report.places)} sentences, {len(report.layers) - 1} layers"
+    body = [
+        element("h1", {}, sentence(report.word), " in its sentences"),
+        paragraph("note", *name, about),
+        section("Where it stands", _places(report)),
+        section("How alike, layer by layer", *_cosines(report)),
+        section("On two axes", _plane(report)),
+        section("What stands near, at the last layer", *_neighbours(report)),
+        section("How this was made", _notes(report)),
+    ]
+    return page(f"{report.word}: meaning by layer", body, report.numbers(), style=plane.STYLE)
+
+
+def meaning_svg(report: MeaningReport) -> str:
+    """The word's way through the layers as a file of its own."""
+    drawn = plane_of(report)
+    style = element("style", {}, charts.STYLE + plane.STYLE + "svg{color:#1b1e24;background:#fff}")
+    opening, _, rest = str(drawn).partition(">")
+    return f'{opening} xmlns="http://www.w3.org/2000/svg">{style}{rest}\n'
+
+
+def _places(report: MeaningReport) -> Html:
+    rows = [
+        [str(number), _marked(place), sentence(place.translation), sentence(place.whole)]
+        for number, place in enumerate(report.places, start=1)
+    ]
+    if not any(place.whole for place in report.places):
+        return table(["", "sentence"], [row[:2] for row in rows], left=(1,))
+    return table(["", "sentence", "the word's translation", "the sentence's"], rows, left=(1, 2, 3))
+
+
+def _marked(place: Place) -> Html:
+    words = place.sentence.split()
+    return sentence(place.sentence, [number == place.word for number in range(len(words))])
+
+
+def _cosines(report: MeaningReport) -> list[Html]:
+    pairs = report.pairs
+    if not pairs:
+        return [paragraph("note", "One sentence has nothing to be compared with.")]
+    names = [f"{one + 1} and {other + 1}" for one, other in pairs]
+    columns = [report.of_pair(pair) for pair in pairs]
+    if control := report.of_control():
+        names, columns = [*names, f"“{report.control}”, mean of all pairs"], [*columns, control]
+    rows = [[layer, *(_number(column[place]) for column in columns)] for place, layer in enumerate(report.layers)]
+    kept = list(range(min(PAIRS, len(pairs)))) + list(range(len(pairs), len(names)))
+    series = [Series(names[one], [Point(x, y) for x, y in enumerate(columns[one])]) for one in kept]
+    levels = [value for one in kept for value in columns[one]]
+    x, y = charts.categories("layer", report.layers), charts.linear("cosine", [*levels, 1.0])
+    drawn = figure(lambda width: charts.line_chart(series, x, y, title="cosine by layer", width=width))
+    return [drawn, table(["layer", *names], rows)]
+
+
+def plane_of(report: MeaningReport) -> Html:
+    """Every layer's points on the same two axes."""
+    panels = []
+    for layer, points, share in zip(report.layers, report.points, report.explained, strict=True):
+        own = [
+            Dot(*point, str(number + 1), number, note=report.places[number].sentence)
+            for number, point in enumerate(points)
+        ]
+        panels.append(Panel(layer, f"{share:.0%} of the variance", tuple(own)))
+    return plane.plane_svg(panels, title=f"{report.word} on two axes, layer by layer")
+
+
+def _plane(report: MeaningReport) -> Html:
+    words = (
+        "Principal components of the word's unit vectors of all layers together; the axes are the same in each "
+        "picture, except where the embedding is narrower than the layers. The control word is not among them: axes "
+        "that tell two words apart would have nothing left for two meanings."
+    )
+    return scrolled(plane_of(report), words)
+
+
+def _neighbours(report: MeaningReport) -> list[Html]:
+    rows = [
+        [
+            str(number),
+            join([element("span", {}, _near(one)) for one in place.neighbours], ", "),
+        ]
+        for number, place in enumerate(report.places, start=1)
+    ]
+    return [table(["", "nearest words"], rows, left=(1,)), paragraph("note", f"Among {report.searched}.")]
+
+
+def _near(one: Neighbour) -> Html:
+    return join([element("bdi", {"title": one.sentence}, one.word), f" {_number(one.cosine)}"])
+
+
+def _notes(report: MeaningReport) -> Html:
+    control = f"The control “{report.control}” says how much sentences alone move a word." if report.control else ""
+    notes = [
+        "The embedding is the same wherever a word stands; each layer mixes in more of the sentence.",
+        "A word of several pieces is the mean of their vectors.",
+        *([control] if control else []),
+        "All numbers are in this file as JSON, in the element with the id “data”.",
+    ]
+    return items(*notes)
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")

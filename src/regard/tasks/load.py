@@ -1,0 +1,96 @@
+"""A trained run as something to use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from regard.decode.fused import Fused
+from regard.decode.shortlist import Shortlist
+from regard.errors import ModelError, SettingsError
+from regard.models import build
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.nn.positions import longest_sequence
+from regard.runs import checkpoint
+from regard.runs.folder import Run, best_checkpoint, named_checkpoint
+from regard.tasks.engines import Material, choose, silent
+from regard.tasks.translator import Translator
+from regard.text.tokenizers import Tokenizers
+
+
+def load(
+    folder: str | Path,
+    *others: str | Path,
+    device: str = "cpu",
+    engine: str = "native",
+    shortlist: int = 0,
+    tell: Callable[[str], object] = silent,
+    checkpoint_name: str | None = None,
+) -> Translator:
+    """The best model of a run, ready to translate; with others, an ensemble of runs that share one vocabulary.
+
+    ``engine`` names who searches, one of `regard.tasks.engines.ENGINES`; ``tell`` hears what came of that.
+    ``shortlist`` lets the native engine on a CPU write only what the source makes likely, so many targets for each of
+    its pieces; 0 lets it write everything.
+    ``checkpoint_name`` is another checkpoint of the first run, as ``step-2000``; it is searched natively.
+    """
+    material = open_material(folder, *others, device=device, checkpoint_name=checkpoint_name)
+    table = _shortlist(material, engine, shortlist, tell) if shortlist else None
+    searcher = choose(engine if checkpoint_name is None and table is None else "native", material, tell)
+    known = material.tokenizers, material.device, material.run, material.longest
+    return Translator(material.models, *known, searcher, table)
+
+
+def _shortlist(material: Material, engine: str, count: int, tell: Callable[[str], object]) -> Shortlist:
+    from regard.tasks.shortlisting import check, shortlist_of
+
+    check(count)
+    if engine not in ("native", "auto"):
+        raise SettingsError(f"shortlist = {count}: the engine {engine} knows of none; use the engine native")
+    if len(material.models) > 1 or not Fused.fits(material.models[0]):
+        raise SettingsError(f"shortlist = {count}: is for one Transformer on a CPU; leave it out for others")
+    if engine == "auto":
+        tell("engine: native: the others know nothing of a shortlist")
+    return shortlist_of(material.run, material.tokenizers, count, tell)
+
+
+def open_material(
+    folder: str | Path, *others: str | Path, device: str = "cpu", checkpoint_name: str | None = None
+) -> Material:
+    """What there is of a run, or of several: models, tokenizers, and the longest source that goes through at once."""
+    run = open_translating(folder)
+    chosen = torch.device(device)
+    tokenizers = Tokenizers.load(run.tokenizer)
+    models = [_model(run, tokenizers, chosen, checkpoint_name)]
+    for other in map(open_translating, others):
+        theirs = Tokenizers.load(other.tokenizer)
+        if _fingerprint(theirs) != _fingerprint(tokenizers):
+            raise ModelError(
+                f"{other.folder}: has another vocabulary than {run.folder}; the runs of an ensemble must share one"
+            )
+        models.append(_model(other, theirs, chosen))
+    longest = min(run.settings.data.longest, *(longest_sequence(model) or sys.maxsize for model in models))
+    return Material(run, tuple(models), tokenizers, chosen, longest - 1)
+
+
+def open_translating(folder: str | Path) -> Run:
+    """A run that translates."""
+    run = Run.open(Path(folder))
+    if run.settings.task != "translate":
+        raise ModelError(
+            f"{folder}: is a run for task '{run.settings.task}', which does not translate; try regard predict"
+        )
+    return run
+
+
+def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | None = None) -> EncoderDecoder:
+    path = best_checkpoint(run) if name is None else named_checkpoint(run, name)
+    sizes = tokenizers.source.size, tokenizers.target.size
+    return checkpoint.trained(lambda: build.encoder_decoder(run.settings.model, *sizes), run, path, device)
+
+
+def _fingerprint(tokenizers: Tokenizers) -> tuple[str, str]:
+    return tokenizers.source.fingerprint(), tokenizers.target.fingerprint()
