@@ -81,7 +81,7 @@ def test_a_cell_has_the_colour_of_its_number_and_stands_at_its_place() -> None:
     picture = made(7, 11, OTHERS)
     place = layout(picture)
     groups = [each for each in ElementTree.fromstring(heat_svg(picture)).iter("g") if "data-values" in each.attrib]
-    for group, levels in zip(groups, picture.levels, strict=True):
+    for group, levels in zip(groups, colours.levels(picture), strict=True):
         painted = [0] * 11
         for path in group.iter("path"):
             for start, width in re.findall(r"M([\d.]+) 0h([\d.]+)", path.attrib["d"]):
@@ -119,7 +119,7 @@ def test_a_small_one_paints_every_cell_with_its_colour() -> None:
         for column, row, count in re.findall(r"M(\d+) (\d+)h(\d+)", path.attrib["d"]):
             for place in range(int(column), int(column) + int(count)):
                 painted[int(row)][place] = int(path.attrib["class"].removeprefix("h"))
-    assert tuple(map(tuple, painted)) == picture.levels
+    assert tuple(map(tuple, painted)) == colours.levels(picture)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from pages import asks_for_nothing
 from regard.cli.main import run
 from regard.errors import DataError
 from regard.explain.alignment import Aligner
+from regard.explain.meaning_report import MeaningReport
 from regard.explain.word import meaning_report
-from regard.show.meaning import MeaningReport, meaning_page, meaning_svg
+from regard.show.meaning import meaning_page, meaning_svg
 from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]

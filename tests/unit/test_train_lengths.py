@@ -20,9 +20,9 @@ from regard.models.labeller import Labeller
 from regard.runs.folder import Run
 from regard.tasks.load import load
 from regard.tasks.prediction import load_predictor
-from regard.tasks.showing import fitting
 from regard.tasks.task import Task
 from regard.trainer.feed import Feed
+from regard.trainer.showing import fitting
 from regard.trainer.start import open_task, start
 from regard.trainer.workers import ALONE, Workers
 

@@ -11,7 +11,7 @@ import typer
 from regard.cli.streams import put, say, show
 
 if TYPE_CHECKING:
-    from regard.show.meaning import MeaningReport
+    from regard.explain.meaning_report import MeaningReport
 
 
 def meaning(

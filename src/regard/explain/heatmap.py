@@ -6,12 +6,10 @@ It is drawn in a terminal, as SVG and as PNG (`regard.show`, `regard.show.heatma
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-
-from regard.show import colours
-from regard.show.colours import Scale
+from typing import Literal
 
 Numbers = tuple[tuple[float, ...], ...]
+Scale = Literal["sequential", "diverging"]  # from nothing to much; from minus to plus
 
 
 @dataclass(frozen=True)
@@ -33,16 +31,6 @@ class HeatMap:
     @property
     def low(self) -> float:
         return -self.most if self.scale == "diverging" else 0.0
-
-    @cached_property
-    def levels(self) -> tuple[tuple[int, ...], ...]:
-        """The colour of every number."""
-        return tuple(tuple(colours.level(value, self.low, self.most) for value in row) for row in self.values)
-
-    @property
-    def nothing(self) -> int:
-        """The level of zero."""
-        return colours.level(0.0, self.low, self.most)
 
     @property
     def totals(self) -> tuple[float, ...]:

@@ -15,10 +15,10 @@ from torch.nn.functional import normalize
 from regard.errors import DataError, ModelError, RegardError
 from regard.explain.alignment import Aligner
 from regard.explain.meaning import Meaning, Neighbours, Occurrence, find, layers, meaning, stands_in, translations
+from regard.explain.meaning_report import Matrix, MeaningReport, Neighbour, Place
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.runs.folder import Run
-from regard.show.meaning import Matrix, MeaningReport, Neighbour, Place
 from regard.tasks.corpus import COLUMNS, materials
 from regard.tasks.labels import Classifier, Tagger
 from regard.tasks.prediction import Predictor, load_predictor

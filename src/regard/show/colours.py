@@ -14,7 +14,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Literal
 
-Scale = Literal["sequential", "diverging"]
+from regard.explain.heatmap import HeatMap, Scale
+
 Theme = Literal["light", "dark", "either"]  # of a paper; either: nobody knows, as in a terminal
 Colour = tuple[int, int, int]  # red, green and blue, 0 to 255
 Stop = tuple[float, float, float]  # lightness, chroma, hue in degrees
@@ -64,6 +65,16 @@ def level(value: float, low: float, high: float) -> int:
     """The level of a value between two ends; what lies beyond is at the end."""
     share = (value - low) / (high - low) if high > low else 0.0
     return round(LEVELS * min(1.0, max(0.0, share)))
+
+
+def levels(picture: HeatMap) -> tuple[tuple[int, ...], ...]:
+    """The level of every number of a picture."""
+    return tuple(tuple(level(value, picture.low, picture.most) for value in row) for row in picture.values)
+
+
+def nothing(picture: HeatMap) -> int:
+    """The level of zero in a picture."""
+    return level(0.0, picture.low, picture.most)
 
 
 def ink(colour: Colour) -> Colour:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from regard.explain.heatmap import HeatMap, brief
+from regard.explain.heatmap import HeatMap, Scale, brief
 from regard.show import colours
-from regard.show.colours import INK, LEVELS, PREFIX, Scale
+from regard.show.colours import INK, LEVELS, PREFIX
 from regard.show.letters import extent, right_to_left, shortened, wrapped
 from regard.show.markup import Attributes, Html, element
 
@@ -164,7 +164,9 @@ def _column(label: str, x: float, y: float, angle: int, number: int) -> Html:
 def _rows(picture: HeatMap, place: Layout) -> list[Html]:
     numbered = has_numbers(picture, place)
     drawn = []
-    for number, (row, values, levels) in enumerate(zip(picture.rows, picture.values, picture.levels, strict=True)):
+    for number, (row, values, levels) in enumerate(
+        zip(picture.rows, picture.values, colours.levels(picture), strict=True)
+    ):
         top = place.top + number * place.cell
         middle = place.cell / 2 + SIZE * 0.36
         inside = [
@@ -183,7 +185,7 @@ def _cells(
 ) -> list[Html]:
     """One path for each colour of a row, then the numbers where they fit."""
     size, table = place.cell, colours.table(picture.scale, "light")
-    drawn = _paths(levels, picture.nothing, picture.scale, place.left, size)
+    drawn = _paths(levels, colours.nothing(picture), picture.scale, place.left, size)
     if numbered:
         for column, (value, level) in enumerate(zip(values, levels, strict=True)):
             if words := brief(value, picture.most):
@@ -251,11 +253,11 @@ def _multiples(
 def _thumb(picture: HeatMap, left: float, top: float, size: float, *, values: bool) -> Html:
     """One small one under its title, a cell one unit wide; its numbers to three decimals, finer than its colours."""
     strokes: dict[int, str] = {}
-    for row, levels in enumerate(picture.levels):
+    for row, levels in enumerate(colours.levels(picture)):
         column = 0
         for level, group in groupby(levels):
             count = len(list(group))
-            if level != picture.nothing:
+            if level != colours.nothing(picture):
                 strokes[level] = strokes.get(level, "") + f"M{column} {row}h{count}"
             column += count
     cells = []

@@ -158,7 +158,7 @@ def _ticks(axes: Axes, picture: HeatMap, place: Layout, families: Sequence[str])
 
 def _cell_numbers(axes: Axes, picture: HeatMap, families: Sequence[str]) -> None:
     table = colours.table(picture.scale, "light")
-    for row, (values, levels) in enumerate(zip(picture.values, picture.levels, strict=True)):
+    for row, (values, levels) in enumerate(zip(picture.values, colours.levels(picture), strict=True)):
         for column, (value, level) in enumerate(zip(values, levels, strict=True)):
             if words := brief(value, picture.most):
                 shade = colours.code(colours.ink(table[level]))

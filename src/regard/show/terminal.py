@@ -82,11 +82,11 @@ def _block(picture: HeatMap, form: Form, left: int, first: int, last: int, *, co
     drawn = [Text(" " * left + line) for line in _heads(picture, form, first, last)]
     if summed:
         drawn[-1].append("  Σ")
-    for name, values, levels in zip(picture.rows, picture.values, picture.levels, strict=True):
+    for name, values, levels in zip(picture.rows, picture.values, colours.levels(picture), strict=True):
         line = Text(padded(name, left - 1, "end") + " ")
         for value, level, width in zip(values[first:last], levels[first:last], form.widths[first:last], strict=True):
             words = _cell(picture, value, level, width, numbered=form.numbers, colour=colour)
-            line.append(words, "" if level == picture.nothing or not colour else _style(picture, level))
+            line.append(words, "" if level == colours.nothing(picture) or not colour else _style(picture, level))
             line.append(" " if width > 1 else "")
         if summed:
             line.append(f"{sum(values):5.2f}".replace("-", "−"))
@@ -108,14 +108,16 @@ def _heads(picture: HeatMap, form: Form, first: int, last: int) -> list[str]:
 
 def _cell(picture: HeatMap, value: float, level: int, width: int, *, numbered: bool, colour: bool) -> str:
     """A shade, or nothing where a colour says it, then the number."""
-    shade = " " if colour and level != picture.nothing else _shade(picture, level)
+    shade = " " if colour and level != colours.nothing(picture) else _shade(picture, level)
     words = f"{shade}{brief(value, picture.most)}" if numbered else shade * max(1, width - 1)
     return padded(words, max(1, width - 1), "start")
 
 
 def _shade(picture: HeatMap, level: int) -> str:
     """By how far from zero: without colours, minus shows in the number."""
-    away = abs(level - picture.nothing) / max(picture.nothing, colours.LEVELS - picture.nothing)
+    away = abs(level - colours.nothing(picture)) / max(
+        colours.nothing(picture), colours.LEVELS - colours.nothing(picture)
+    )
     return "·" if away == 0 else SHADES[min(4, max(1, round(4 * away)))]
 
 

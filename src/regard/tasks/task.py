@@ -18,7 +18,6 @@ from regard.nn.fast.output_loss import linear_cross_entropy
 from regard.nn.positions import longest_sequence
 from regard.nn.transformer import DecoderLayer, EncoderLayer
 from regard.tasks.losses import CrossEntropy
-from regard.tasks.showing import Showing
 from regard.text.special import PAD
 
 VALID_BUDGET = 4096  # tokens a batch when validating; it changes no number
@@ -81,10 +80,8 @@ class Task(nn.Module, ABC):
         *,
         smoothing: float = 0.0,
         word_dropout: float = 0.0,
-        showing: Showing | None = None,
     ) -> None:
         super().__init__()
-        self.showing = showing
         self._smoothing = smoothing
         self._word_dropout = word_dropout
         self.model = model

@@ -29,7 +29,6 @@ from regard.nn.fast import random as chance
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.settings import ReinforceSettings
 from regard.tasks.losses import Choices, drop_words, reinforce
-from regard.tasks.showing import Showing
 from regard.tasks.task import Task, Tensors
 from regard.text.special import END, PAD
 from regard.text.tokenizer import Tokenizer
@@ -67,11 +66,10 @@ class Translate(Task):
         *,
         habits: Habits,
         held_out: Sequence[tuple[str, str]] = (),
-        showing: Showing | None = None,
     ) -> None:
         """``held_out`` sentences are translated at each validation and compared with their references."""
         smoothing, word_dropout = habits.smoothing, habits.word_dropout
-        super().__init__(model, train, valid, smoothing=smoothing, word_dropout=word_dropout, showing=showing)
+        super().__init__(model, train, valid, smoothing=smoothing, word_dropout=word_dropout)
         self.tokenizers = tokenizers
         self.habits = habits
         self.held_out = held_out

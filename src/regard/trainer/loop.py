@@ -28,6 +28,7 @@ from regard.trainer.kinds import GRAPHS, step_kind, uses_bfloat16
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.pace import Pace, used_memory
 from regard.trainer.schedule import DECAYING, Schedule
+from regard.trainer.showing import Showing
 from regard.trainer.signals import interruptible
 from regard.trainer.steps import EagerStep, GraphStep, Recipe, Step
 from regard.trainer.workers import ALONE, Workers
@@ -62,8 +63,10 @@ class Trainer:
         device: torch.device,
         workers: Workers = ALONE,
         belonging: Mapping[str, object] | None = None,
+        showing: Showing | None = None,
     ) -> None:
-        """``belonging`` is what the weights belong to, as every checkpoint says: that of the run as it was opened."""
+        """``belonging`` is what the weights belong to, as every checkpoint says: that of the run as it was opened.
+        ``showing`` writes the samples of a validation and the sentence that is watched."""
         self.task = task.to(device)
         self.settings = settings
         self.folder = folder
@@ -71,6 +74,7 @@ class Trainer:
         self.device = device
         self.workers = workers
         self.belonging = belonging
+        self.showing = showing
         self.progress = Progress()
         self.schedule = Schedule(settings.schedule, settings.rate, settings.warmup, width)
         self.weights = checkpoint.model_tensors(task)
@@ -284,7 +288,7 @@ class Trainer:
             average = self._averaged()
             with averaging.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
-                samples = self.task.showing.sampled(self.device) if self.task.showing else ()
+                samples = self.showing.sampled(self.device) if self.showing else ()
                 watched = self._watched()
             value = _metric(scores, self.settings.metric)
             now = self.progress
@@ -314,7 +318,7 @@ class Trainer:
     def _is_landmark(self) -> bool:
         """Whether to look at the watched sentence between validations: after 1, 2, 4, 8, … steps, for most is learned
         early. One sentence more is little work, and becomes ever rarer."""
-        watching = self.task.showing is not None and bool(self.task.showing.sentence)
+        watching = self.showing is not None and bool(self.showing.sentence)
         return watching and self.workers.leads and self.progress.step.bit_count() == 1
 
     def _watch(self, pace: Pace) -> None:
@@ -326,7 +330,7 @@ class Trainer:
         pace.resume()
 
     def _watched(self) -> Watched | None:
-        return self.task.showing.watched(self.device) if self.task.showing else None
+        return self.showing.watched(self.device) if self.showing else None
 
     def _tell_watched(self, watched: Watched | None) -> None:
         if watched is not None:

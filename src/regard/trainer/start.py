@@ -27,11 +27,10 @@ from regard.runs.checkpoint import Checkpoint
 from regard.runs.folder import Progress, Run, belonging, belongs, occupied, steps
 from regard.runs.log import Listener, Log, clock
 from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
-from regard.tasks import showing, vectors
+from regard.tasks import vectors
 from regard.tasks.corpus import COLUMNS, Files, Material, extent, materials
 from regard.tasks.label import Label
 from regard.tasks.language import Language
-from regard.tasks.showing import Showing
 from regard.tasks.task import Task
 from regard.tasks.translate import Habits, Translate
 from regard.text.tokenizers import Tokenizers, seen_words, size_remarks
@@ -41,11 +40,11 @@ from regard.trainer.loop import Outcome, Trainer
 from regard.trainer.preflight import Preflight, check_disk
 from regard.trainer.preflight import preflight as estimate
 from regard.trainer.schedule import DECAYING
+from regard.trainer.showing import Showing, check_length, showing_of
 from regard.trainer.workers import ALONE, Workers, workers
 
 HELD_OUT = 200  # sentences translated at each validation
 EVERY = 10.0  # seconds between two lines about a preparation that takes long
-OPENING = 4  # words of a sample that a language model goes on from
 Tell = Callable[[str], None]
 
 
@@ -273,7 +272,7 @@ def open_run(
     torch.manual_seed(settings.train.seed)
     if not together.leads:
         together.wait()
-    task = open_task(run, listener.tell)
+    task, showing = open_task(run, listener.tell)
     if together.leads:
         together.wait()
     trainer = Trainer(
@@ -286,6 +285,7 @@ def open_run(
         device=device,
         workers=together,
         belonging=belonging(run),
+        showing=showing,
     )
     return Opened(run, task, trainer)
 
@@ -302,8 +302,9 @@ class _Silence:
     def tell(self, line: str) -> None: ...
 
 
-def open_task(run: Run, tell: Tell) -> Task:
-    """The task that a run's settings describe, with its examples encoded and a model not yet trained."""
+def open_task(run: Run, tell: Tell) -> tuple[Task, Showing]:
+    """The task that a run's settings describe, with its examples encoded and a model not yet trained, and what shows
+    people how it learns."""
     settings = run.settings
     train_rows, valid_rows = materials(settings)
     if not run.tokenizer.exists():
@@ -315,8 +316,8 @@ def open_task(run: Run, tell: Tell) -> Task:
     )
     held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(COLUMNS[settings.task]), HELD_OUT)]
     task = _task(run, tokenizers, train, valid, held_out)
-    showing.check_length(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
-    return task
+    check_length(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
+    return task, showing_of(run, task.model, tokenizers, held_out)
 
 
 def _task(run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: list[tuple[str, str]]) -> Task:
@@ -332,26 +333,15 @@ def _task(run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, he
                 seed=learn.seed,
             )
             model = build.encoder_decoder(settings.model, source.size, target.size)
-            shows = showing.translations(model, tokenizers, held_out, learn.watch)
-            return Translate(model, tokenizers, train, valid, habits=habits, held_out=held_out, showing=shows)
+            return Translate(model, tokenizers, train, valid, habits=habits, held_out=held_out)
         case "language":
             writer = build.language_model(settings.model, target.size)
-            opening = [(" ".join(text.split()[:OPENING]), text) for text, _ in held_out]
-            opening = showing.fitting(opening, writer, lambda text: len(target.encode(text)))
-            shows = Showing(showing.continuations(writer, target), opening, learn.watch)
-            return Language(
-                writer, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout, showing=shows
-            )
+            return Language(writer, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout)
         case "tag" | "classify":
-            labels = Vocabulary.load(run.labels)
             pool = settings.pool if settings.task == "classify" else None
-            labeller = build.labeller(settings.model, source.size, len(labels), pool, seen=seen_words(source))
-            look = showing.tags if settings.task == "tag" else showing.classes
-            fitting = showing.fitting(held_out, labeller, lambda text: sum(map(len, map(source.encode, text.split()))))
-            shows = Showing(look(labeller, source, settings.model.letters, labels), fitting, learn.watch)
-            return Label(
-                labeller, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout, showing=shows
-            )
+            labels = len(Vocabulary.load(run.labels))
+            labeller = build.labeller(settings.model, source.size, labels, pool, seen=seen_words(source))
+            return Label(labeller, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout)
         case _:
             assert_never(settings.task)
 

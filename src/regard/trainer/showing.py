@@ -20,6 +20,7 @@ from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.nn.attention import Attention
 from regard.nn.positions import longest_sequence
+from regard.runs.folder import Run
 from regard.runs.samples import Sample, Watched, Weights
 from regard.tasks.labels import Classifier, Reader, Tagger
 from regard.tasks.writer import Writer
@@ -30,6 +31,7 @@ from regard.text.vocabulary import Vocabulary
 
 GREEDY = Options(Beam(width=1))
 SAMPLES = 5
+OPENING = 4  # words of a sample that a language model goes on from
 DIGITS = 4  # of a weight, in the log
 Write = Callable[[Sequence[str], torch.device], list[str]]
 Look = Callable[[str, torch.device], Watched]
@@ -57,6 +59,23 @@ class Showing:
         if self.look is not None:
             return self.look(self.sentence, device)
         return Watched(self.sentence, self.write([self.sentence], device)[0])
+
+
+def showing_of(run: Run, model: nn.Module, tokenizers: Tokenizers, held_out: Sequence[tuple[str, str]]) -> Showing:
+    """What is shown of a model, as its kind and its task have it."""
+    settings, watch = run.settings, run.settings.train.watch
+    source, target = tokenizers.source, tokenizers.target
+    if isinstance(model, EncoderDecoder):
+        return translations(model, tokenizers, held_out, watch)
+    if isinstance(model, LanguageModel):
+        opening = [(" ".join(text.split()[:OPENING]), text) for text, _ in held_out]
+        return Showing(
+            continuations(model, target), fitting(opening, model, lambda text: len(target.encode(text))), watch
+        )
+    assert isinstance(model, Labeller)
+    write = tags if settings.task == "tag" else classes
+    rows = fitting(held_out, model, lambda text: sum(map(len, map(source.encode, text.split()))))
+    return Showing(write(model, source, settings.model.letters, Vocabulary.load(run.labels)), rows, watch)
 
 
 def fitting(samples: Sequence[tuple[str, str]], model: nn.Module, count: Callable[[str], int]) -> list[tuple[str, str]]:
