@@ -159,7 +159,7 @@ def test_ink_reads_on_every_colour_by_four_and_a_half_to_one(scale: colours.Scal
 def test_minus_and_plus_end_at_the_two_ends_and_zero_is_in_the_middle() -> None:
     assert [colours.level(value, -2.0, 2.0) for value in (-9.0, -2.0, 0.0, 1.0, 2.0)] == [0, 0, 20, 30, 40]
     assert colours.level(3.0, 1.0, 1.0) == 0
-    assert made(3, 2, diverging=True).nothing == 20
+    assert colours.nothing(made(3, 2, diverging=True)) == 20
     assert reaching(HeatMap("", ("a",), ("b",), ((0.0,),), "")).most == 1.0
 
 
