@@ -1,8 +1,8 @@
 """Every command of README, CONTRIBUTING, docs/*.md and of the program's hints is run as written; so are the examples.
 
 Each page has a folder of its own with the files and runs that it names; its commands run there one after the other.
-What trains takes two steps on 120 pairs with a model of no great width, and what serves is stopped when it listens. A command
-is run, or only named in a sentence (a verb and its flags, without arguments), or on a short list with a reason.
+What trains takes two steps on 120 pairs with a model of no great width, and what serves is stopped when it listens. A
+command is run, or only named in a sentence (a verb and its flags, without arguments), or on a short list with a reason.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def here(templates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 @pytest.fixture(autouse=True)
 def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) -> None:
-    """Trainings of two steps on 120 pairs, of models no wider than the packaged one; servers that end when they listen."""
+    """Short trainings of models no wider than the packaged one; servers that end when they listen."""
     assert with_demo.name == "demo"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     trainer, fable, write = training.Trainer, material._fable, material.generate
@@ -146,6 +146,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
         material, "_fable", lambda data, part, count: replace(fable(data, part, 1), count=min(count, 120))
     )
     monkeypatch.setattr("regard.fable.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
+    monkeypatch.setattr("regard.cli.demo.TESTED", 20)
     monkeypatch.setattr(server.Place, "open", server_socket)
     monkeypatch.setattr(server, "run", serve_for_a_moment)
 

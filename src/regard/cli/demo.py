@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from regard.settings.demo import PRESET, demo_settings
-
 REPORT = "report.html"
 TESTED = 500  # held-out sentences translated at the end
 
@@ -16,7 +14,7 @@ TESTED = 500  # held-out sentences translated at the end
 def demo(
     out: Annotated[Path, typer.Option(help="The run folder; made anew if it is a demo's.")] = Path("runs/demo"),
     time: Annotated[str, typer.Option(help="Train no longer than this: 60s, 2m.")] = "",
-    preset: Annotated[str, typer.Option(help="Which architecture.")] = PRESET,
+    preset: Annotated[str, typer.Option(help="Which architecture.")] = "transformer-tiny",
     page: Annotated[bool, typer.Option("--report/--no-report", help="Write RUN/report.html at the end.")] = True,
 ) -> int:
     """Make a corpus, train a translator, test it, write a report and translate with it."""
@@ -25,6 +23,7 @@ def demo(
     from regard.cli.display import display
     from regard.evaluate.report import PINNED
     from regard.settings import load_settings
+    from regard.settings.demo import demo_settings
     from regard.tasks.load import load
     from regard.trainer import start as training
     from regard.trainer.signals import INTERRUPTED

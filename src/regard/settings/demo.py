@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from regard.settings import Settings
+from regard.settings.loading import load_settings
+from regard.settings.whole import Settings
 
 PRESET = "transformer-tiny"
 CORPUS = "fable:fr"
@@ -38,6 +36,4 @@ OVERRIDES = (
 
 def demo_settings(preset: str = PRESET, *overrides: str) -> Settings:
     """A translator that is trained in a minute or two, of any architecture."""
-    from regard.settings import load_settings  # noqa: PLC0415 - `regard --help` reads this file, and is quick
-
     return load_settings(preset, *OVERRIDES, *overrides)

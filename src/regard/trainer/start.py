@@ -272,7 +272,7 @@ def open_run(
     torch.manual_seed(settings.train.seed)
     if not together.leads:
         together.wait()
-    task, showing = open_task(run, listener.tell)
+    task, showing = _opened(run, listener.tell)
     if together.leads:
         together.wait()
     trainer = Trainer(
@@ -302,9 +302,13 @@ class _Silence:
     def tell(self, line: str) -> None: ...
 
 
-def open_task(run: Run, tell: Tell) -> tuple[Task, Showing]:
-    """The task that a run's settings describe, with its examples encoded and a model not yet trained, and what shows
-    people how it learns."""
+def open_task(run: Run, tell: Tell) -> Task:
+    """The task that a run's settings describe, with its examples encoded and a model not yet trained."""
+    return _opened(run, tell)[0]
+
+
+def _opened(run: Run, tell: Tell) -> tuple[Task, Showing]:
+    """The same, and what shows people how it learns."""
     settings = run.settings
     train_rows, valid_rows = materials(settings)
     if not run.tokenizer.exists():
