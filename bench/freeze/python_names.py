@@ -33,6 +33,6 @@ def _is_ours(thing: type, name: str) -> bool:
 
 def _signature(thing: Any) -> str:
     try:
-        return _PLACE.sub(r"\1", str(inspect.signature(thing)))
+        return _PLACE.sub(r"\1", re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(thing))))
     except (TypeError, ValueError):
         return type(thing).__name__
