@@ -64,7 +64,10 @@ async function mounted(name, values, {mine, opening}) {
     clearTimeout(waiting);
     const ready = settled(panel, name, values, runs);
     if (!ready) {
-      node.replaceChildren(pageHead(PAGES[name], ""), instead(runs, panel.tasks, values, {page: name, what: panel.nothing}));
+      node.replaceChildren(
+        pageHead(PAGES[name], ""),
+        instead(runs, panel.tasks, values, {page: name, what: panel.nothing}),
+      );
       return;
     }
     node.replaceChildren();
@@ -126,11 +129,8 @@ function open(yes) {
   menu.setAttribute("aria-expanded", yes);
 }
 
-const icon = (path) => svg(
-  "svg",
-  {viewBox: "0 0 20 20", width: 20, height: 20, "aria-hidden": "true"},
-  svg("path", {d: path}),
-);
+const icon = (path) =>
+  svg("svg", {viewBox: "0 0 20 20", width: 20, height: 20, "aria-hidden": "true"}, svg("path", {d: path}));
 
 function tools() {
   const half = "M10 2.5a7.5 7.5 0 1 0 0 15a7.5 7.5 0 1 0 0-15ZM10 4v12a6 6 0 0 0 0-12Z";
@@ -160,8 +160,8 @@ function begin() {
   });
   menu.addEventListener("click", () => open(menu.getAttribute("aria-expanded") !== "true"));
   document.getElementById("pages").addEventListener("click", () => open(false));
-  Object.entries(PAGES).forEach(
-    ([page, title], place) => shortcut(String(place + 1), title, () => links[page].click()),
+  Object.entries(PAGES).forEach(([page, title], place) =>
+    shortcut(String(place + 1), title, () => links[page].click()),
   );
   shortcut("/", "write: to the first text field", () => {
     root.querySelector("[data-unfold]")?.click(); // a question that folded to one line

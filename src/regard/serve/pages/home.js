@@ -35,10 +35,16 @@ function table(runs) {
   const pair = ({languages}) => (languages ? `${languages.source} → ${languages.target}` : "");
   const score = ({score, score_name}) => (score === null ? "" : `${score_name} ${score.toFixed(1)}`);
   const rows = runs.map((run) =>
-    element("tr", {},
+    element(
+      "tr",
+      {},
       element("th", {scope: "row"}, run.name, run.best ? element("small", {class: "note"}, " used") : ""),
-      ...[run.task, pair(run), score(run), run.architecture, run.state].map((text) => element("td", {}, text))));
-  const head = ["Run", "Task", "Languages", "Score", "Architecture", "State"].map((name) => element("th", {scope: "col"}, name));
+      ...[run.task, pair(run), score(run), run.architecture, run.state].map((text) => element("td", {}, text)),
+    ),
+  );
+  const head = ["Run", "Task", "Languages", "Score", "Architecture", "State"].map((name) =>
+    element("th", {scope: "col"}, name),
+  );
   return element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
 }
 
@@ -57,7 +63,11 @@ async function draw() {
     place.replaceChildren(runs.length ? table(runs) : element("p", {}, "No run yet; regard train makes one."));
     const names = Object.fromEntries(languages.map(({code, name}) => [code, name]));
     const pairs = languages.flatMap(({code, targets}) => targets.map((target) => [code, target]));
-    form.elements.pair.append(...pairs.map(([source, target]) => element("option", {value: `${source}-${target}`}, `${names[source]} → ${names[target]}`)));
+    form.elements.pair.append(
+      ...pairs.map(([source, target]) =>
+        element("option", {value: `${source}-${target}`}, `${names[source]} → ${names[target]}`),
+      ),
+    );
     form.hidden = !pairs.length;
     if (pairs.length) showCommand();
   } catch (problem) {

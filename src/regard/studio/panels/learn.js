@@ -19,7 +19,8 @@ import {ending} from "./learn/ending.js";
 import {USUAL, beginning} from "./runs/attempt.js";
 
 const WHO = {translate: "a translator", tag: "a tagger", classify: "a classifier", language: "a language model"};
-const lead = (task) => `What ${WHO[task] ?? WHO.translate} computes, step by step: your sentence, this run's own numbers. Each step has an idea, a formula, the numbers, and the lines of code that give them again.`;
+const lead = (task) =>
+  `What ${WHO[task] ?? WHO.translate} computes, step by step: your sentence, this run's own numbers. Each step has an idea, a formula, the numbers, and the lines of code that give them again.`;
 const PLACES = ["layer", "head", "word"];
 
 export const tasks = ["translate", "tag", "classify", "language"];
@@ -61,13 +62,21 @@ class Page {
 
   /** The address says what to show. Where it says nothing of the place, the walk begins where there is something to see. */
   async update(values) {
-    const said = PLACES.some((name) => values[name] !== undefined && values[name] !== "") || Boolean(values.side || values.step);
+    const said =
+      PLACES.some((name) => values[name] !== undefined && values[name] !== "") || Boolean(values.side || values.step);
     const places = Object.fromEntries(PLACES.map((name) => [name, Math.max(0, Math.trunc(Number(values[name])) || 0)]));
     const run = chosen(this.runs, values.run);
     this.task = run.task;
     this.folder = run.name === "demo" && run.fixed ? run.name : `runs/${run.name}`; // the demo of the package goes by its name
     this.lead.textContent = lead(run.task);
-    this.state = {run: run.name, text: values.text?.trim() || USUAL, sentence: placeOf(values), ...places, side: values.side || "all", step: values.step ?? ""};
+    this.state = {
+      run: run.name,
+      text: values.text?.trim() || USUAL,
+      sentence: placeOf(values),
+      ...places,
+      side: values.side || "all",
+      step: values.step ?? "",
+    };
     const {step, sentence, ...rest} = this.state;
     const question = {...rest, ...chosenSentence(sentence)};
     if (JSON.stringify(question) === this.question) {
@@ -102,7 +111,13 @@ class Page {
       const found = await this.ask(async (signal) => {
         const begin = free ? await this.beginning(question, signal) : {};
         const asked = {...question, ...begin};
-        return [asked, ...(await Promise.all([post("/api/v1/walkthrough", asked, {signal}), known ? null : this.portray(question.run, signal)]))];
+        return [
+          asked,
+          ...(await Promise.all([
+            post("/api/v1/walkthrough", asked, {signal}),
+            known ? null : this.portray(question.run, signal),
+          ])),
+        ];
       });
       if (!found) return;
       const [asked, walk] = found;
@@ -123,7 +138,11 @@ class Page {
 
   /** Where a walk begins when nobody says: at a content word, with the head that aligns best. */
   async beginning({run, text, ...rest}, signal) {
-    const {task, source, target, aligner, attentions} = await post("/api/v1/trace", {run, text, ...("sentence" in rest ? {sentence: rest.sentence} : {})}, {signal});
+    const {task, source, target, aligner, attentions} = await post(
+      "/api/v1/trace",
+      {run, text, ...("sentence" in rest ? {sentence: rest.sentence} : {})},
+      {signal},
+    );
     const [first] = aligner?.heads ?? [];
     const layers = attentions.filter(({name}) => name.startsWith("encoder")).length || Infinity;
     const place = first && first.layer < layers ? {layer: first.layer, head: first.head} : {layer: 0, head: 0};
@@ -158,7 +177,12 @@ class Page {
       ...remarks(walk),
       lines,
       element("p", {class: "headline"}, ...headline(walk, side)),
-      element("div", {class: "desk"}, this.guide, element("div", {class: "sheet"}, this.progress, this.stage, turning, this.end)),
+      element(
+        "div",
+        {class: "desk"},
+        this.guide,
+        element("div", {class: "sheet"}, this.progress, this.stage, turning, this.end),
+      ),
     );
     this.show();
   }
@@ -170,7 +194,22 @@ class Page {
     const chapter = this.story.find(({steps}) => steps.some((one) => one.number === number));
     const {run, text, sentence} = this.state;
     const top = this.models.get(run)?.encoder_layers === this.walk.layer + 1;
-    const world = {run, text, sentence, walk: this.walk, byName: this.byName, places: this.places, top, go: (changes) => this.go(changes), setup: setup({...this.state, folder: this.folder, text: sentenceOf(this.walk, text, sentence), task: this.walk.task})};
+    const world = {
+      run,
+      text,
+      sentence,
+      walk: this.walk,
+      byName: this.byName,
+      places: this.places,
+      top,
+      go: (changes) => this.go(changes),
+      setup: setup({
+        ...this.state,
+        folder: this.folder,
+        text: sentenceOf(this.walk, text, sentence),
+        task: this.walk.task,
+      }),
+    };
     this.stage.replaceChildren(card({step, number, chapter}, world));
     this.guide.mark(step.name);
     this.progress.value = number + 1;
@@ -178,7 +217,15 @@ class Page {
     turn(this.after, this.walk.steps[number + 1], "", " →");
     const over = number + 1 === this.walk.steps.length;
     const model = this.models.get(run);
-    this.end.replaceChildren(...(over ? [ending({walk: this.walk, story: this.story, state: this.state, model, task: this.task}, (changes) => this.again(changes))] : []));
+    this.end.replaceChildren(
+      ...(over
+        ? [
+            ending({walk: this.walk, story: this.story, state: this.state, model, task: this.task}, (changes) =>
+              this.again(changes),
+            ),
+          ]
+        : []),
+    );
     this.number = number;
   }
 
@@ -228,7 +275,10 @@ function values({run, text, sentence, layer, head, word, side, step}) {
 /** The walk with its rows and columns named in signs that fonts have. */
 function readable(walk) {
   const named = (text) => (typeof text === "string" ? legible(text) : text);
-  const steps = walk.steps.map((step) => ({...step, axes: step.axes.map((axis) => ({...axis, labels: axis.labels.map(named)}))}));
+  const steps = walk.steps.map((step) => ({
+    ...step,
+    axes: step.axes.map((axis) => ({...axis, labels: axis.labels.map(named)})),
+  }));
   return {...walk, steps};
 }
 
@@ -238,9 +288,18 @@ function headline(walk, side) {
   const place = `layer ${walk.layer + 1}`;
   const attends = walk.steps.some((step) => step.name.endsWith(".weights") && step.part !== "output");
   const where = attends ? `${place}, head ${walk.head + 1}` : place;
-  if (side === "encoder" || walk.task === "label") return ["We follow ", strong(explained(legible(walk.source.pieces[walk.position]))), ` through ${where}.`];
+  if (side === "encoder" || walk.task === "label")
+    return ["We follow ", strong(explained(legible(walk.source.pieces[walk.position]))), ` through ${where}.`];
   const read = walk.position ? walk.target.pieces[walk.position - 1] : "<start>";
-  const said = ["The decoder has just read ", strong(legible(read)), " and is on its way to ", strong(explained(legible(walk.target.pieces[walk.position]))), `. We watch ${where}.`];
+  const said = [
+    "The decoder has just read ",
+    strong(legible(read)),
+    " and is on its way to ",
+    strong(explained(legible(walk.target.pieces[walk.position]))),
+    `. We watch ${where}.`,
+  ];
   const crosses = walk.steps.some((step) => step.part === "cross");
-  return crosses && side !== "decoder" ? [...said, " It looks most at ", strong(legible(walk.source.pieces[walk.source_position])), "."] : said;
+  return crosses && side !== "decoder"
+    ? [...said, " It looks most at ", strong(legible(walk.source.pieces[walk.source_position])), "."]
+    : said;
 }

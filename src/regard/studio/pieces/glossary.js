@@ -15,7 +15,8 @@ export const WORDS = {
   layer: "One step of the computation; its output is the input of the next.",
   gate: "A number between 0 and 1 with which a recurrent network keeps or forgets.",
   AER: "Alignment error rate: how far the words that attention links are from the right ones, 0 to 1; lower is better.",
-  "log-probability": "The logarithm of a probability: 0 is certain, −0.7 is one half, −4.6 one in a hundred. They add up along a sentence.",
+  "log-probability":
+    "The logarithm of a probability: 0 is certain, −0.7 is one half, −4.6 one in a hundred. They add up along a sentence.",
   "validation text": "Text that the model does not learn from; scores are measured on it.",
   piece: "What a text is cut into for the model: a word, or a part of one.",
 };

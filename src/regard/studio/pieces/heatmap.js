@@ -55,8 +55,8 @@ class Heatmap {
 
   build() {
     const {label} = this.options;
-    [this.side, this.cells, this.over] = ["side", "cells", "over"].map(
-      (kind) => element("canvas", {class: kind, "aria-hidden": "true"}),
+    [this.side, this.cells, this.over] = ["side", "cells", "over"].map((kind) =>
+      element("canvas", {class: kind, "aria-hidden": "true"}),
     );
     this.stage = element(
       "div",
@@ -85,8 +85,20 @@ class Heatmap {
   /** Show these numbers. What is shown is also `node.shown`. @param {Picture} picture */
   show(picture) {
     const ends = picture.range ?? range(this.options.scale, picture.values);
-    this.picture = {marks: [], noted: [], ...picture, range: ends, scale: this.options.scale, digits: this.options.digits};
-    this.node.shown = {rows: picture.rows, columns: picture.columns, values: Array.from(picture.values), noted: this.picture.noted};
+    this.picture = {
+      marks: [],
+      noted: [],
+      ...picture,
+      range: ends,
+      scale: this.options.scale,
+      digits: this.options.digits,
+    };
+    this.node.shown = {
+      rows: picture.rows,
+      columns: picture.columns,
+      values: Array.from(picture.values),
+      noted: this.picture.noted,
+    };
     this.place = null;
     this.tip.hidden = true;
     this.draw();

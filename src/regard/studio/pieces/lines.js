@@ -39,13 +39,24 @@ class Lines {
     const {rows, columns, values, names, pickable} = picture;
     const weight = (row, column) => values[row * columns.length + column];
     const say = (side, place) => this.told(side, place);
-    this.above = tokenLine(columns, {label: names[0], onpick: pickable ? this.actions.onpick : undefined, onpoint: (place) => this.pointed({column: place}), say: (place) => say("column", place)});
-    this.below = tokenLine(rows, {label: names[1], onpoint: (place) => this.pointed({row: place}), say: (place) => say("row", place)});
+    this.above = tokenLine(columns, {
+      label: names[0],
+      onpick: pickable ? this.actions.onpick : undefined,
+      onpoint: (place) => this.pointed({column: place}),
+      say: (place) => say("column", place),
+    });
+    this.below = tokenLine(rows, {
+      label: names[1],
+      onpoint: (place) => this.pointed({row: place}),
+      say: (place) => say("row", place),
+    });
     this.above.node.classList.add("columns");
     this.below.node.classList.add("rows");
     if (pickable) this.above.node.classList.add("pickable");
     for (const [place, kind] of picture.marks ?? []) this.mark(place, kind);
-    this.links = rows.flatMap((_, row) => columns.map((_each, column) => ({row, column, weight: weight(row, column)}))).filter((link) => link.weight >= LEAST);
+    this.links = rows
+      .flatMap((_, row) => columns.map((_each, column) => ({row, column, weight: weight(row, column)})))
+      .filter((link) => link.weight >= LEAST);
     this.paths = []; // drawn once it is known where the words stand
     this.node.shown = {rows, columns, links: this.links};
     const side = (name, line) => element("div", {class: "side"}, element("h2", {class: "label"}, name), line.node);
@@ -74,15 +85,18 @@ class Lines {
   draw() {
     const box = this.drawing.getBoundingClientRect();
     const down = this.node.classList.contains("down");
-    const places = (line) => [...line.node.querySelectorAll(".word")].map((word) => {
-      const {left, top, width, height} = word.getBoundingClientRect();
-      return down ? top + height / 2 - box.top : left + width / 2 - box.left;
-    });
+    const places = (line) =>
+      [...line.node.querySelectorAll(".word")].map((word) => {
+        const {left, top, width, height} = word.getBoundingClientRect();
+        return down ? top + height / 2 - box.top : left + width / 2 - box.left;
+      });
     const [from, to] = [places(this.above), places(this.below)];
     const [width, height] = [box.width, box.height];
     const path = ({row, column}) => {
       const [a, b] = [from[column], to[row]];
-      return down ? `M0 ${a}C${width / 2} ${a} ${width / 2} ${b} ${width} ${b}` : `M${a} 0C${a} ${height / 2} ${b} ${height / 2} ${b} ${height}`;
+      return down
+        ? `M0 ${a}C${width / 2} ${a} ${width / 2} ${b} ${width} ${b}`
+        : `M${a} 0C${a} ${height / 2} ${b} ${height / 2} ${b} ${height}`;
     };
     this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.paths = this.links.map((link) => {
@@ -97,8 +111,13 @@ class Lines {
   /** "chat ← cat 0.95, black 0.03" */
   told(side, place) {
     const {rows, columns} = this.picture;
-    const found = this.links.filter((link) => link[side] === place).sort((one, other) => other.weight - one.weight).slice(0, 3);
-    const others = found.map((link) => `${side === "row" ? columns[link.column] : rows[link.row]} ${number(link.weight)}`);
+    const found = this.links
+      .filter((link) => link[side] === place)
+      .sort((one, other) => other.weight - one.weight)
+      .slice(0, 3);
+    const others = found.map(
+      (link) => `${side === "row" ? columns[link.column] : rows[link.row]} ${number(link.weight)}`,
+    );
     return `${(side === "row" ? rows : columns)[place]} ${side === "row" ? "←" : "→"} ${others.join(", ") || "nothing"}`;
   }
 
@@ -126,8 +145,8 @@ class Lines {
       above.set(column, weight);
       below.set(row, 0.15);
     }
-    this.above.light(above, row === undefined ? column ?? null : null);
-    this.below.light(below, column === undefined ? row ?? null : null);
+    this.above.light(above, row === undefined ? (column ?? null) : null);
+    this.below.light(below, column === undefined ? (row ?? null) : null);
   }
 
   leave() {

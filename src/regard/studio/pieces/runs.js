@@ -45,7 +45,10 @@ function lacking(run, name, tasks) {
   if (!run) return {missing: "absent", sentence: `There is no run named ${name} here.`};
   if (run.parameters == null) return {missing: "untrained", sentence: `${name} has not learned anything yet.`};
   const needed = tasks.map((task) => TASKS[task].does).join(" or ");
-  return {missing: "unfit", sentence: `${name} ${TASKS[run.task]?.does ?? "does something else"}; this page is for a run that ${needed}.`};
+  return {
+    missing: "unfit",
+    sentence: `${name} ${TASKS[run.task]?.does ?? "does something else"}; this page is for a run that ${needed}.`,
+  };
 }
 
 /** Of several tasks or language pairs each has its best; of those, the one with the highest score. */
@@ -127,7 +130,10 @@ export function describe(run) {
     scored(run),
     pair(run.languages),
     run.state === "finished" ? "" : stateWord(run.state),
-  ].filter(Boolean).map((part) => part.replaceAll(" ", NARROW)).join(" · ");
+  ]
+    .filter(Boolean)
+    .map((part) => part.replaceAll(" ", NARROW))
+    .join(" · ");
 }
 
 /** "BLEU 99.1", "accuracy 91.5 %", "perplexity 12.3" */
@@ -153,7 +159,12 @@ export function language(code) {
 export const pair = (languages) => (languages ? `${language(languages.source)} → ${language(languages.target)}` : "");
 
 export function count(value) {
-  const [divisor, unit] = [[1e9, " G"], [1e6, " M"], [1e3, " k"], [1, ""]].find(([least]) => value >= least) ?? [1, ""];
+  const [divisor, unit] = [
+    [1e9, " G"],
+    [1e6, " M"],
+    [1e3, " k"],
+    [1, ""],
+  ].find(([least]) => value >= least) ?? [1, ""];
   const shown = value / divisor;
   return `${shown >= 100 || divisor === 1 ? Math.round(shown) : shown.toFixed(1)}${unit}`;
 }
@@ -178,14 +189,26 @@ export function unfit({missing, name, sentence}, {runs, tasks, values, page}) {
     "section",
     {class: "empty card unfit", role: "status"},
     element("h2", {}, sentence),
-    element("p", {class: "note"}, other ? `${other.name}: ${describe(other)}` : "There is no other run that could take its place."),
+    element(
+      "p",
+      {class: "note"},
+      other ? `${other.name}: ${describe(other)}` : "There is no other run that could take its place.",
+    ),
     element(
       "div",
       {class: "row"},
       missing === "unfit" ? button(["Try", bdi(name)], "primary", link("runs", {run: name, text})) : null,
-      missing === "unfit" && run.task !== "translate" ? button(["Look inside", bdi(name)], "", link("look", {run: name, text})) : null,
+      missing === "unfit" && run.task !== "translate"
+        ? button(["Look inside", bdi(name)], "", link("look", {run: name, text}))
+        : null,
       missing === "untrained" ? button(["See", bdi(name)], "primary", link("train", {run: name})) : null,
-      other ? button(["Use", bdi(other.name)], missing === "absent" ? "primary" : "", link(page, {...values, run: other.name})) : button("Train one", "", link("train", {})),
+      other
+        ? button(
+            ["Use", bdi(other.name)],
+            missing === "absent" ? "primary" : "",
+            link(page, {...values, run: other.name}),
+          )
+        : button("Train one", "", link("train", {})),
       button("Choose another run", "quiet", link("runs", {})),
     ),
   );

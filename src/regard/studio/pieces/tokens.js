@@ -18,8 +18,12 @@ import {meaningOf} from "./letters.js";
  */
 export function tokenLine(words, {label, onpoint, onpick, say, text, tag = "p"}) {
   const about = onpick ? {role: "button"} : {};
-  const spans = words.map(
-    (word, place) => element("span", {class: "word", tabindex: place ? -1 : 0, "data-place": place, title: meaningOf(word) || null, ...about}, word),
+  const spans = words.map((word, place) =>
+    element(
+      "span",
+      {class: "word", tabindex: place ? -1 : 0, "data-place": place, title: meaningOf(word) || null, ...about},
+      word,
+    ),
   );
   const node = element(
     tag,
@@ -136,10 +140,11 @@ export function linked(source, target, links, {onpoint} = {}) {
   for (const side of ["source", "target"]) {
     const other = side === "target" ? "source" : "target";
     const say = (place) => sentenceOf(links, side, place, words[side], words[other]);
-    lines[side] = tokenLine(
-      words[side],
-      {label: side === "source" ? "Source" : "Translation", onpoint: (place) => point(side, place), say},
-    );
+    lines[side] = tokenLine(words[side], {
+      label: side === "source" ? "Source" : "Translation",
+      onpoint: (place) => point(side, place),
+      say,
+    });
   }
   return {source: lines.source.node, target: lines.target.node, point};
 }

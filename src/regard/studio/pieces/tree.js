@@ -97,13 +97,9 @@ class Tree {
     const all = [...this.places.values()];
     const width = Math.max(...all.map(({left, wide}) => left + wide)) + FADE;
     const height = Math.max(...all.map(({top}) => top)) + HIGH + 4;
-    const picture = svg(
-      "svg",
-      {viewBox: `0 0 ${width} ${height}`, width, height},
-      this.headings(),
-      edges,
-      [...this.shapes.values()],
-    );
+    const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height}, this.headings(), edges, [
+      ...this.shapes.values(),
+    ]);
     this.box.replaceChildren(picture);
     this.stop(drawn[0]?.number);
     this.node.shown = drawn.map((node) => node.number);
@@ -121,10 +117,11 @@ class Tree {
     const [x1, x2] = [from.left + from.wide, to.left];
     const [half, y1, y2] = [(x1 + x2) / 2, from.top + HIGH / 2, to.top + HIGH / 2];
     const kind = this.way.has(node.number) ? "edge way" : `edge ${node.fate}`;
-    return svg(
-      "path",
-      {class: kind, "data-number": node.number, d: `M${x1} ${y1}C${half} ${y1} ${half} ${y2} ${x2} ${y2}`},
-    );
+    return svg("path", {
+      class: kind,
+      "data-number": node.number,
+      d: `M${x1} ${y1}C${half} ${y1} ${half} ${y2} ${x2} ${y2}`,
+    });
   }
 
   shape(node) {
@@ -150,7 +147,7 @@ class Tree {
     const fate = reasonOf(node, this.outputs);
     return [
       `${percent(Math.exp(step))} · ${percent(Math.exp(node.log_probability))}`,
-      forced ? "⚑ forced" : SHORT[fate] ?? fate,
+      forced ? "⚑ forced" : (SHORT[fate] ?? fate),
     ];
   }
 
@@ -175,9 +172,8 @@ class Tree {
   /** Light the way to a node. */
   point(node) {
     const way = node ? wayTo(this.nodes, node.number) : new Set();
-    for (const map of [this.shapes, this.edges]) map?.forEach(
-      (group, number) => group.classList.toggle("on", way.has(number)),
-    );
+    for (const map of [this.shapes, this.edges])
+      map?.forEach((group, number) => group.classList.toggle("on", way.has(number)));
     this.options.onpoint?.(node);
   }
 

@@ -35,14 +35,15 @@ export function shapesKey() {
 
 /** A candidate in a few lines: why it left first, percent before logarithms. */
 export function portrait(node, {nodes, outputs}, penalty) {
-  if (!node || node.parent == null) return [
-    element(
-      "p",
-      {class: "note"},
-      "Tap or point at a candidate, or walk with the arrow keys, to see what became of it and why. ",
-      "Tap or click it, or press Enter, to force what stands written there.",
-    ),
-  ];
+  if (!node || node.parent == null)
+    return [
+      element(
+        "p",
+        {class: "note"},
+        "Tap or point at a candidate, or walk with the arrow keys, to see what became of it and why. ",
+        "Tap or click it, or press Enter, to force what stands written there.",
+      ),
+    ];
   const step = node.log_probability - nodes[node.parent].log_probability;
   const length = `log p ÷ ${node.step}${penalty === 1 ? "" : ` to the power of ${penalty}`}`;
   const facts = [
@@ -61,8 +62,8 @@ export function portrait(node, {nodes, outputs}, penalty) {
     element(
       "dl",
       {class: "facts"},
-      facts.map(
-        ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {class: "number"}, value)),
+      facts.map(([name, value]) =>
+        element("div", {}, element("dt", {}, name), element("dd", {class: "number"}, value)),
       ),
     ),
     element("p", {class: "note number in-detail"}, numbers),
@@ -109,7 +110,11 @@ export function othersTable(others, now, onpick) {
       each.own ? "this search" : verdict(each),
     ]);
   const head = ["beam", "output", "probability", "score", ""];
-  return table(head, rows, {caption: "The best output of other beams. The score is the log-probability, normalised for length; outputs are compared by it.", left: [1, 4]});
+  return table(head, rows, {
+    caption:
+      "The best output of other beams. The score is the log-probability, normalised for length; outputs are compared by it.",
+    left: [1, 4],
+  });
 }
 
 /** The words of a text that another has not. */

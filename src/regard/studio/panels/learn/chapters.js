@@ -62,17 +62,35 @@ const CHAPTERS = {
 /** Where another task tells it otherwise: not all that is written is a translation. */
 const OTHERWISE = {
   language: {
-    "decoder.words": ["The text becomes vectors", "The model reads the text one piece at a time and predicts the next. Before the first there is only <start>."],
-    "decoder.self": ["Every word looks at those before it", "Self-attention with one rule: nobody looks at what comes later, for that is what is to be predicted."],
-    "decoder.feed": ["Each word thinks by itself", "What was gathered from the words before is now worked on, piece by piece, by a small network that is the same for all of them."],
-    "decoder.cell": ["Reading, one piece after another", "A recurrent network has one state, which it changes with every piece it reads. Gates decide what is kept."],
+    "decoder.words": [
+      "The text becomes vectors",
+      "The model reads the text one piece at a time and predicts the next. Before the first there is only <start>.",
+    ],
+    "decoder.self": [
+      "Every word looks at those before it",
+      "Self-attention with one rule: nobody looks at what comes later, for that is what is to be predicted.",
+    ],
+    "decoder.feed": [
+      "Each word thinks by itself",
+      "What was gathered from the words before is now worked on, piece by piece, by a small network that is the same for all of them.",
+    ],
+    "decoder.cell": [
+      "Reading, one piece after another",
+      "A recurrent network has one state, which it changes with every piece it reads. Gates decide what is kept.",
+    ],
   },
   tag: {
-    output: ["From a vector to a tag", "Every tag gets a score, the scores become probabilities, and the most probable is the word’s tag."],
+    output: [
+      "From a vector to a tag",
+      "Every tag gets a score, the scores become probabilities, and the most probable is the word’s tag.",
+    ],
   },
   classify: {
     context: ["One vector for the whole text", "A class for a text needs one vector, however long the text is."],
-    output: ["From a vector to a class", "Every class gets a score, the scores become probabilities, and the most probable is the text’s class."],
+    output: [
+      "From a vector to a class",
+      "Every class gets a score, the scores become probabilities, and the most probable is the text’s class.",
+    ],
   },
 };
 

@@ -19,7 +19,11 @@ export function card({step, number, chapter}, world) {
   return element(
     "article",
     {class: "step", "data-step": step.name, "aria-labelledby": "step-title"},
-    element("p", {class: "where"}, `Step ${number + 1} of ${world.walk.steps.length} · ${PARTS[step.part]} · ${chapter.title}`),
+    element(
+      "p",
+      {class: "where"},
+      `Step ${number + 1} of ${world.walk.steps.length} · ${PARTS[step.part]} · ${chapter.title}`,
+    ),
     element("h2", {id: "step-title", tabindex: -1}, step.title),
     opens && chapter.about ? element("p", {class: "opening"}, chapter.about) : null,
     element("p", {class: "idea"}, step.idea),
@@ -38,7 +42,11 @@ function asMap({name}, {run, text, sentence, walk}) {
   const [, side, layer, kind] = /^(encoder|decoder)\.(?:(\d+)\.)?(self|cross)\.weights$/.exec(name) ?? [];
   if (!side) return null;
   const place = {side: kind === "cross" ? "cross" : side, layer: Number(layer ?? 0) + 1, head: walk.head + 1};
-  const there = element("a", {href: link("look", {run, text, sentence: sentence || "", ...place})}, "This head in Look inside");
+  const there = element(
+    "a",
+    {href: link("look", {run, text, sentence: sentence || "", ...place})},
+    "This head in Look inside",
+  );
   const rows = side === "encoder" ? "" : " In both, a row is named after the word that is predicted there.";
   return element("p", {class: "note"}, there, `, as a heat map, with what masking a word would change.${rows}`);
 }
@@ -59,7 +67,10 @@ function made(step, world) {
   if (!names.length) return null;
   const rows = names.flatMap((name) => {
     const {from, shape: sizes} = step.inputs[name];
-    return [element("dt", {}, element("code", {}, name)), element("dd", {}, ...origin(from, world), element("span", {class: "size"}, ` ${shape(sizes)}`))];
+    return [
+      element("dt", {}, element("code", {}, name)),
+      element("dd", {}, ...origin(from, world), element("span", {class: "size"}, ` ${shape(sizes)}`)),
+    ];
   });
   return element("dl", {class: "made", "aria-label": "Made of"}, rows);
 }
@@ -72,8 +83,14 @@ function code(step, {setup}) {
   const after = "torch.testing.assert_close(result, step.output)";
   const whole = [before, "", step.snippet, "", after, ""].join("\n");
   const recorded = step.recorded
-    ? ["The model itself recorded this while it worked, as ", element("code", {}, step.recorded), ". The code gives the same numbers again."]
-    : ["The model does not show this value by itself. It is computed from recorded ones, and what comes later is made of it."];
+    ? [
+        "The model itself recorded this while it worked, as ",
+        element("code", {}, step.recorded),
+        ". The code gives the same numbers again.",
+      ]
+    : [
+        "The model does not show this value by itself. It is computed from recorded ones, and what comes later is made of it.",
+      ];
   const listing = element(
     "pre",
     {tabindex: 0, "aria-label": "Code"},
@@ -81,7 +98,15 @@ function code(step, {setup}) {
     element("code", {class: "snippet"}, step.snippet),
     element("code", {class: "setup"}, `\n\n${after}`),
   );
-  return [element("div", {class: "listing"}, listing, copyButton(() => whole)), element("p", {class: "note"}, ...recorded)];
+  return [
+    element(
+      "div",
+      {class: "listing"},
+      listing,
+      copyButton(() => whole),
+    ),
+    element("p", {class: "note"}, ...recorded),
+  ];
 }
 
 const python = (names) => `(${names.map((name) => JSON.stringify(name)).join(", ")})`;

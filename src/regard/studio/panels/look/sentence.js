@@ -34,14 +34,34 @@ export function sentenceCard({onedit, onpoint}) {
       const parts = editable ? [] : [plain(sourceName(trace.task), words, edited, pick)];
       if (picture) {
         columns = picture.columns;
-        const marks = editable ? new Map(columns.flatMap(({word}, place) => (edited.has(word) ? [[place, edited.get(word)]] : []))) : new Map();
+        const marks = editable
+          ? new Map(columns.flatMap(({word}, place) => (edited.has(word) ? [[place, edited.get(word)]] : [])))
+          : new Map();
         const labels = (groups) => groups.map(({label}) => label);
-        drawing.show({rows: labels(picture.rows), columns: labels(columns), values: picture.values, names: namesOf(trace, side), marks, pickable: editable});
+        drawing.show({
+          rows: labels(picture.rows),
+          columns: labels(columns),
+          values: picture.values,
+          names: namesOf(trace, side),
+          marks,
+          pickable: editable,
+        });
         parts.push(drawing.node);
       }
       const told = trace.task !== "language" && (!picture || side === "encoder" || !picture.rows.length);
-      if (told) parts.push(plain(outputName(trace.task), trace.target.words.length ? trace.target.words : trace.target.pieces, new Map()));
-      const note = element("p", {class: "note number"}, `${sureness(trace)} Tap or click a word of the ${sourceName(trace.task).toLowerCase()} to replace or mask it.`);
+      if (told)
+        parts.push(
+          plain(
+            outputName(trace.task),
+            trace.target.words.length ? trace.target.words : trace.target.pieces,
+            new Map(),
+          ),
+        );
+      const note = element(
+        "p",
+        {class: "note number"},
+        `${sureness(trace)} Tap or click a word of the ${sourceName(trace.task).toLowerCase()} to replace or mask it.`,
+      );
       node.replaceChildren(...parts, menu, note);
       markUnknown(node, trace.unknown);
     },
@@ -53,7 +73,8 @@ function sureness(trace) {
   const {log_probability: odds, log_probabilities: each, task} = trace;
   const pieces = Math.max(1, each.length);
   const what = {translate: "of the whole translation", tag: "of all tags together", classify: "of the class"}[task];
-  if (task === "language") return `Each piece had a probability of ${percent(Math.exp(odds / pieces))} on average (log-probability ${number(odds, 2)} in all).`;
+  if (task === "language")
+    return `Each piece had a probability of ${percent(Math.exp(odds / pieces))} on average (log-probability ${number(odds, 2)} in all).`;
   return `${percent(Math.exp(odds))} sure ${what}${pieces > 1 && task === "translate" ? `, ${percent(Math.exp(odds / pieces))} a piece` : ""}.`;
 }
 
@@ -67,7 +88,13 @@ function plain(name, words, edited, onpick) {
 function openMenu(menu, words, place, onedit) {
   const word = words[place];
   const close = () => menu.replaceChildren();
-  const by = element("input", {type: "text", "aria-label": `Instead of ${word}`, placeholder: "another word", autocapitalize: "off", spellcheck: "false"});
+  const by = element("input", {
+    type: "text",
+    "aria-label": `Instead of ${word}`,
+    placeholder: "another word",
+    autocapitalize: "off",
+    spellcheck: "false",
+  });
   const replace = (event) => {
     event.preventDefault();
     close();
@@ -84,7 +111,11 @@ function openMenu(menu, words, place, onedit) {
       element("span", {}, "What if ", element("strong", {dir: "auto"}, word), " were"),
       by,
       element("button", {class: "primary small"}, "Replace"),
-      element("button", {type: "button", class: "small", onclick: mask, title: "Its place stays, its embedding is zero"}, "Mask"),
+      element(
+        "button",
+        {type: "button", class: "small", onclick: mask, title: "Its place stays, its embedding is zero"},
+        "Mask",
+      ),
       element("button", {type: "button", class: "quiet small", onclick: close}, "Cancel"),
     ),
   );

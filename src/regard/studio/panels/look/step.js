@@ -23,7 +23,10 @@ export function stepPanel({onrow}) {
       onrow(picture.rows[row].places[0]);
     },
     show(nextTrace, nextView, nextPicture) {
-      const kept = nextTrace === trace && nextView.side === view.side && nextPicture.rows.length === picture.rows.length ? shown : null;
+      const kept =
+        nextTrace === trace && nextView.side === view.side && nextPicture.rows.length === picture.rows.length
+          ? shown
+          : null;
       [trace, view, picture, shown] = [nextTrace, nextView, nextPicture, null];
       point(kept ?? 0);
     },
@@ -34,16 +37,41 @@ function content(trace, view, picture, row, onrow) {
   const {label, places} = picture.rows[row];
   const name = element("strong", {dir: "auto"}, label);
   const sum = element("span", {class: "note number"}, `Σ of the row as shown: ${number(picture.sums[row])}`);
-  const set = element("button", {type: "button", class: "small quiet", onclick: () => onrow(places[0])}, "Set this row…");
-  if (view.side === "encoder" && trace.task !== "tag") return [element("p", {class: "row"}, element("span", {}, "The row of ", name), sum, set)];
-  const when = view.side === "encoder" ? "It labelled " : pools(trace, view.side) ? "For the class " : "When it predicted ";
-  const title = element("p", {class: "row"}, element("span", {}, when, name, ", these were the most probable"), sum, set);
+  const set = element(
+    "button",
+    {type: "button", class: "small quiet", onclick: () => onrow(places[0])},
+    "Set this row…",
+  );
+  if (view.side === "encoder" && trace.task !== "tag")
+    return [element("p", {class: "row"}, element("span", {}, "The row of ", name), sum, set)];
+  const when =
+    view.side === "encoder" ? "It labelled " : pools(trace, view.side) ? "For the class " : "When it predicted ";
+  const title = element(
+    "p",
+    {class: "row"},
+    element("span", {}, when, name, ", these were the most probable"),
+    sum,
+    set,
+  );
   const telling = places.find((place) => !meaningOf(trace.target.pieces[place])) ?? places[0]; // of a word, not the mark of its capital
-  return [title, element("ol", {class: "candidates"}, trace.top[telling].map((one) => candidate(one, trace.target.pieces[telling])))];
+  return [
+    title,
+    element(
+      "ol",
+      {class: "candidates"},
+      trace.top[telling].map((one) => candidate(one, trace.target.pieces[telling])),
+    ),
+  ];
 }
 
 function candidate({piece, probability}, taken) {
   const bar = element("i", {"aria-hidden": "true"});
   bar.style.width = `${100 * probability}%`;
-  return element("li", {class: piece === taken ? "taken" : ""}, element("bdi", {title: meaningOf(piece) || null}, legible(piece)), element("span", {class: "bar"}, bar), element("span", {class: "number"}, percent(probability)));
+  return element(
+    "li",
+    {class: piece === taken ? "taken" : ""},
+    element("bdi", {title: meaningOf(piece) || null}, legible(piece)),
+    element("span", {class: "bar"}, bar),
+    element("span", {class: "number"}, percent(probability)),
+  );
 }

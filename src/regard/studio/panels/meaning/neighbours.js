@@ -9,7 +9,12 @@ export function neighbours(found, own, rows) {
     element(
       "section",
       {class: `s${rows[place] % 6}`},
-      element("h3", {}, element("span", {class: "dot", "aria-hidden": "true"}, String(rows[place] + 1)), one.translation || one.word),
+      element(
+        "h3",
+        {},
+        element("span", {class: "dot", "aria-hidden": "true"}, String(rows[place] + 1)),
+        one.translation || one.word,
+      ),
       element("ol", {}, found[place].map(neighbour)),
     ),
   );

@@ -13,7 +13,9 @@ export function earlier({run, request, error, preset, task, time, watch}, known)
   const value = (name) => given.get(name)?.slice(name.length + 1);
   const pieces = [value("text.tokenizer"), value("text.size")].filter(Boolean).join(" ");
   const offered = known.includes(pieces);
-  const rest = [...given].filter(([name]) => !IN_FORM.includes(name) || (!offered && name.startsWith("text."))).map(([, line]) => line);
+  const rest = [...given]
+    .filter(([name]) => !IN_FORM.includes(name) || (!offered && name.startsWith("text.")))
+    .map(([, line]) => line);
   return {
     ...request,
     name: run,

@@ -34,10 +34,13 @@ export function outputPane({head, onpoint, onpick}) {
     if (!translation) return {node: element("span", {class: "pending"}), light: () => {}};
     const output = translation.outputs[Math.min(rank, translation.outputs.length - 1)];
     const say = (target) => sentenceOf(output.links, "target", target, output.words, translation.source_words);
-    const shown = tokenLine(
-      output.words,
-      {tag: "span", text: output.text, label: output.text, onpoint: (target) => onpoint(place, target), say},
-    );
+    const shown = tokenLine(output.words, {
+      tag: "span",
+      text: output.text,
+      label: output.text,
+      onpoint: (target) => onpoint(place, target),
+      say,
+    });
     return {translation, rank, output, ...shown};
   };
 
@@ -76,7 +79,12 @@ export function outputPane({head, onpoint, onpick}) {
     },
     time(milliseconds) {
       time.classList.remove("working");
-      time.textContent = milliseconds === null ? "" : milliseconds < 1000 ? `${Math.max(1, Math.round(milliseconds))} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
+      time.textContent =
+        milliseconds === null
+          ? ""
+          : milliseconds < 1000
+            ? `${Math.max(1, Math.round(milliseconds))} ms`
+            : `${(milliseconds / 1000).toFixed(1)} s`;
     },
     problem(...nodes) {
       text.setAttribute("aria-busy", "false");
@@ -87,16 +95,19 @@ export function outputPane({head, onpoint, onpick}) {
     telling(sentence) {
       const {output} = lines[sentence] ?? {};
       const length = ({target}) => Math.min(6, output.words[target].length);
-      return output?.links.reduce((best, link) => (!best || length(link) > length(best) ? link : best), null)?.target ?? null;
+      return (
+        output?.links.reduce((best, link) => (!best || length(link) > length(best) ? link : best), null)?.target ?? null
+      );
     },
     /** Of a word of the output: what lights in the source, as start of a word → weight, and a line about it. */
     linksOf(sentence, target) {
       const {translation, output} = lines[sentence] ?? {};
       if (!output) return {weights: new Map(), words: null};
       const ranges = rangesOf(translation.source, translation.source_words);
-      const found = [...partners(output.links, "target", target)].map(
-        ([place, weight]) => [ranges[place]?.[0], weight],
-      );
+      const found = [...partners(output.links, "target", target)].map(([place, weight]) => [
+        ranges[place]?.[0],
+        weight,
+      ]);
       return {
         weights: new Map(found),
         words: told(output.links, "target", target, output.words, translation.source_words),
@@ -112,9 +123,8 @@ export function outputPane({head, onpoint, onpick}) {
       if (place < 0) return null;
       return {words: told(output.links, "source", place, translation.source_words, output.words)};
     },
-    lightOwn: (sentence, target) => lines.forEach(
-      (line, place) => line.light(new Map(), place === sentence ? target : null),
-    ),
+    lightOwn: (sentence, target) =>
+      lines.forEach((line, place) => line.light(new Map(), place === sentence ? target : null)),
     /** What else there was for a sentence. */
     alternatives(run, sentence, picked) {
       const {translation} = lines[sentence] ?? {};
@@ -132,6 +142,10 @@ function told(links, side, place, words, others) {
   const word = (text) => element("bdi", {}, text);
   if (!links.length) return null; // there is no attention to tell of
   if (!found.length) return [word(words[place]), side === "target" ? " ← nothing" : " → nothing"];
-  const parts = found.flatMap(([other, weight], number) => [number ? ", " : "", word(others[other]), ` ${percent(weight)}`]);
+  const parts = found.flatMap(([other, weight], number) => [
+    number ? ", " : "",
+    word(others[other]),
+    ` ${percent(weight)}`,
+  ]);
   return [word(words[place]), side === "target" ? " ← " : " → ", ...parts];
 }

@@ -22,7 +22,11 @@ export async function cut(text, {signal} = {}) {
   if (known) return known;
   const {sentences} = await post("/api/v1/sentences", {text}, {signal});
   const at = unitsOf(text);
-  const found = sentences.map(({start, end}) => ({start: at(start), end: at(end), text: text.slice(at(start), at(end))}));
+  const found = sentences.map(({start, end}) => ({
+    start: at(start),
+    end: at(end),
+    text: text.slice(at(start), at(end)),
+  }));
   cuts.set(text, found);
   while (cuts.size > REMEMBERED) cuts.delete(cuts.keys().next().value);
   return found;
