@@ -33,7 +33,7 @@ async function translate(event) {
 
 function table(runs) {
   const pair = ({languages}) => (languages ? `${languages.source} → ${languages.target}` : "");
-  const score = ({score, score_name}) => (score === null ? "" : `${score_name} ${score.toFixed(1)}`);
+  const score = (run) => (run.score === null ? "" : `${run.score_name} ${run.score.toFixed(1)}`);
   const rows = runs.map((run) =>
     element(
       "tr",

@@ -282,7 +282,7 @@ class Beam {
 
 /** Those that were not chosen but forced: on the way to the output, and no longer than the prefix. */
 function forcedNodes(nodes, outputs, prefix) {
-  const way = [...wayTo(nodes, outputs[0])].map((number) => nodes[number]);
+  const way = [...wayTo(nodes, outputs[0])].map((place) => nodes[place]);
   return new Set(
     way
       .filter((node) => node.parent != null && node.piece !== "<end>" && prefix.startsWith(node.text))

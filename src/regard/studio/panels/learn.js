@@ -94,12 +94,12 @@ class Page {
     if (anew) Object.assign(next, {layer: "", head: "", word: "", side: "all", step: ""});
     if ("side" in changes) Object.assign(next, {layer: 0, head: 0, word: 0});
     if (!anew) next.step = next.step.replace(`.${this.state.layer}.`, `.${next.layer}.`); // the same step of another layer
-    write("learn", values(next));
+    write("learn", addressOf(next));
     return this.update(next.side === "all" ? {...next, side: ""} : next);
   }
 
   go(changes) {
-    return link("learn", values({...this.state, ...changes}));
+    return link("learn", addressOf({...this.state, ...changes}));
   }
 
   async load(question, free) {
@@ -124,7 +124,7 @@ class Page {
       this.question = JSON.stringify(asked);
       if (free) {
         Object.assign(this.state, {layer: asked.layer, head: asked.head, word: asked.word});
-        write("learn", values(this.state), {replace: true});
+        write("learn", addressOf(this.state), {replace: true});
       }
       this.begin(walk);
     } catch (problem) {
@@ -146,8 +146,8 @@ class Page {
     const [first] = aligner?.heads ?? [];
     const layers = attentions.filter(({name}) => name.startsWith("encoder")).length || Infinity;
     const place = first && first.layer < layers ? {layer: first.layer, head: first.head} : {layer: 0, head: 0};
-    const words = task === "tag" || task === "classify" ? source.words : target.words;
-    return {...place, word: contentWord(words)};
+    const followed = task === "tag" || task === "classify" ? source : target;
+    return {...place, word: contentWord(followed.words)};
   }
 
   async portray(run, signal) {
@@ -240,7 +240,7 @@ class Page {
     const step = this.walk?.steps[(this.number ?? 0) + by];
     if (!step) return;
     this.state = {...this.state, step: step.name};
-    write("learn", values(this.state));
+    write("learn", addressOf(this.state));
     this.show();
     announce(`Step ${this.number + 1} of ${this.walk.steps.length}: ${step.title}`);
     this.reveal();
@@ -248,9 +248,9 @@ class Page {
 
   /** A step begins at its top, wherever the one before it was left. */
   reveal() {
-    const sheet = this.body.querySelector(".sheet");
-    const {top} = sheet?.getBoundingClientRect() ?? {top: 0};
-    if (top < 0 || top > innerHeight) sheet.scrollIntoView();
+    const shown = this.body.querySelector(".sheet");
+    const {top} = shown?.getBoundingClientRect() ?? {top: 0};
+    if (top < 0 || top > innerHeight) shown.scrollIntoView();
   }
 }
 
@@ -268,7 +268,7 @@ export function contentWord(list) {
 }
 
 /** What goes into the address. The place always does, once it is known: an address without it begins elsewhere. */
-function values({run, text, sentence, layer, head, word, side, step}) {
+function addressOf({run, text, sentence, layer, head, word, side, step}) {
   return {run, text, sentence: sentence || "", layer, head, word, side: side === "all" ? "" : side, step};
 }
 

@@ -42,9 +42,7 @@ class RunsPage {
       return;
     }
     const body = byQuality(this.runs).flatMap((run) => this.rowsOf(run));
-    const heads = HEADS.map((head, place) =>
-      head ? element("th", {scope: "col", class: "left"}, head) : element("td"),
-    );
+    const heads = HEADS.map((head) => (head ? element("th", {scope: "col", class: "left"}, head) : element("td")));
     this.place.replaceChildren(
       ...[
         missing

@@ -55,9 +55,9 @@ export function tree(options) {
 }
 
 /** A node and all that it continues, as numbers. */
-export function wayTo(nodes, number) {
+export function wayTo(nodes, last) {
   const found = new Set();
-  for (let place = number; place != null; place = nodes[place].parent) found.add(place);
+  for (let place = last; place != null; place = nodes[place].parent) found.add(place);
   return found;
 }
 
@@ -158,22 +158,22 @@ class Tree {
   }
 
   /** Move the focus to a node: after the tree was drawn anew, the keyboard goes on from there. */
-  hold(number) {
-    this.stop(number);
-    this.shapes.get(number)?.focus({preventScroll: true});
+  hold(place) {
+    this.stop(place);
+    this.shapes.get(place)?.focus({preventScroll: true});
   }
 
   /** The one node that the Tab key stops at. */
-  stop(number) {
+  stop(place) {
     this.shapes.forEach((group) => group.setAttribute("tabindex", -1));
-    this.shapes.get(number)?.setAttribute("tabindex", 0);
+    this.shapes.get(place)?.setAttribute("tabindex", 0);
   }
 
   /** Light the way to a node. */
   point(node) {
     const way = node ? wayTo(this.nodes, node.number) : new Set();
     for (const map of [this.shapes, this.edges])
-      map?.forEach((group, number) => group.classList.toggle("on", way.has(number)));
+      map?.forEach((group, place) => group.classList.toggle("on", way.has(place)));
     this.options.onpoint?.(node);
   }
 

@@ -71,9 +71,9 @@ function sides(model, value, onchange) {
     decoder: model?.decoder_layers && model?.encoder_layers,
     cross: attends(model),
   };
-  const options = SIDES.filter(([name]) => name === "all" || name === value || has[name]).map(([name, words]) => ({
+  const options = SIDES.filter(([name]) => name === "all" || name === value || has[name]).map(([name, title]) => ({
     value: name,
-    text: words,
+    text: title,
   }));
   if (options.length < 2) return element("span", {});
   return segmented({label: "Part", options, value, onchange});

@@ -75,11 +75,11 @@ function made(step, world) {
   return element("dl", {class: "made", "aria-label": "Made of"}, rows);
 }
 
-function code(step, {setup}) {
+function code(step, {setup: lines}) {
   const names = Object.keys(step.inputs);
   const taken = names.length ? [`${names.join(", ")} = (step.inputs[name] for name in ${python(names)})`] : [];
   if (names.length === 1) taken[0] = `${names[0]} = step.inputs["${names[0]}"]`;
-  const before = [...setup, `step = walk[${JSON.stringify(step.name)}]`, ...taken].join("\n");
+  const before = [...lines, `step = walk[${JSON.stringify(step.name)}]`, ...taken].join("\n");
   const after = "torch.testing.assert_close(result, step.output)";
   const whole = [before, "", step.snippet, "", after, ""].join("\n");
   const recorded = step.recorded

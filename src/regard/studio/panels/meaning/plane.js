@@ -105,7 +105,7 @@ class Plane {
 
   bounds() {
     const {marks, layers, at} = this.picture;
-    const all = Array.from({length: layers}, (_, layer) => marks.map((_, mark) => at(layer, mark))).flat();
+    const all = Array.from({length: layers}, (_, layer) => marks.map((_mark, place) => at(layer, place))).flat();
     const [xs, ys] = [all.map(([x]) => x), all.map(([, y]) => y)];
     return {left: Math.min(...xs), right: Math.max(...xs), bottom: Math.min(...ys), top: Math.max(...ys)};
   }

@@ -218,7 +218,7 @@ class Results {
 
   /** The cosines of the occurrences among themselves at a layer, row by row. */
   square(layer) {
-    return this.own.flatMap((_, one) => this.own.map((_, other) => this.found.cosines.at(layer, one, other)));
+    return this.own.flatMap((_, one) => this.own.map((_other, other) => this.found.cosines.at(layer, one, other)));
   }
 
   series(first) {
