@@ -43,6 +43,7 @@ lint: setup ## ruff: rules and format; the scripts' rules, format and types, whe
 lint-scripts: node_modules/.ready
 	$(NODE)/prettier --check --cache --log-level warn $(SCRIPTS)
 	$(NODE)/eslint --cache --cache-location node_modules/.cache/eslint $(SCRIPTS)
+	$(NODE)/tsc
 
 types: setup ## mypy, strict, on src
 	$(BIN)/mypy

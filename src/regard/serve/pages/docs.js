@@ -183,15 +183,17 @@ function sections(root) {
   return found;
 }
 
+const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id)); // of index.html
+
 async function draw() {
-  const about = document.getElementById("about");
+  const about = part("about");
   try {
     const root = await (await fetch("/openapi.json")).json();
     about.textContent = plain(root.info.description);
     for (const [tag, articles] of sections(root)) {
       const id = tag.toLowerCase().replaceAll(/\W+/g, "-");
-      document.getElementById("contents").append(element("a", {href: `#${id}`}, tag));
-      document.getElementById("operations").append(element("h2", {id}, tag), ...articles);
+      part("contents").append(element("a", {href: `#${id}`}, tag));
+      part("operations").append(element("h2", {id}, tag), ...articles);
     }
   } catch (problem) {
     about.textContent = `The description could not be read: ${problem.message}`;

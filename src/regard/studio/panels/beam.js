@@ -50,6 +50,13 @@ export async function mount(root, {values, runs}) {
 }
 
 class Beam {
+  /** @type {import("../pieces/runs.js").Run} */ model;
+  /** @type {ReturnType<typeof runPicker>} */ run;
+  /** @type {ReturnType<typeof examples>} */ examples;
+  /** @type {any} what was searched for: run, text, beam, length_penalty, prefix, sentence */ asked;
+  /** @type {any} what /api/v1/beam answered, if it has */ found;
+  /** @type {string} the question of what is drawn */ drawn;
+
   constructor(root, runs) {
     this.runs = runs;
     this.ask = latest();
@@ -103,7 +110,7 @@ class Beam {
     this.text.addEventListener("input", () => this.wrote());
     this.text.addEventListener("keydown", (event) => event.key === "Enter" && this.text.blur());
     this.text.addEventListener("change", () => this.tell());
-    const choice = (options, name, word = String) => {
+    const choice = (options, name, word = (value) => String(value)) => {
       const select = element(
         "select",
         {},

@@ -30,7 +30,8 @@ export async function mount(root, {values, runs}) {
 }
 
 const LEAD =
-  "The same sentences through several runs: which is better, by how much, whether that is more than luck, and on which sentences.";
+  "The same sentences through several runs: which is better, by how much, whether that is more than luck, " +
+  "and on which sentences.";
 
 /** With one run there is nothing to compare: a second is offered, where one can be trained. */
 function onlyOne({name, task}, changes) {
@@ -149,7 +150,7 @@ class ComparePage {
       (found, other) => ((other.score ?? -1) > (found?.score ?? -2) ? other : found),
       undefined,
     );
-    return best ? [run.name, best.name] : name ? [name] : [];
+    return run && best ? [run.name, best.name] : name ? [name] : [];
   }
 
   /** What the address says. */

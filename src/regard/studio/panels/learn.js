@@ -20,7 +20,8 @@ import {USUAL, beginning} from "./runs/attempt.js";
 
 const WHO = {translate: "a translator", tag: "a tagger", classify: "a classifier", language: "a language model"};
 const lead = (task) =>
-  `What ${WHO[task] ?? WHO.translate} computes, step by step: your sentence, this run's own numbers. Each step has an idea, a formula, the numbers, and the lines of code that give them again.`;
+  `What ${WHO[task] ?? WHO.translate} computes, step by step: your sentence, this run's own numbers. ` +
+  "Each step has an idea, a formula, the numbers, and the lines of code that give them again.";
 const PLACES = ["layer", "head", "word"];
 
 export const tasks = ["translate", "tag", "classify", "language"];
@@ -37,6 +38,14 @@ export async function mount(root, {values, runs}) {
 }
 
 class Page {
+  /** @type {any} what the address says: run, text, sentence, layer, head, word, side, step */ state;
+  /** @type {any} the walkthrough, if there is one: import("./learn/step.js").Walk */ walk;
+  /** @type {Map<string, import("./learn/step.js").Step>} */ byName;
+  /** @type {number} of the step that is shown */ number;
+  /** @type {import("./learn/chapters.js").Chapter[]} */ story;
+  /** @type {Map<string, number>} the number of each step, by its name */ places;
+  /** @type {ReturnType<typeof guide>} */ guide;
+
   constructor(root, runs) {
     this.runs = runs;
     this.models = new Map();
@@ -60,14 +69,15 @@ class Page {
     this.keys.forEach((forget) => forget());
   }
 
-  /** The address says what to show. Where it says nothing of the place, the walk begins where there is something to see. */
+  /** The address says what to show. Where it says nothing of the place, the walk begins where there is much to see. */
   async update(values) {
     const said =
       PLACES.some((name) => values[name] !== undefined && values[name] !== "") || Boolean(values.side || values.step);
     const places = Object.fromEntries(PLACES.map((name) => [name, Math.max(0, Math.trunc(Number(values[name])) || 0)]));
     const run = chosen(this.runs, values.run);
     this.task = run.task;
-    this.folder = run.name === "demo" && run.fixed ? run.name : `runs/${run.name}`; // the demo of the package goes by its name
+    const packaged = run.name === "demo" && run.fixed; // the demo of the package goes by its name
+    this.folder = packaged ? run.name : `runs/${run.name}`;
     this.lead.textContent = lead(run.task);
     this.state = {
       run: run.name,
@@ -93,7 +103,8 @@ class Page {
     if ("text" in changes) next.sentence = 0;
     if (anew) Object.assign(next, {layer: "", head: "", word: "", side: "all", step: ""});
     if ("side" in changes) Object.assign(next, {layer: 0, head: 0, word: 0});
-    if (!anew) next.step = next.step.replace(`.${this.state.layer}.`, `.${next.layer}.`); // the same step of another layer
+    // the same step of another layer
+    if (!anew) next.step = next.step.replace(`.${this.state.layer}.`, `.${next.layer}.`);
     write("learn", addressOf(next));
     return this.update(next.side === "all" ? {...next, side: ""} : next);
   }
@@ -191,7 +202,7 @@ class Page {
     if (!this.walk) return;
     const number = this.places.get(this.state.step) ?? 0;
     const step = this.walk.steps[number];
-    const chapter = this.story.find(({steps}) => steps.some((one) => one.number === number));
+    const chapter = this.story.find(({steps}) => steps.some((one) => one.number === number)) ?? this.story[0];
     const {run, text, sentence} = this.state;
     const top = this.models.get(run)?.encoder_layers === this.walk.layer + 1;
     const world = {

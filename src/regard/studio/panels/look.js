@@ -1,7 +1,8 @@
 // Look inside: where the model looked while it wrote each word, what each word did, and what would change it.
 //
-// The address holds everything: run, text, what is looked into (target, rank, checkpoint), edits, and the view (side,
-// layer, head, words, special, beside, cells, gate), and which sentence of the text. What needs the model again asks for it; the rest is drawn anew.
+// The address holds everything: run, text, what is looked into (target, rank, checkpoint), edits, the view (side,
+// layer, head, words, special, beside, cells, gate), and which sentence of the text. What needs the model again asks
+// for it; the rest is drawn anew.
 
 import {write} from "../address.js";
 import {latest, post} from "../api.js";
@@ -26,7 +27,8 @@ import {beginning} from "./runs/attempt.js";
 import {hasAttention, opened, readsText, viewOf} from "./look/view.js";
 
 const LEAD =
-  "Which words the model looked at, word by word, in every layer and head; what each word did; and what happens if you change something.";
+  "Which words the model looked at, word by word, in every layer and head; what each word did; " +
+  "and what happens if you change something.";
 const WIDE = 24; // columns from which a picture needs the whole page
 const REMEMBERED = 12; // answers, so that back is at once
 
@@ -43,6 +45,8 @@ export async function mount(root, {values, runs}) {
 }
 
 class Look {
+  /** @type {object[]} */ edits;
+
   constructor(root, runs) {
     this.runs = runs;
     this.ask = latest();

@@ -15,7 +15,8 @@ import {results} from "./meaning/results.js";
 import {has, sentenceList} from "./meaning/sentences.js";
 
 const LEAD =
-  "The vector of a word, sentence by sentence and layer by layer. It begins as the same vector everywhere; then its neighbours make it mean one thing here and another there.";
+  "The vector of a word, sentence by sentence and layer by layer. It begins as the same vector everywhere; " +
+  "then its neighbours make it mean one thing here and another there.";
 const NEIGHBOURS = 5;
 
 export const tasks = ["translate", "tag", "classify"]; // a language model has no encoder to compare layers of
@@ -31,6 +32,10 @@ export async function mount(root, {values, runs}) {
 }
 
 class Page {
+  /** @type {any} what the address says: run, word, control, sentences, layer, from, text */ state;
+  /** @type {ReturnType<typeof runPicker>} */ picker;
+  /** @type {ReturnType<typeof sentenceList>} */ list;
+
   constructor(root, runs) {
     this.runs = runs;
     this.ask = latest();
@@ -85,7 +90,8 @@ class Page {
     const {word, control} = this.state;
     const other = this.word.value.trim() !== word || this.control.value.trim() !== control;
     this.old.hidden = !other || !this.shown;
-    this.old.textContent = `What stands below is of “${word}”. Press Enter to ask about “${this.word.value.trim() || word}”.`;
+    const next = this.word.value.trim() || word;
+    this.old.textContent = `What stands below is of “${word}”. Press Enter to ask about “${next}”.`;
     this.body.classList.toggle("old", !this.old.hidden);
   }
 
@@ -128,7 +134,8 @@ class Page {
     };
     this.fill();
     const {run, word, control, sentences} = this.state;
-    const rows = sentences.map((_, row) => row).filter((row) => has(sentences[row], word)); // those that can be asked about
+    // those that can be asked about
+    const rows = sentences.map((_, row) => row).filter((row) => has(sentences[row], word));
     const question = {
       run,
       word,
@@ -216,7 +223,8 @@ class Page {
         element(
           "p",
           {},
-          "Its vectors would be those of every unknown word, so there is nothing to compare. Choose another word, or another run.",
+          "Its vectors would be those of every unknown word, so there is nothing to compare. " +
+            "Choose another word, or another run.",
         ),
         element("button", {type: "button", class: "primary", onclick: () => this.edit()}, "Choose another word"),
       ),

@@ -11,7 +11,8 @@ import {trainingView} from "./train/view.js";
 
 const LOOK = 2000; // milliseconds between two looks at the list
 const LEAD =
-  "Choose a corpus and an architecture, and watch the model learn. Training goes on when you close this page, and nothing leaves this machine.";
+  "Choose a corpus and an architecture, and watch the model learn. Training goes on when you close this page, " +
+  "and nothing leaves this machine.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/train.css");

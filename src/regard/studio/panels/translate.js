@@ -32,6 +32,10 @@ export async function mount(root, {values, runs, opening}) {
 }
 
 class Translate {
+  /** @type {ReturnType<typeof runPicker>} */ run;
+  /** @type {ReturnType<typeof runPicker>} */ other;
+  /** @type {{beam: number}} */ asked;
+
   constructor(root, runs) {
     this.runs = runs;
     this.sentences = [];
@@ -195,6 +199,7 @@ class Translate {
   async fill(pane) {
     const asked = {...this.asked, run: pane.run.name};
     const sentences = this.sentences;
+    /** @type {number | null} */
     let taken = null;
     this.draw(pane, {busy: true});
     try {

@@ -28,7 +28,8 @@ const [GAP, LINE] = [8, 16];
  * @typedef {{x: number, y: number | null, low?: number, high?: number, note?: string}} Point
  * @typedef {{name: string, points: Point[], hue?: number, dashed?: boolean}} Series  `hue`: a colour and marker other
  *   than that of its place among the series
- * @param {{title: string, x: {label: string, names?: string[], log?: boolean, whole?: boolean}, height?: number, digits?: number,
+ * @param {{title: string, height?: number, digits?: number,
+ *   x: {label: string, names?: string[], log?: boolean, whole?: boolean},
  *   y: {label: string, log?: boolean, zero?: boolean, low?: number, high?: number, most?: number}}} options
  */
 export function lineChart(options) {
@@ -36,6 +37,10 @@ export function lineChart(options) {
 }
 
 class LineChart {
+  /** @type {number[]} x of all points, once there is a picture */ places;
+  /** @type {(value: number) => number} */ across;
+  /** @type {(value: number) => number} */ up;
+
   constructor(options) {
     this.options = options;
     this.series = [];
@@ -139,6 +144,7 @@ class LineChart {
     const {points} = series;
     const number = hueOf(series, place);
     let [path, pen] = ["", "M"];
+    /** @type {SVGElement[][]} */
     const [intervals, markers] = [[], []];
     for (const point of points) {
       if (point.y == null) {

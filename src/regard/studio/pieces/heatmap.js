@@ -43,9 +43,13 @@ export function heatmap(options) {
 }
 
 class Heatmap {
+  /** @type {ReturnType<typeof layout>} */ plan;
+
   constructor(options) {
     this.options = options;
+    /** @type {any} */
     this.picture = {rows: [], columns: [], values: [], marks: []};
+    /** @type {{row: number, column: number} | null} */
     this.place = null;
     this.build();
     this.stopTheme = onTheme(() => this.draw());
@@ -55,9 +59,10 @@ class Heatmap {
 
   build() {
     const {label} = this.options;
-    [this.side, this.cells, this.over] = ["side", "cells", "over"].map((kind) =>
-      element("canvas", {class: kind, "aria-hidden": "true"}),
-    );
+    const canvas = (kind) => element("canvas", {class: kind, "aria-hidden": "true"});
+    this.side = canvas("side");
+    this.cells = canvas("cells");
+    this.over = canvas("over");
     this.stage = element(
       "div",
       {

@@ -1,7 +1,8 @@
 // Two rows of words with lines between them: the thicker a line, the larger the weight.
 //
 //   const picture = lines({onpick});
-//   picture.show({rows: ["le", "chat"], columns: ["the", "cat"], values: [.9, .1, .2, .8], names: ["Source", "Translation"]});
+//   const names = ["Source", "Translation"];
+//   picture.show({rows: ["le", "chat"], columns: ["the", "cat"], values: [.9, .1, .2, .8], names});
 //
 // Columns stand above and rows below, as in a heat map that lies on its side. Where the words do not fit beside one
 // another they stand below one another, columns at the left. Pointing at a word leaves its own lines alone.
@@ -15,15 +16,22 @@ const THICK = 7; // pixels of a weight of 1
 const MANY = 24; // words: more of them scroll sideways, one below the other they would fill pages
 
 /**
- * @param {{onpick?: (column: number) => void, onpoint?: (place: {row?: number, column?: number} | null) => void}} actions
+ * @typedef {{row?: number | null, column?: number | null}} Place
+ * @param {{onpick?: (column: number) => void, onpoint?: (place: Place | null) => void}} actions
  */
 export function lines(actions = {}) {
   return new Lines(actions);
 }
 
 class Lines {
-  constructor({onpick, onpoint}) {
-    this.actions = {onpick, onpoint};
+  /** @type {any} */ picture;
+  /** @type {ReturnType<typeof tokenLine>} */ above;
+  /** @type {ReturnType<typeof tokenLine>} */ below;
+  /** @type {{row: number, column: number, weight: number}[]} */ links;
+  /** @type {SVGElement[]} */ paths;
+
+  constructor(actions) {
+    this.actions = actions;
     this.drawing = svg("svg", {class: "between", "aria-hidden": "true"});
     this.node = element("div", {class: "lines"});
     this.observer = new ResizeObserver(() => this.node.clientWidth !== this.wide && this.arrange());
@@ -65,7 +73,7 @@ class Lines {
   }
 
   mark(place, kind) {
-    const span = this.above.node.querySelector(`[data-place="${place}"]`);
+    const span = /** @type {HTMLElement | null} */ (this.above.node.querySelector(`[data-place="${place}"]`));
     span?.classList.add(kind);
     if (span) span.title = kind === "masked" ? "masked: its place stays, its vector is zero" : "replaced";
   }
@@ -118,9 +126,11 @@ class Lines {
     const others = found.map(
       (link) => `${side === "row" ? columns[link.column] : rows[link.row]} ${number(link.weight)}`,
     );
-    return `${(side === "row" ? rows : columns)[place]} ${side === "row" ? "←" : "→"} ${others.join(", ") || "nothing"}`;
+    const told = others.join(", ") || "nothing";
+    return side === "row" ? `${rows[place]} ← ${told}` : `${columns[place]} → ${told}`;
   }
 
+  /** @param {Place} place */
   pointed({row, column}) {
     const place = row == null && column == null ? null : {row: row ?? undefined, column: column ?? undefined};
     this.point(place);

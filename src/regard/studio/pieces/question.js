@@ -15,7 +15,8 @@ export function folding(form) {
   const node = element("div", {class: "question-fold"}, line, form);
   const begin = () => {
     node.unfold();
-    form.querySelector("textarea, input[type=text], select")?.focus();
+    const first = form.querySelector("textarea, input[type=text], select");
+    /** @type {HTMLElement | null} */ (first)?.focus();
   };
   node.unfold = () => {
     [line.hidden, form.hidden] = [true, false];

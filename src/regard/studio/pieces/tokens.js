@@ -89,9 +89,9 @@ function walk(event, node, spans, {onpick, say}) {
 /** What lights words by their place, and only touches those that change. */
 function lighter(spans) {
   let lit = [];
-  return (weights, own = null) => {
+  return (weights, own) => {
     lit.forEach((span) => paint(span));
-    const places = [...new Set([...weights.keys(), ...(own === null ? [] : [own])])].filter((place) => place in spans);
+    const places = [...new Set([...weights.keys(), ...(own == null ? [] : [own])])].filter((place) => place in spans);
     lit = places.map((place) => spans[place]);
     lit.forEach((span, number) => paint(span, weights.get(places[number]), places[number] === own));
   };
@@ -127,6 +127,7 @@ export function sentenceOf(links, side, place, words, others) {
  * Two lines that light up one another.
  * @param {string[]} source  @param {string[]} target
  * @param {{target: number, source: number, weight: number}[]} links
+ * @param {{onpoint?: (told: string) => void}} actions
  */
 export function linked(source, target, links, {onpoint} = {}) {
   const words = {source, target};

@@ -61,8 +61,12 @@ export function wayTo(nodes, last) {
   return found;
 }
 
-/** By step: what was kept or finished, best first; then the best of what was pruned. */
+/**
+ * By step: what was kept or finished, best first; then the best of what was pruned.
+ * @param {Node[]} nodes  @param {number} pruned
+ */
 export function columnsOf(nodes, pruned) {
+  /** @type {Node[][]} */
   const steps = [];
   for (const node of [...nodes].sort((one, other) => other.score - one.score)) (steps[node.step] ??= []).push(node);
   return Array.from(steps, (step = []) => [
@@ -72,6 +76,14 @@ export function columnsOf(nodes, pruned) {
 }
 
 class Tree {
+  /** @type {Node[]} */ nodes;
+  /** @type {Node[][]} by step */ columns;
+  /** @type {ReturnType<typeof placesOf>} */ places;
+  /** @type {Map<number, SVGElement>} */ shapes;
+  /** @type {Map<number, SVGElement>} */ edges;
+  /** @type {Set<number>} numbers of what was forced */ forced;
+  /** @type {Set<number>} numbers of the way to the output */ way;
+
   constructor(options) {
     this.options = options;
     this.box = element("div", {class: "box", role: "group", "aria-label": options.label});
@@ -165,8 +177,8 @@ class Tree {
 
   /** The one node that the Tab key stops at. */
   stop(place) {
-    this.shapes.forEach((group) => group.setAttribute("tabindex", -1));
-    this.shapes.get(place)?.setAttribute("tabindex", 0);
+    this.shapes.forEach((group) => group.setAttribute("tabindex", "-1"));
+    this.shapes.get(place)?.setAttribute("tabindex", "0");
   }
 
   /** Light the way to a node. */
@@ -188,7 +200,7 @@ class Tree {
     if (next === undefined) return;
     event.preventDefault();
     this.stop(next.number);
-    this.shapes.get(next.number).focus();
+    this.shapes.get(next.number)?.focus();
   }
 
   neighbour(here, key) {
@@ -234,12 +246,17 @@ function lettersOf(node, {left, top, wide}, lines) {
 
 function told(node, outputs) {
   if (node.parent == null) return "the beginning";
-  const scores = `${percent(Math.exp(node.log_probability))}, log-probability ${number(node.log_probability)}, normalised ${number(node.score)}`;
-  return `${node.text || legible(node.piece)}: ${scores}; ${whyOf(node, outputs)}`;
+  const scores = [
+    percent(Math.exp(node.log_probability)),
+    `log-probability ${number(node.log_probability)}`,
+    `normalised ${number(node.score)}`,
+  ];
+  return `${node.text || legible(node.piece)}: ${scores.join(", ")}; ${whyOf(node, outputs)}`;
 }
 
 /** Drag to see more of what is larger than its box. A drag is not a click. */
 function pannable(box) {
+  /** @type {{x: number, y: number, left: number, top: number} | null} */
   let from = null;
   box.addEventListener("pointerdown", (event) => {
     if (event.pointerType !== "mouse" || event.button !== 0) return; // fingers scroll by themselves

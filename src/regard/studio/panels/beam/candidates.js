@@ -51,7 +51,9 @@ export function portrait(node, {nodes, outputs}, penalty) {
     ["all of it so far", percent(Math.exp(node.log_probability))],
     ["what became of it", whyOf(node, outputs)],
   ];
-  const numbers = `log-probability ${number(node.log_probability, 3)}; normalised for length, ${length} = ${number(node.score, 3)}`;
+  const numbers =
+    `log-probability ${number(node.log_probability, 3)}; normalised for length, ` +
+    `${length} = ${number(node.score, 3)}`;
   return [
     element(
       "p",
@@ -91,8 +93,8 @@ export function candidatesTable({nodes, outputs}) {
 
 /**
  * The best output of each beam; what differs from this one's is marked.
- * @param {{beam: number, text: string, score: number, log_probability: number}[]} others
- * @param {{beam: number, text: string}} now  @param {(beam: number) => void} onpick
+ * @typedef {{beam: number, text: string, score: number, log_probability: number, own?: boolean}} Best
+ * @param {Best[]} others  @param {Best} now  @param {(beam: number) => void} onpick
  */
 export function othersTable(others, now, onpick) {
   const verdict = (each) => (each.text === now.text ? "the same" : each.score > now.score ? "better" : "worse");
@@ -100,7 +102,9 @@ export function othersTable(others, now, onpick) {
     const about = {type: "button", class: "small", "aria-label": `Search with a beam of ${beam}`};
     return element("button", {...about, onclick: () => onpick(beam)}, beam);
   };
-  const rows = [...others, {...now, own: true}]
+  /** @type {Best[]} */
+  const all = [...others, {...now, own: true}];
+  const rows = all
     .sort((one, other) => one.beam - other.beam)
     .map((each) => [
       each.own ? String(each.beam) : button(each),
@@ -112,7 +116,8 @@ export function othersTable(others, now, onpick) {
   const head = ["beam", "output", "probability", "score", ""];
   return table(head, rows, {
     caption:
-      "The best output of other beams. The score is the log-probability, normalised for length; outputs are compared by it.",
+      "The best output of other beams. The score is the log-probability, normalised for length; " +
+      "outputs are compared by it.",
     left: [1, 4],
   });
 }

@@ -14,12 +14,12 @@ const differing = new Map(); // run → the sentence, or null; asked once a visi
 
 /**
  * @param {(text: string, beam: number | string) => void} take
- * @returns {{node: HTMLElement, show: (run: object) => void}}
+ * @returns {{node: HTMLElement, show: (run: import("../../pieces/runs.js").Run) => void}}
  */
 export function examples(take) {
   const ask = latest();
   const node = element("div", {class: "row examples", role: "group", "aria-label": "Examples"});
-  const button = (text, beam = "", note = "") =>
+  const button = (text, beam = /** @type {number | string} */ (""), note = "") =>
     element(
       "button",
       {type: "button", class: "small", onclick: () => take(text, beam)},

@@ -10,7 +10,8 @@ import {hasAttention, opened, originOf, pictureOf, viewOf} from "../look/view.js
 
 /**
  * Folded away until somebody asks; then every run is asked once.
- * @param {{text: string, runs: string[], beam: number, maps: {leave: () => void}[]}} about  `maps`: what is made is added
+ * @param {{text: string, runs: string[], beam: number, maps: {leave: () => void}[]}} about  `maps`: what is made is
+ *   added
  */
 export function sideBySide({text, runs, beam, maps}) {
   const place = element("div", {class: "inside"});

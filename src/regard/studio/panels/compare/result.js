@@ -10,7 +10,7 @@ const LEVEL = 0.05; // a smaller p is called significant
 const SIGNS = "*†‡§¶abcdefghijklmnopqrstuvwxyz";
 const LOWER = ["TER", "perplexity/word", "perplexity/byte"];
 
-/** @param {object} found as `regard compare --json` has it */
+/** @param {any} found as `regard compare --json` has it */
 export function comparisonResult(found, runs) {
   const charts = [];
   const parts = [table(found), tests(found), lengths(found, charts), sentences(found, runs, charts), conditions(found)];
@@ -80,7 +80,8 @@ function table({rows, metrics, verdicts, conditions: about}) {
   const line = legend.length
     ? `${legend.join(" · ")} (paired bootstrap, ${about.resamples.toLocaleString("en")} resamples)`
     : verdicts.length
-      ? `No difference in ${metrics[0]} is more than luck (paired bootstrap, ${about.resamples.toLocaleString("en")} resamples).`
+      ? `No difference in ${metrics[0]} is more than luck (paired bootstrap, ` +
+        `${about.resamples.toLocaleString("en")} resamples).`
       : "";
   return element(
     "section",
@@ -211,7 +212,8 @@ function lengths({rows, metrics}, charts) {
     element(
       "p",
       {class: "note"},
-      `Where each gives up. In brackets how many sentences there are; bars are 95 % intervals.${few ? " Lengths with fewer than 30 sentences get no score: it would say little." : ""}`,
+      "Where each gives up. In brackets how many sentences there are; bars are 95 % intervals." +
+        `${few ? " Lengths with fewer than 30 sentences get no score: it would say little." : ""}`,
     ),
     chart.node,
   );

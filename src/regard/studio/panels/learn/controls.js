@@ -28,7 +28,7 @@ function places(label, change) {
 }
 
 /**
- * @param {object[]} runs
+ * @param {import("../../pieces/runs.js").Run[]} runs
  * @param {(changes: object) => void} change
  * @returns {HTMLElement & {show: (state: object, model: object | null) => void}}
  */
@@ -97,7 +97,7 @@ function headsOf(model, side) {
 
 /**
  * The words of the text and of what the run made of it. Those that can be followed are buttons.
- * @param {{walk: object, side: string, choose: (word: number) => void}} about
+ * @param {{walk: import("./step.js").Walk, side: string, choose: (word: number) => void}} about
  */
 export function words({walk, side, choose}) {
   const {source, target, task} = walk;
@@ -123,6 +123,10 @@ export function words({walk, side, choose}) {
   return element("div", {class: "words"}, rows);
 }
 
+/**
+ * @param {string} label  @param {string[]} list
+ * @param {{chosen?: number, choose?: (word: number) => void, looked?: number}} about
+ */
 function line(label, list, {chosen, choose, looked}) {
   const tokens = list.map((text, place) => {
     if (!choose) return element("span", {class: place === looked ? "token looked" : "token"}, text);

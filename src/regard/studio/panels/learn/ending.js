@@ -5,7 +5,8 @@ import {legible} from "../../pieces/letters.js";
 import {percent} from "../../pieces/scales.js";
 
 /**
- * @param {{walk: object, story: object[], state: object, model: object | null, task: string}} about
+ * @param {{walk: import("./step.js").Walk, story: import("./chapters.js").Chapter[], state: Record<string, any>,
+ *   model: Record<string, any> | null, task: string}} about
  * @param {(changes: object) => void} go
  */
 export function ending({walk, story, state, model, task}, go) {
@@ -39,7 +40,7 @@ export function ending({walk, story, state, model, task}, go) {
         ),
       ),
     ),
-    element("p", {class: "note"}, `We watched one layer${model?.heads > 1 ? " and one head" : ""}.${unseen}`),
+    element("p", {class: "note"}, `We watched one layer${(model?.heads ?? 1) > 1 ? " and one head" : ""}.${unseen}`),
     element(
       "div",
       {class: "row"},

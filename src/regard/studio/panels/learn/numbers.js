@@ -21,8 +21,8 @@ const SHARES = new Set([
 ]);
 
 /**
- * @param {object} step
- * @param {Map<string, object>} byName all steps of the walkthrough
+ * @param {import("./step.js").Step} step
+ * @param {Map<string, import("./step.js").Step>} byName all steps of the walkthrough
  */
 export function numbers(step, byName) {
   const told = element("output", {class: "reason"});

@@ -4,7 +4,7 @@ import {element} from "../../element.js";
 
 /**
  * @param {string} from "step NAME[row]", "trace NAME[row]", "parameter NAME[rows]" or "zeros"
- * @param {{walk: object, byName: Map<string, object>, places: Map<string, number>, top: boolean, go: (changes: object) => string}} world
+ * @param {import("./step.js").World} world
  * @returns {(Node | string)[]}
  */
 export function origin(from, world) {

@@ -44,6 +44,7 @@ class Inputs {
 
 const exp = (value) => (value === null ? 0 : Math.exp(value));
 const known = (...values) => values.every((value) => typeof value === "number");
+/** @type {(text: string, value?: number | null) => {text: string, value: number | null}} */
 const say = (text, value = null) => ({text, value});
 const label = (step, axis, index) => step.axes[axis]?.labels[index] ?? "";
 const feature = (step) => step.axes.length - 1;
@@ -73,7 +74,8 @@ function gate(squash) {
   return ({step}, place) => {
     const [x, h] = [step.inputs.x.shape.at(-1), step.inputs.h.shape.at(-1)];
     return say(
-      `${squash} of: the ${x} numbers of the input and the ${h} of the state before, each times unit ${place[0]}'s own learned weights, added up`,
+      `${squash} of: the ${x} numbers of the input and the ${h} of the state before, ` +
+        `each times unit ${place[0]}'s own learned weights, added up`,
     );
   };
 }
@@ -112,7 +114,8 @@ const REASONS = {
       );
     const terms = query.slice(0, FEW).map((one, place) => `${figure(one, 2)}·${figure(key[place], 2)}`);
     return say(
-      `${terms.join(" + ")} + … over all ${width} features of q (${label(step, 0, row)}) and k (${label(step, 1, column)})`,
+      `${terms.join(" + ")} + … over all ${width} features of q (${label(step, 0, row)}) and k ` +
+        `(${label(step, 1, column)})`,
     );
   },
   scaled(inputs, place) {
@@ -172,12 +175,14 @@ const REASONS = {
   heads({step}, [, column]) {
     const width = step.inputs.contexts.shape.at(-1);
     return say(
-      `feature ${column % width} of head ${Math.floor(column / width) + 1}, of ${step.inputs.contexts.shape[0]} heads of ${width} features`,
+      `feature ${column % width} of head ${Math.floor(column / width) + 1}, ` +
+        `of ${step.inputs.contexts.shape[0]} heads of ${width} features`,
     );
   },
   layer_norm: ({step}, place) =>
     say(
-      `of the ${step.shape.at(-1)} numbers of ${label(step, 0, place[0]) || "the vector"}: this one less their mean, divided by their spread, times γ, plus β`,
+      `of the ${step.shape.at(-1)} numbers of ${label(step, 0, place[0]) || "the vector"}: ` +
+        "this one less their mean, divided by their spread, times γ, plus β",
     ),
   rms_norm: ({step}, place) =>
     say(`this number divided by the size of all ${step.shape.at(-1)} of ${label(step, 0, place[0])}, times γ`),
@@ -233,7 +238,8 @@ const REASONS = {
   with_fed: beside("y", "fed", "the piece read last", "the attentional state before"),
   logits: ({step}, [place]) =>
     say(
-      `the ${step.inputs.x.shape.at(-1)} features times the row of ${label(step, 0, place)} in the output table, plus its bias`,
+      `the ${step.inputs.x.shape.at(-1)} features times the row of ${label(step, 0, place)} in the output table, ` +
+        "plus its bias",
     ),
   odds(inputs, [place]) {
     const score = inputs.at("logits", place);
@@ -253,7 +259,8 @@ function fromTable(inputs, [row, column]) {
 
 function squeezed({step}, [unit]) {
   return say(
-    `tanh of: the ${step.inputs.w.shape.at(-1)} numbers that come in, each times unit ${unit}'s own learned weights, added up`,
+    `tanh of: the ${step.inputs.w.shape.at(-1)} numbers that come in, ` +
+      `each times unit ${unit}'s own learned weights, added up`,
   );
 }
 

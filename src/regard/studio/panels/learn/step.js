@@ -10,8 +10,16 @@ import {origin} from "./origins.js";
 import {formula} from "./tex.js";
 
 /**
- * @param {{step: object, number: number, chapter: object}} shown
- * @param {{run: string, text: string, walk: object, byName: Map<string, object>, places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} world
+ * @typedef {{name: string, kind: string, part: string, title: string, idea: string, formula: string, tex: string,
+ *   snippet: string, recorded: string, shape: number[], shown: any,
+ *   axes: {name: string, labels: string[], shown: number[]}[],
+ *   inputs: Record<string, {from: string, shape: number[]}>}} Step
+ * @typedef {{task: string, layer: number, head: number, position: number, source_position: number, steps: Step[],
+ *   source: {words: string[], word_of: number[]}, target: {words: string[], word_of: number[]}}} Walk  as
+ *   /api/v1/walkthrough has it
+ * @typedef {{run: string, text: string, sentence: number, walk: Walk, byName: Map<string, Step>,
+ *   places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} World
+ * @param {{step: Step, number: number, chapter: import("./chapters.js").Chapter}} shown  @param {World} world
  *   `go` is the address of another step; `top`: whether the layer is the encoder's last
  */
 export function card({step, number, chapter}, world) {
@@ -89,7 +97,8 @@ function code(step, {setup: lines}) {
         ". The code gives the same numbers again.",
       ]
     : [
-        "The model does not show this value by itself. It is computed from recorded ones, and what comes later is made of it.",
+        "The model does not show this value by itself. It is computed from recorded ones, " +
+          "and what comes later is made of it.",
       ];
   const listing = element(
     "pre",

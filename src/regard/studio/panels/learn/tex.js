@@ -134,7 +134,7 @@ class Reader {
   /** One symbol, fraction, root, … without its scripts. Several nodes only where a space goes before a script. */
   atom(before) {
     const token = this.take();
-    if (token.startsWith("\\")) return [this.command(token.slice(1), before)];
+    if (token.startsWith("\\")) return [this.command(token.slice(1))];
     if (token === "{") {
       this.place -= 1;
       return [this.argument()];
@@ -207,10 +207,11 @@ class Reader {
   matrix() {
     const kind = this.words();
     if (kind !== "pmatrix") throw new Error(`${kind}: not a matrix that is known here`);
+    /** @type {Element[][]} */
     const rows = [[]];
     for (;;) {
       const cell = this.row(() => ["&", "\\\\", "\\end"].includes(this.peek()));
-      rows.at(-1).push(math("mtd", {}, ...cell));
+      rows[rows.length - 1].push(math("mtd", {}, ...cell));
       const token = this.take();
       if (token === "\\end") break;
       if (token === "\\\\") rows.push([]);

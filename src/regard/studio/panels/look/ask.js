@@ -14,7 +14,7 @@ const EXAMPLES = [
 ];
 const RANKS = ["the best", "the second best", "the third", "the fourth", "the fifth"];
 
-/** @param {{runs: object[], onask: (values: object) => void}} about */
+/** @param {{runs: import("../../pieces/runs.js").Run[], onask: (values: object) => void}} about */
 export function questionForm({runs, onask}) {
   const fetched = latest();
   const run = runPicker({runs, value: runs[0].name, onchange: () => ask()});

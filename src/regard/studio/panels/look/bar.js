@@ -63,7 +63,8 @@ function difference(trace, open) {
       {class: "number change"},
       "Change in log-probability: ",
       element("strong", {}, `${sign}${number(change, 3)}`),
-      ` (${number(before.log_probability, 3)} before). The old output, under the edits: ${number(same.log_probability, 3)}.`,
+      ` (${number(before.log_probability, 3)} before). The old output, under the edits: ` +
+        `${number(same.log_probability, 3)}.`,
     ),
     falls(trace.difference),
   );

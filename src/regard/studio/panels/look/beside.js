@@ -12,19 +12,25 @@ const KINDS = {
   masking: {
     text: "Masking",
     unit: " nats",
-    idea: "How far the log-probability of each output word falls when a word it read is blanked out. Below zero, the word stood in the way.",
+    idea:
+      "How far the log-probability of each output word falls when a word it read is blanked out. Below zero, " +
+      "the word stood in the way.",
     origin: "log p of the output word, less log p with the word’s embedding set to zero",
   },
   gradient: {
     text: "Gradient",
     unit: "",
-    idea: "A first guess of the same from one backward pass for each word: how the odds of the word change with each embedding.",
+    idea:
+      "A first guess of the same from one backward pass for each word: " +
+      "how the odds of the word change with each embedding.",
     origin: "gradient × input of the log-odds of each output word, summed over the pieces of words",
   },
   difference: {
     text: "Attention − masking",
     unit: "",
-    idea: "Where looking and mattering part: blue, looked at more than it mattered; orange, mattered more than it was looked at.",
+    idea:
+      "Where looking and mattering part: blue, looked at more than it mattered; orange, " +
+      "mattered more than it was looked at.",
     origin: "share of the row’s attention, less share of its masking effects above zero",
   },
 };
@@ -48,7 +54,9 @@ export function besideCard({onview}) {
     chooser,
     element("figure", {}, place, origin),
   );
-  let [answered, kind, choices] = [null, "", ""];
+  /** @type {any} */
+  let answered = null;
+  let [kind, choices] = ["", ""];
 
   const draw = () => {
     const found = answered.numbers;

@@ -12,12 +12,17 @@ import {fold, groupsOf, legible} from "./view.js";
 /** What a model without attention has in its place, by task. */
 const WITHOUT = {
   translate:
-    "This model has no attention: all that its decoder knows of the source went through one state. Row by row: on which words the choice of that word hangs.",
-  tag: "This model has no attention. It has a state for every word, and reads the word’s tag from it. Row by row: on which words that tag hangs.",
+    "This model has no attention: all that its decoder knows of the source went through one state. Row by row: " +
+    "on which words the choice of that word hangs.",
+  tag:
+    "This model has no attention. It has a state for every word, and reads the word’s tag from it. Row by row: " +
+    "on which words that tag hangs.",
   classify:
-    "This model has no attention: the states of all words become one vector, and the class is read from it. On which words the class hangs.",
+    "This model has no attention: the states of all words become one vector, and the class is read from it. " +
+    "On which words the class hangs.",
   language:
-    "This model has no attention: all that it knows of the words before went through one state. Row by row: on which words the choice of that word hangs.",
+    "This model has no attention: all that it knows of the words before went through one state. Row by row: " +
+    "on which words the choice of that word hangs.",
 };
 
 /** What the encoder's last state is good for, by task. */
@@ -48,7 +53,10 @@ export function cellsCard({onview, onpicture}) {
   const saliency = saliencyPart(onview);
   const gates = gatesPart(onview);
   const node = element("div", {class: "stack cells"}, gates.node);
-  let [answer, shown] = [null, null];
+  /** @type {any} */
+  let answer = null;
+  /** @type {{trace: import("./view.js").Trace, values: Record<string, string>} | null} */
+  let shown = null;
   const draw = () => {
     if (!answer || !shown) return;
     saliency.node.hidden = shown.trace.attentions.length > 0;

@@ -23,7 +23,9 @@ export function headsCard({onpick}) {
       node.hidden = layers.length * layers[0].heads === 1;
       if (node.hidden) return;
       if (shown.trace !== trace || ["side", "words", "special"].some((name) => shown.view[name] !== view[name])) {
-        lead.textContent = `${titleOf(trace, view.side)}: ${layers.length === 1 ? "one layer" : `${layers.length} layers`} of ${layers[0].heads} heads, each drawn as above. Choose one to see it large.`;
+        lead.textContent =
+          `${titleOf(trace, view.side)}: ${layers.length === 1 ? "one layer" : `${layers.length} layers`} of ` +
+          `${layers[0].heads} heads, each drawn as above. Choose one to see it large.`;
         grid.replaceChildren(...rowsOf(trace, view, onpick));
       }
       shown = {trace, view};

@@ -21,7 +21,10 @@ export function meddleCard({onedit}) {
       const attends = trace.attentions.length > 0;
       const writes = trace.task === "translate" || trace.task === "language";
       const transformer = trace.attentions.some(({name}) => name.endsWith("self"));
-      lead.textContent = `Every edit is a step in the address: share the link, or go back to undo. Click a source word to replace or mask it${attends ? ", a row of the heat map to set it by hand" : ""}. ${writes ? "Outputs before and after are greedy, so that the difference is the edit’s." : ""}`;
+      lead.textContent =
+        "Every edit is a step in the address: share the link, or go back to undo. " +
+        `Click a source word to replace or mask it${attends ? ", a row of the heat map to set it by hand" : ""}. ` +
+        `${writes ? "Outputs before and after are greedy, so that the difference is the edit’s." : ""}`;
       forms.replaceChildren(
         ...[
           writes ? prefixForm(onedit) : null,
@@ -86,7 +89,8 @@ function headForm(trace, words, onedit) {
     const count = trace.attentions.find(({name}) => name === attention.value).heads;
     const options = Array.from({length: count}, (_, place) => element("option", {value: place}, `head ${place + 1}`));
     head.replaceChildren(...options, ...(count > 1 ? [element("option", {value: "all"}, `all ${count} heads`)] : []));
-    force.disabled = trace.task === "translate" && /^decoder.*self$/.test(attention.value); // it looks at what was written
+    const written = /^decoder.*self$/.test(attention.value); // it looks at what was written
+    force.disabled = trace.task === "translate" && written;
   };
   const each = (edit) =>
     (head.value === "all" ? [...head.options].slice(0, -1).map(({value}) => Number(value)) : [Number(head.value)]).map(

@@ -12,7 +12,8 @@ const VISIBLE = 0.005; // what a sum of two decimals shows
 
 /**
  * The selectors are a row of their own: they choose for the lines between the words too.
- * @param {{onview: (values: object) => void, onpoint: (place: object | null) => void, onrow: (row: number) => void}} actions
+ * @param {{onview: (values: object) => void, onpoint: (place: object | null) => void,
+ *   onrow: (row: number) => void}} actions
  *   `onrow` gets the place of the row's first piece
  */
 export function pictureCard({onview, onpoint, onrow}) {
@@ -26,7 +27,6 @@ export function pictureCard({onview, onpoint, onrow}) {
   const origin = element("figcaption", {class: "origin"});
   const checks = element("p", {class: "row checks"});
   const step = stepPanel({onrow});
-  let picture = {rows: [], columns: []};
   let structure = "";
   const map = heatmap({
     label: "Attention",
@@ -63,7 +63,7 @@ export function pictureCard({onview, onpoint, onrow}) {
       structure = next;
       for (const [name, value] of Object.entries(shownOf(view))) if (selectors[name]) selectors[name].value = value;
       selectors.special.input.checked = view.special;
-      picture = pictureOf(trace, view);
+      const picture = pictureOf(trace, view);
       title.textContent = titleOf(trace, view.side);
       idea.textContent = ideaOf(trace, view.side);
       map.show({
@@ -128,7 +128,8 @@ function rebuild(selectors, trace, view, onview) {
   };
   Object.assign(selectors, made);
   selectors.dataset.side = view.side;
-  const holds = document.activeElement?.closest?.(".selectors") === selectors && document.activeElement.value;
+  const active = /** @type {HTMLInputElement | null} */ (document.activeElement);
+  const holds = active?.closest(".selectors") === selectors && active?.value;
   const single = layers.length * layers[0].heads === 1;
   const alone = Object.keys(trace.sides).length === 1;
   selectors.replaceChildren(
@@ -136,7 +137,7 @@ function rebuild(selectors, trace, view, onview) {
       .filter(([name]) => !(single && (name === "layer" || name === "head")) && !(alone && name === "side"))
       .map(([, control]) => control),
   );
-  if (holds) made.side.querySelector(`input[value="${holds}"]`)?.focus();
+  if (holds) /** @type {any} */ (made.side.querySelector(`input[value="${holds}"]`))?.focus();
 }
 
 function sideOptions(trace) {
@@ -184,7 +185,8 @@ function checksOf({largest_row_error: rows, largest_difference_from_decoding: ap
     chip(
       rows < CLOSE,
       rows < CLOSE ? "Σ row = 1" : `Σ row is off by ${number(rows)}`,
-      `Largest |Σ row − 1| over all layers, heads and rows: ${rows.toExponential(1)}${rows < CLOSE ? "" : ". A Gaussian window takes weight away."}`,
+      "Largest |Σ row − 1| over all layers, heads and rows: " +
+        `${rows.toExponential(1)}${rows < CLOSE ? "" : ". A Gaussian window takes weight away."}`,
     ),
     chip(
       apart < CLOSE,

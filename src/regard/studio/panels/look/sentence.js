@@ -14,7 +14,10 @@ import {namesOf, outputName, readsText, sourceName} from "./view.js";
 export function sentenceCard({onedit, onpoint}) {
   const node = element("section", {class: "card sentence", "aria-label": "The sentence and its output"});
   const menu = element("div", {class: "menu-of-word"});
-  let [columns, words] = [[], []];
+  /** @type {import("./view.js").Group[]} */
+  let columns = [];
+  /** @type {string[]} */
+  let words = [];
   const pick = (place) => place in words && openMenu(menu, words, place, onedit);
   const drawing = lines({onpick: (column) => pick(columns[column]?.word), onpoint});
   return {
@@ -23,14 +26,16 @@ export function sentenceCard({onedit, onpoint}) {
     /** Light a cell of the heat map in the lines too. */
     point: (place) => drawing.point(place),
     /**
-     * @param {object} trace  @param {{rows: object[], columns: object[], values: ArrayLike<number>} | null} picture
-     *   none while it is awaited  @param {{text: string, edits: object[], side: string}} about
+     * @typedef {import("./view.js").Group} Group
+     * @param {import("./view.js").Trace} trace
+     * @param {{rows: Group[], columns: Group[], values: ArrayLike<number>} | null} picture  none while it is awaited
+     * @param {{text: string, edits: object[], side: string}} about
      */
     show(trace, picture, {text, edits, side}) {
       menu.replaceChildren();
       words = wordsAfter(text, edits);
       const edited = editedWords(text, edits);
-      const editable = picture && readsText(trace, side);
+      const editable = picture !== null && readsText(trace, side);
       const parts = editable ? [] : [plain(sourceName(trace.task), words, edited, pick)];
       if (picture) {
         columns = picture.columns;
@@ -74,8 +79,14 @@ function sureness(trace) {
   const pieces = Math.max(1, each.length);
   const what = {translate: "of the whole translation", tag: "of all tags together", classify: "of the class"}[task];
   if (task === "language")
-    return `Each piece had a probability of ${percent(Math.exp(odds / pieces))} on average (log-probability ${number(odds, 2)} in all).`;
-  return `${percent(Math.exp(odds))} sure ${what}${pieces > 1 && task === "translate" ? `, ${percent(Math.exp(odds / pieces))} a piece` : ""}.`;
+    return (
+      `Each piece had a probability of ${percent(Math.exp(odds / pieces))} on average (log-probability ` +
+      `${number(odds, 2)} in all).`
+    );
+  return (
+    `${percent(Math.exp(odds))} sure ` +
+    `${what}${pieces > 1 && task === "translate" ? `, ${percent(Math.exp(odds / pieces))} a piece` : ""}.`
+  );
 }
 
 function plain(name, words, edited, onpick) {

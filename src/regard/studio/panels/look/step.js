@@ -8,6 +8,7 @@ import {legible, pools} from "./view.js";
 /** @param {{onrow: (row: number) => void}} actions  gets the place of the row's first piece */
 export function stepPanel({onrow}) {
   const node = element("section", {class: "card step", "aria-label": "The step of a row"});
+  /** @type {any[]} */
   let [trace, view, picture, shown] = [null, null, null, null];
   const point = (row) => {
     if (row === shown) return;
@@ -53,7 +54,8 @@ function content(trace, view, picture, row, onrow) {
     sum,
     set,
   );
-  const telling = places.find((place) => !meaningOf(trace.target.pieces[place])) ?? places[0]; // of a word, not the mark of its capital
+  // of a word, not the mark of its capital
+  const telling = places.find((place) => !meaningOf(trace.target.pieces[place])) ?? places[0];
   return [
     title,
     element(

@@ -16,7 +16,10 @@ export const titleOf = (trace, side) =>
 export function ideaOf(trace, side) {
   if (pools(trace, side)) return "One row: which words the class was read from.";
   if (side === "encoder")
-    return "Row by row: which words this word’s new representation is made of. An encoder predicts nothing; it only reads.";
+    return (
+      "Row by row: which words this word’s new representation is made of. An encoder predicts nothing; " +
+      "it only reads."
+    );
   if (trace.task === "language")
     return "Row by row: which of the words before it the model looked at when it predicted that word.";
   if (side === "decoder")
@@ -39,7 +42,12 @@ export function namesOf({task}, side) {
 export const readsText = ({task}, side) => side !== "decoder" || task === "language";
 
 /**
- * @typedef {{side: string, layer: number | null, head: "best" | "mean" | number, words: boolean, special: boolean}} View
+ * @typedef {{task: string, source: Side, target: Side, attentions: any[], aligner: any, checks: any, unknown: any[],
+ *   sides: Record<string, {heads: number, weights: any}[]>, log_probability: number,
+ *   log_probabilities: number[]}} Trace  as /api/v1/trace has it, its weights unpacked
+ * @typedef {{label: string, places: number[], word: number}} Group  a word with its pieces, or a piece
+ * @typedef {{side: string, layer: number | null, head: "best" | "mean" | number, words: boolean,
+ *   special: boolean}} View
  * @typedef {{pieces: string[], ids: number[], words: string[], word_of: number[]}} Side
  */
 
@@ -115,7 +123,7 @@ export const axesOf = (trace, side) =>
 
 export {legible};
 
-/** What stands at one place of an axis: a word with its pieces, or a piece. @returns {{label: string, places: number[], word: number}[]} */
+/** What stands at one place of an axis. @returns {Group[]} */
 export function groupsOf(side, {words, special}) {
   const groups = [];
   side.pieces.forEach((piece, place) => {

@@ -2,8 +2,11 @@
 
 import {element} from "../../element.js";
 
-/** @param {{word: string, sentence: string, cosine: number}[][]} found by occurrence  @param {object[]} own
- * @param {number[]} rows their places in the list of sentences */
+/**
+ * @param {{word: string, sentence: string, cosine: number}[][]} found by occurrence
+ * @param {import("./summary.js").Occurrence[]} own
+ * @param {number[]} rows their places in the list of sentences
+ */
 export function neighbours(found, own, rows) {
   return own.map((one, place) =>
     element(

@@ -8,13 +8,19 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /**
  * @typedef {{name: string, number: number, hue: number}} Mark
- * @typedef {{marks: Mark[], at: (layer: number, mark: number) => [number, number], sameAxes: (one: number, other: number) => boolean, layers: number}} Picture
+ * @typedef {{marks: Mark[], at: (layer: number, mark: number) => number[], layers: number,
+ *   sameAxes: (one: number, other: number) => boolean}} Picture
  */
 export function plane(label) {
   return new Plane(label);
 }
 
 class Plane {
+  /** @type {Picture} */ picture;
+  /** @type {number} */ width;
+  /** @type {number} */ height;
+  /** @type {number} of the animation that is awaited */ frame;
+
   constructor(label) {
     this.stage = element("div", {class: "plane", role: "img", "aria-label": label});
     this.node = this.stage;
@@ -68,7 +74,9 @@ class Plane {
         {viewBox: `0 0 ${this.width} ${this.height}`, width: this.width, height: this.height, "aria-hidden": "true"},
         svg("path", {
           class: "cross",
-          d: `M${MARGIN / 2} ${middle[1]}H${this.width - MARGIN / 2}M${middle[0]} ${MARGIN / 2}V${this.height - MARGIN / 2}`,
+          d:
+            `M${MARGIN / 2} ${middle[1]}H${this.width - MARGIN / 2}M${middle[0]} ` +
+            `${MARGIN / 2}V${this.height - MARGIN / 2}`,
         }),
         marks.map((mark, number) => this.trail(mark, number)),
         marks.map((mark, number) =>
@@ -93,7 +101,10 @@ class Plane {
     return this.pixel([0, 1].map((axis) => one[axis] + share * (other[axis] - one[axis])));
   }
 
-  /** From the axes to the picture. One scale for both axes and all layers, so that distances can be compared. */
+  /**
+   * From the axes to the picture. One scale for both axes and all layers, so that distances can be compared.
+   * @param {number[]} point  @returns {number[]}
+   */
   pixel([x, y]) {
     const {left, right, top, bottom} = this.bounds();
     const scale = Math.min(

@@ -16,7 +16,7 @@ const AXES = "The axes are the same for all layers, so that the way of a point c
 const BROKEN = " The broken line is the control word in the same sentences.";
 
 /**
- * @param {object} found the service's answer, its tensors unpacked, with the translations of the sentences and `rows`,
+ * @param {any} found the service's answer, its tensors unpacked, with the translations of the sentences and `rows`,
  *   the place of each of them in the list
  * @param {{change: (changes: object, options?: object) => void}} about
  * @returns {{node: HTMLElement, go: (state: {layer: number | null, from: number}) => void, leave: () => void}}
@@ -81,7 +81,8 @@ class Results {
         ),
         part(
           "How alike they are",
-          `The cosine of ${word} in one sentence with ${word} in each of the others; 1 is the same direction.${control ? BROKEN : ""}`,
+          `The cosine of ${word} in one sentence with ${word} in each of the others; ` +
+            `1 is the same direction.${control ? BROKEN : ""}`,
           this.from,
           this.chart.node,
         ),
@@ -92,7 +93,8 @@ class Results {
         part("Each with each other", "The cosine of every pair, at this layer.", this.map.node),
         part(
           "Nearest words",
-          `The words with the nearest vectors at this layer, among ${found.searched ?? "some"} sentences: yours, and those that the run was validated on.`,
+          `The words with the nearest vectors at this layer, among ${found.searched ?? "some"} sentences: yours, ` +
+            "and those that the run was validated on.",
           this.near,
         ),
       ),
@@ -163,7 +165,8 @@ class Results {
     this.range.value = now;
     this.range.setAttribute("aria-valuetext", this.found.layers[now]);
     this.plane.move(now);
-    this.axes.textContent = `The two axes show ${Math.round(100 * this.found.explained[now])} % of how the vectors differ.`;
+    const share = Math.round(100 * this.found.explained[now]);
+    this.axes.textContent = `The two axes show ${share} % of how the vectors differ.`;
     this.tell(now);
     this.draw(now, first);
     this.near.replaceChildren(...neighbours(this.found.neighbours[now], this.own, this.found.rows));
@@ -172,6 +175,7 @@ class Results {
   tell(layer) {
     const {same, different, all, control} = summarise(this.found, layer);
     const word = this.found.occurrences.find((one) => one.control)?.word;
+    /** @type {[string, number | null][]} */
     const rows =
       different === null
         ? [["All of them", all]]

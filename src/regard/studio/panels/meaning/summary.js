@@ -3,8 +3,11 @@
 const mean = (values) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : null);
 
 /**
- * @param {{occurrences: object[], cosines: {at: (...place: number[]) => number}}} found
- * @returns {{same: number | null, different: number | null, all: number | null, control: number | null}} mean cosines at a layer
+ * @typedef {{sentence: string, word: string, place: number, control: boolean, translation: string}} Occurrence  a word
+ *   in a sentence, as /api/v1/meaning has it
+ * @param {{occurrences: Occurrence[], cosines: {at: (...place: number[]) => number}}} found
+ * @returns {{same: number | null, different: number | null, all: number | null, control: number | null}} mean cosines
+ *   at a layer
  */
 export function summarise({occurrences, cosines}, layer) {
   const own = occurrences.map((one, place) => ({...one, at: place})).filter((one) => !one.control);

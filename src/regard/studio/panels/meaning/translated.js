@@ -4,7 +4,10 @@ import {element} from "../../element.js";
 import {markUnknown} from "../../pieces/question.js";
 import {linked, partners} from "../../pieces/tokens.js";
 
-/** @param {{translations: object[]}} found  @param {object[]} own the occurrences, in the order of the sentences */
+/**
+ * @param {{translations: any[], rows: number[]}} found
+ * @param {import("./summary.js").Occurrence[]} own the occurrences, in the order of the sentences
+ */
 export function translated({translations, rows}, own) {
   return element(
     "ol",

@@ -33,7 +33,8 @@ export async function beginning(run) {
 }
 
 /**
- * @param {object} run  @param {{text: string, ontry: (text: string) => void}} about  `text` is tried at once
+ * @param {import("../../pieces/runs.js").Run} run
+ * @param {{text: string, ontry: (text: string) => void}} about  `text` is tried at once
  * @returns {{node: HTMLElement, leave: () => void}}
  */
 export function tryCard(run, {text, ontry}) {

@@ -9,8 +9,9 @@ import {trouble} from "../../pieces/trouble.js";
 import {tryCard} from "./attempt.js";
 
 /**
- * @param {object} run
- * @param {{runs: object[], text: string, onrename: (to: string) => Promise<void>, onremove: () => Promise<void>,
+ * @typedef {import("../../pieces/runs.js").Run} Run
+ * @param {Run} run
+ * @param {{runs: Run[], text: string, onrename: (to: string) => Promise<void>, onremove: () => Promise<void>,
  *   ontry: (text: string) => void}} about
  * @returns {{node: HTMLElement, leave: () => void}}
  */

@@ -8,6 +8,7 @@ import {meter} from "./attempt.js";
 
 const KINDS = {running: "chip now", failed: "chip bad", unreadable: "chip bad"};
 const ORDER = Object.keys(TASKS);
+/** @type {[number, Intl.RelativeTimeFormatUnit][]} */
 const SPANS = [
   [31536000, "year"],
   [2592000, "month"],
@@ -36,7 +37,7 @@ function worth({score, score_name: measure}) {
   return measure === "perplexity" ? -score : score;
 }
 
-/** @param {object} run  @param {{open: boolean, ontoggle: () => void}} about */
+/** @param {import("../../pieces/runs.js").Run} run  @param {{open: boolean, ontoggle: () => void}} about */
 export function runRow(run, {open, ontoggle}) {
   const toggle = (event) => {
     event.preventDefault();
@@ -95,8 +96,8 @@ function state({state: now, note, changed, fixed}) {
 /** "just now", "2 hours ago" */
 function since(seconds) {
   const past = Date.now() / 1000 - seconds;
-  const [length, unit] = SPANS.find(([least]) => past >= least) ?? [];
-  return unit ? ago.format(-Math.floor(past / length), unit) : "just now";
+  const span = SPANS.find(([least]) => past >= least);
+  return span ? ago.format(-Math.floor(past / span[0]), span[1]) : "just now";
 }
 
 function action(run) {

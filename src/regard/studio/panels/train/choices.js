@@ -4,8 +4,10 @@ const IN_FORM = ["task", "text.tokenizer", "text.size", "data.pairs"]; // settin
 
 /**
  * @param {{run: string, request: {preset: string, corpus: string, time: string, watch: string, languages: string,
- *   overrides: string[]} | null, error: {right: string} | null}} training
+ *   overrides: string[]} | null, error: {right: string} | null, preset: string, task: string, time: string,
+ *   watch: string}} training
  * @param {string[]} known what can be chosen as pieces
+ * @returns {Record<string, any>}
  */
 export function earlier({run, request, error, preset, task, time, watch}, known) {
   if (!request) return {name: run, preset, task, time, watch}; // it was not started here: what its settings say

@@ -60,7 +60,8 @@ class CorpusPicker {
       element(
         "span",
         {class: "note"},
-        "Two parallel text files, or one with columns (tsv, csv, jsonl, parquet, tmx, conllu); .gz and .zst too. They stay on this machine.",
+        "Two parallel text files, or one with columns (tsv, csv, jsonl, parquet, tmx, conllu); .gz and .zst too. " +
+          "They stay on this machine.",
       ),
     );
     this.node = element("div", {class: "corpus"}, this.choices, this.input, this.zone, this.sending, this.findings);
@@ -140,7 +141,8 @@ class CorpusPicker {
         ? element(
             "p",
             {class: "warning"},
-            "There is no validation part: the training could not tell how good it is. Some pairs can be held out, so that no source is in both.",
+            "There is no validation part: the training could not tell how good it is. " +
+              "Some pairs can be held out, so that no source is in both.",
           )
         : null,
       element(
@@ -243,10 +245,9 @@ class CorpusPicker {
     try {
       for (const [place, [role, file]] of files.entries()) {
         told.textContent = `Taking ${file.name}, ${place + 1} of ${files.length}…`;
-        await put(
-          `/api/v1/corpora/${encodeURIComponent(name)}/${encodeURIComponent(role + packing(file.name))}?called=${encodeURIComponent(file.name)}`,
-          file,
-        ); // from its name the language is known
+        const path = [name, role + packing(file.name)].map(encodeURIComponent).join("/");
+        const called = encodeURIComponent(file.name); // from its name the language is known
+        await put(`/api/v1/corpora/${path}?called=${called}`, file);
       }
     } catch (problem) {
       told.remove();

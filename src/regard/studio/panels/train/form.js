@@ -61,7 +61,8 @@ export function demoButton({first, onstart, taken}) {
     element(
       "p",
       {},
-      "A small Transformer learns English to French from a built-in corpus, here on this machine, in about two minutes. You can watch it from the first step.",
+      "A small Transformer learns English to French from a built-in corpus, here on this machine, " +
+        "in about two minutes. You can watch it from the first step.",
     ),
     demo
       ? element("button", {class: "primary", type: "button", onclick: () => onstart("demo")}, "See the demo")
@@ -71,14 +72,18 @@ export function demoButton({first, onstart, taken}) {
 }
 
 /**
- * @param {{taken: string[], again?: object, onstart: (run: string) => void}} about  `again`: a training whose choices
- *   the form begins with
+ * @param {{taken: string[], again?: any, onstart: (run: string) => void}} about  `again`: a training whose choices the
+ *   form begins with
  */
 export function trainingForm(values, about) {
   return new TrainingForm(values, about);
 }
 
 class TrainingForm {
+  /** @type {ReturnType<typeof corpusPicker>} */ corpus;
+  /** @type {HTMLButtonElement[]} */ buttons;
+
+  /** @param {any} values  @param {{taken: string[], again?: any, onstart: (run: string) => void}} about */
   constructor(values, {taken, again, onstart}) {
     this.names = taken;
     this.onstart = onstart;
@@ -334,7 +339,9 @@ function estimated({words, parameters, examples, too_long: long, memory, seconds
   const lines = [
     words ||
       `About ${duration(seconds)} for ${figure(steps)} steps${time ? `; it stops after ${time} at the latest` : ""}.`,
-    `${figure(examples)} sentences to learn from${long ? ` (${figure(long)} more are too long and left out)` : ""}, ${count(parameters)} parameters, about ${bytes(memory)} of memory.`,
+    `${figure(examples)} sentences to learn ` +
+      `from${long ? ` (${figure(long)} more are too long and left out)` : ""}, ${count(parameters)} parameters, ` +
+      `about ${bytes(memory)} of memory.`,
     unknown > 0.0005 ? `${(100 * unknown).toFixed(1)} % of the pieces will be unknown to it.` : "",
   ].filter(Boolean);
   return element(

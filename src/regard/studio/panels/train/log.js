@@ -57,6 +57,7 @@ export const bytes = (value) =>
 
 /**
  * Follow the log of a run, from its first line; a lost connection is taken up where it broke off.
+ * @param {string} run
  * @param {{onevent: (event: object) => void, onstate: (state: object) => void, onend: (state: object) => void,
  *   onlost: (lost: boolean) => void}} about
  * @returns {() => void} stops following

@@ -19,12 +19,20 @@ const STAGES = [
 ];
 const FRAME = 200; // milliseconds between two drawings while events pour in
 
-/** @param {{open: (values: object) => void, changes: boolean}} about  `changes`: whether it can be stopped, gone on with and removed here */
+/**
+ * @param {any} training as /api/v1/trainings has it
+ * @param {{open: (values: object) => void, changes: boolean}} about  `changes`: whether it can be stopped, gone on with
+ *   and removed here
+ */
 export function trainingView(training, {open, changes}) {
   return new TrainingView(training, open, changes);
 }
 
 class TrainingView {
+  /** @type {Record<"loss" | "score" | "speed", ReturnType<typeof lineChart>>} */ charts;
+  /** @type {WatchedSentence} */ watched;
+  /** @type {() => void} stops following the log */ stop;
+
   constructor(training, open, changes) {
     this.changes = changes;
     this.training = training;
@@ -107,7 +115,8 @@ class TrainingView {
             element(
               "p",
               {class: "note"},
-              "How surprised the model is by the right answer: lower is better. Validation is text it does not learn from.",
+              "How surprised the model is by the right answer: lower is better. " +
+                "Validation is text it does not learn from.",
             ),
             this.charts.loss.node,
           ),
@@ -180,7 +189,8 @@ class TrainingView {
       else item.removeAttribute("aria-current");
     }
     this.stages.hidden = this.bar.hidden = training.state !== "running";
-    this.learning.hidden = this.speed.hidden = training.state === "failed" && !this.log.moments.length; // nothing to draw
+    const nothing = training.state === "failed" && !this.log.moments.length;
+    this.learning.hidden = this.speed.hidden = nothing;
     this.problem.replaceChildren(...(training.note ? [trouble({message: training.note})] : []));
     this.actions.replaceChildren(...this.buttons());
     this.status();
@@ -313,7 +323,8 @@ class TrainingView {
       `${Math.round(last.tokens_per_second).toLocaleString("en")} tokens a second`,
       bytes(last.memory),
       best
-        ? `best ${best.name} ${best.score.toFixed(1)}, loss ${best.loss.toFixed(3)}, at step ${best.step.toLocaleString("en")}`
+        ? `best ${best.name} ${best.score.toFixed(1)}, loss ${best.loss.toFixed(3)}, ` +
+          `at step ${best.step.toLocaleString("en")}`
         : "",
     ]
       .filter(Boolean)
@@ -340,7 +351,8 @@ class TrainingView {
       element(
         "p",
         {class: "note"},
-        `The first sentences of the validation text, as the model has them at step ${validation.step.toLocaleString("en")}.`,
+        "The first sentences of the validation text, as the model has them at step " +
+          `${validation.step.toLocaleString("en")}.`,
       ),
       element("ol", {class: "samples"}, samples.map(row)),
     );

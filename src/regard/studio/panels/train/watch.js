@@ -36,7 +36,8 @@ export class WatchedSentence {
       element(
         "p",
         {class: "note"},
-        "What the model makes of the same sentence after 1, 2, 4, 8, … steps and at each validation, and where it looks.",
+        "What the model makes of the same sentence after 1, 2, 4, 8, … steps and at each validation, " +
+          "and where it looks.",
       ),
       this.input,
       this.output,
@@ -100,7 +101,9 @@ export class WatchedSentence {
       range: [0, 1],
     });
     const which = layers.length > 1 ? `layer ${this.layer + 1}, mean of its heads` : "the model's attention";
-    this.caption.textContent = `Cross-attention, ${which}: each row is where the model looked when it wrote that piece. It begins as noise and becomes an alignment.`;
+    this.caption.textContent =
+      `Cross-attention, ${which}: each row is where the model looked when it wrote that piece. ` +
+      "It begins as noise and becomes an alignment.";
   }
 
   leave() {

@@ -5,7 +5,11 @@ import {element} from "../../element.js";
 import {term} from "../../pieces/glossary.js";
 import {number, percent} from "../../pieces/scales.js";
 
-/** @param {(rank: number) => void} onpick  @param {boolean} several whether the text has more sentences */
+/**
+ * @param {import("../../pieces/runs.js").Run} run
+ * @param {import("./output.js").Translation} translation  @param {number} picked
+ * @param {(rank: number) => void} onpick  @param {boolean} several whether the text has more sentences
+ */
 export function alternatives(run, {source, outputs, aligner}, picked, onpick, several) {
   const items = outputs.map((output, rank) => {
     const chosen = rank === Math.min(picked, outputs.length - 1);

@@ -9,8 +9,8 @@ import {alternatives} from "./alternatives.js";
 import {remarks} from "./remarks.js";
 
 /**
- * @typedef {{source: string, source_words: string[], outputs: object[], aligner: string, warning: string,
- *   unknown: object[], read_as: string}} Translation
+ * @typedef {{source: string, source_words: string[], outputs: any[], aligner: string, warning: string,
+ *   unknown: {word: string}[], read_as: string}} Translation
  * @param {{head: Node, onpoint: (sentence: number, target: number | null) => void,
  *   onpick: (sentence: number, rank: number) => void}} options  `head`: what stands above it
  */
@@ -51,8 +51,8 @@ export function outputPane({head, onpoint, onpick}) {
       return copied();
     },
     /**
-     * @param {{run: object, sentences: object[], between: string[], translations: (Translation | undefined)[],
-     *   picks: Map<number, number>, busy: boolean}} found
+     * @param {{run: import("../../pieces/runs.js").Run, sentences: object[], between: string[],
+     *   translations: (Translation | undefined)[], picks: Map<number, number>, busy: boolean}} found
      */
     show({run, sentences, between: kept, translations, picks, busy}) {
       node.setAttribute("aria-label", `Translation by ${run.name}`);
@@ -64,7 +64,8 @@ export function outputPane({head, onpoint, onpick}) {
       lines = sentences.map((_, place) => {
         const [rank, before] = [picks.get(place) ?? 0, lines[place]];
         const same = before?.translation && before.translation === translations[place] && before.rank === rank;
-        return same ? before : lineOf(place, translations[place], rank); // a long text is not built anew for each letter
+        // a long text is not built anew for each letter
+        return same ? before : lineOf(place, translations[place], rank);
       });
       text.replaceChildren(...between.flatMap((each, place) => [each, lines[place]?.node ?? ""]));
       notes.replaceChildren(...remarks(translations));
@@ -104,12 +105,10 @@ export function outputPane({head, onpoint, onpick}) {
       const {translation, output} = lines[sentence] ?? {};
       if (!output) return {weights: new Map(), words: null};
       const ranges = rangesOf(translation.source, translation.source_words);
-      const found = [...partners(output.links, "target", target)].map(([place, weight]) => [
-        ranges[place]?.[0],
-        weight,
-      ]);
+      const weights = new Map();
+      for (const [place, weight] of partners(output.links, "target", target)) weights.set(ranges[place]?.[0], weight);
       return {
-        weights: new Map(found),
+        weights,
         words: told(output.links, "target", target, output.words, translation.source_words),
       };
     },

@@ -8,7 +8,7 @@ const LEFT_OUT = /^left out: /;
 
 /** @param {({unknown?: {word: string}[], read_as?: string, warning?: string} | undefined)[]} translations */
 export function remarks(translations) {
-  const known = translations.filter(Boolean);
+  const known = translations.filter((each) => each !== undefined);
   const words = [...new Set(known.flatMap(({unknown = []}) => unknown.map(({word}) => word)))];
   const readings = [...new Set(known.map((each) => each.read_as).filter(Boolean))];
   const parts = [...new Set(known.flatMap(({warning}) => (warning ? warning.split(PARTS) : [])))];

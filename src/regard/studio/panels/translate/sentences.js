@@ -1,5 +1,5 @@
-// A text as its sentences, cut by the service, and translations of sentences that are remembered: what did not change is
-// not asked again.
+// A text as its sentences, cut by the service, and translations of sentences that are remembered: what did not change
+// is not asked again.
 
 import {post} from "../../api.js";
 
@@ -16,7 +16,10 @@ const cuts = new Map(); // text → sentences
 /** What is known already of where the sentences of a text are, or undefined. @returns {Sentence[] | undefined} */
 export const recallCut = (text) => (text.trim() ? cuts.get(text) : []);
 
-/** Where the sentences of a text are. @returns {Promise<Sentence[]>} */
+/**
+ * Where the sentences of a text are.
+ * @param {string} text  @param {{signal?: AbortSignal}} options  @returns {Promise<Sentence[]>}
+ */
 export async function cut(text, {signal} = {}) {
   const known = recallCut(text);
   if (known) return known;

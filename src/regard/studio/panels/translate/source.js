@@ -33,10 +33,9 @@ export function sourceField({onwrite, onpoint}) {
   const moved = () => document.activeElement === area && tell(atCaret());
   area.addEventListener("input", () => onwrite(area.value));
   area.addEventListener("pointermove", ({clientX, clientY}) => {
-    const under = document
-      .elementsFromPoint(clientX, clientY)
-      .find((each) => each.parentNode === mirror && each.dataset.number);
-    tell(under ? spans[under.dataset.number] : null);
+    const under = /** @type {HTMLElement[]} */ (document.elementsFromPoint(clientX, clientY));
+    const word = under.find((each) => each.parentNode === mirror && each.dataset.number);
+    tell(word ? spans[Number(word.dataset.number)] : null);
   });
   area.addEventListener("pointerleave", () => tell(document.activeElement === area ? atCaret() : null));
   area.addEventListener("blur", () => tell(null));

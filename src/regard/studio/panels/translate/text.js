@@ -44,7 +44,10 @@ export function textCard({field, onswap, onclear, ontry}) {
       limit,
       examples,
     ),
-    /** @param {{back: object | undefined}} about  `back`: a run for the other direction */
+    /**
+     * @typedef {import("../../pieces/runs.js").Run} Run
+     * @param {Run} run  @param {{back?: Run}} about  `back`: one for the other direction
+     */
     show({name, languages}, {back}) {
       title.textContent = languages?.source ? language(languages.source) : "Text";
       swap.hidden = !back;
@@ -60,7 +63,8 @@ export function textCard({field, onswap, onclear, ontry}) {
       limit.hidden = length <= LONGEST;
       limit.textContent = limit.hidden
         ? ""
-        : `${figure(length)} characters: at most ${figure(LONGEST)} are translated at once; shorten the text by ${figure(length - LONGEST)}.`;
+        : `${figure(length)} characters: at most ${figure(LONGEST)} are translated at once; ` +
+          `shorten the text by ${figure(length - LONGEST)}.`;
       return !limit.hidden;
     },
   };
