@@ -24,8 +24,9 @@ PIP    := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check --
 # The studio's scripts are checked with tools from npm, where there is one; nothing of them is bundled or served.
 NODE    := node_modules/.bin
 SCRIPTS := 'src/**/*.js' eslint.config.js
-SCRIPTS_TOO = @if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(1); \
-	else echo "no npm here: JavaScript is neither checked nor formatted"; fi
+SCRIPTS_TOO = @if command -v npm >/dev/null && $(MAKE) --no-print-directory node_modules/.ready; \
+	then $(MAKE) --no-print-directory $(1); \
+	else echo "no npm here, or it cannot install: JavaScript is neither checked nor formatted"; fi
 
 node_modules/.ready: package.json package-lock.json
 	npm ci --no-audit --no-fund --silent
