@@ -28,7 +28,7 @@ def test_a_read_only_studio_offers_no_comparison_and_no_way_to_go_on_with_a_trai
     failed.mkdir(parents=True)
     record = {"name": "train-failed", "kind": "train", "run": "failed", "pid": 1, "started": "never", "began": 1.0}
     (failed / "job.json").write_text(json.dumps(record))
-    for run in runs.iterdir():
+    for run in runs.glob("[!.]*"):  # other tests may have left .jobs there
         (tmp_path / run.name).mkdir()
         shutil.copytree(run, tmp_path / run.name, dirs_exist_ok=True)
     with serving.on_a_port(tmp_path, doors=Doors(read_only=True)) as address:
