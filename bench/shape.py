@@ -37,9 +37,9 @@ CORE = (
     *("trainer/", "training.py", "run.py", "runs/"),
 )
 APART = (
-    *("data/check", "data/clean", "data/split", "data/stats", "data/shift", "data/lexicon", "nn/fast/"),
+    *("data/check", "data/clean", "data/split", "data/stats", "data/shift", "nn/fast/"),
     *("decode/engine", "decode/captured", "decode/pooled", "decode/slots", "decode/banks", "decode/fused"),
-    *("decode/shortlist", "decode/scoring", "decode/risk", "decode/tree", "runs/archive", "runs/list"),
+    *("decode/scoring", "decode/risk", "decode/tree", "runs/archive", "runs/list"),
 )
 
 

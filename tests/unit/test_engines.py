@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 import corpora_for_tests as small
 import regard.tasks.engines
 from regard.cli.main import run
+from regard.decode.cancel import cancellable
 from regard.decode.engines.captured import Captured
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
@@ -59,6 +60,24 @@ def test_both_engines_translate_alike_and_say_what_they_are(trained: Path, beam:
     assert [bool(each.text) for each in ours] == [True, True, False, True]
     assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-3)
     assert ours[0].attention.cross.shape == theirs[0].attention.cross.shape  # looking replays with the model
+
+
+def test_a_check_that_raises_ends_the_search(trained: Path) -> None:
+    """It is asked before each batch and at each step, and who only waits changes nothing."""
+    translator, asked = load(trained), []
+
+    def leave_at_the_third() -> None:
+        asked.append(1)
+        if len(asked) == 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError), cancellable(leave_at_the_third):
+        translator.search(TEXTS, Options(Beam(2), shortest=2.0))
+    assert len(asked) == 3
+    with cancellable(lambda: asked.append(1)):
+        patient = translator.search(TEXTS, Options())
+    assert [each[0].text for each in patient] == [each.text for each in translator.translate(TEXTS)]
+    assert len(asked) > 5
 
 
 def test_an_engine_searches_all_but_what_comes_to_its_limit(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

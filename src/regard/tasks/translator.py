@@ -22,7 +22,6 @@ from regard.decode.ensemble import Ensemble
 from regard.decode.fused import Fused
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.decode.shortlist import Shortlist
 from regard.decode.texts import Output, Part, TextSearch
 from regard.errors import DataError
 from regard.models.encoder_decoder import EncoderDecoder
@@ -161,7 +160,6 @@ class Translator:
     run: Run | None = None
     longest: int = 1000  # source pieces at once; longer sentences are cut and put together again
     engine: Engine | None = None  # who searches in place of our own loop; looking is always done with the model
-    shortlist: Shortlist | None = None  # which target pieces our own loop considers
 
     @property
     def model(self) -> EncoderDecoder:
@@ -173,8 +171,7 @@ class Translator:
         model = self.model if len(self.models) == 1 else Ensemble(self.models).eval()
         fused = Fused(model) if Fused.fits(model) else None
         copy = self._copied if attends(self.model) else None
-        how = self.longest, fused, self.engine, self.shortlist, copy
-        return TextSearch(model, self.tokenizers, self.device, *how)
+        return TextSearch(model, self.tokenizers, self.device, self.longest, fused, self.engine, copy)
 
     @cached_property
     def language(self) -> str:
