@@ -117,8 +117,8 @@ class Work:
         return translate
 
     def _engine(self, beam: int) -> Side:
-        assert self.translator.engine is not None
-        engine, native = self.translator.engine, self._native(Fused(self.translator.model), beam)
+        engine, native = self.translator.search.searcher.engine, self._native(Fused(self.translator.model), beam)
+        assert engine is not None
 
         def translate(chosen: list[int]) -> Outputs:
             rows, limits = [self.rows[row] for row in chosen], [self.limits[row] for row in chosen]

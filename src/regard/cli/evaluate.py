@@ -47,8 +47,8 @@ def evaluate(
     symmetrise: Annotated[str, typer.Option(help=f"How to join them: {', '.join(METHODS)}.")] = "grow-diag-final-and",
     comet: Annotated[str, typer.Option(help="Also COMET with this model, if comet-score is installed.")] = "",
     engine: Annotated[
-        str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")
-    ] = "native",
+        str, typer.Option(help="auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8.")
+    ] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout.")] = False,
 ) -> None:

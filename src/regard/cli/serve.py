@@ -40,7 +40,7 @@ Batch = Annotated[int, typer.Option(help="Texts in one batch at the most; 1 does
 Gather = Annotated[float, typer.Option(help="Milliseconds that a text waits for others to share its batch.", min=0)]
 Timeout = Annotated[float, typer.Option(help="Seconds that a request may take.", min=0.1)]
 Memory = Annotated[str, typer.Option(help="Of weights at the most: 512M, 4G. What was not used longest goes first.")]
-Engine = Annotated[str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")]
+Engine = Annotated[str, typer.Option(help="auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 StopTrainings = Annotated[bool, typer.Option("--stop-trainings", help="Stop trainings when the service ends.")]
 Pin = Annotated[
@@ -68,7 +68,7 @@ def serve(
     gather: Gather = 4.0,
     timeout: Timeout = 60.0,
     memory: Memory = "4G",
-    engine: Engine = "native",
+    engine: Engine = "auto",
     device: Device = "auto",
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -108,7 +108,7 @@ def studio(
     queue: Queue = 1024,
     timeout: Timeout = 60.0,
     memory: Memory = "4G",
-    engine: Engine = "native",
+    engine: Engine = "auto",
     device: Device = "auto",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser when ready.")] = True,
     stop_trainings: StopTrainings = False,

@@ -18,13 +18,11 @@ from torch.nn.utils.rnn import pad_sequence
 from regard.decode.cancel import check_cancelled
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms
 from regard.decode.copying import copied_in_order
-from regard.decode.engines.engine import Engine
+from regard.decode.engines.engine import Searcher
 from regard.decode.ensemble import Ensemble
-from regard.decode.fused import Fused
 from regard.decode.grouping import of_like_length
 from regard.decode.options import SLACK, Options
 from regard.decode.risk import utilities
-from regard.decode.rules import Beam
 from regard.decode.search import Hypothesis, Listener, search
 from regard.decode.split import split
 from regard.errors import DataError, SettingsError
@@ -81,13 +79,15 @@ Copy = Callable[[Sequence[Part]], list[str]]  # the texts of parts, with source 
 class TextSearch:
     """A model with its tokenizers."""
 
-    model: EncoderDecoder | Ensemble
+    searcher: Searcher
     tokenizers: Tokenizers
     device: torch.device
     longest: int = 1000  # source pieces that go through the model at once
-    fused: Fused | None = None  # the same model, laid out for speed
-    engine: Engine | None = None  # who searches instead, where it can
     copy: Copy | None = None  # finds the source word of an <unk>; without, the first is the first unknown word's
+
+    @property
+    def model(self) -> EncoderDecoder | Ensemble:
+        return self.searcher.model
 
     @cached_property
     def most(self) -> int | None:
@@ -230,13 +230,10 @@ class TextSearch:
         results: list[list[Output]],
     ) -> list[int]:
         """Fill in what the engine finds; returns the numbers of the texts that are left to our own search."""
-        every = list(range(len(stretches)))
-        if self.engine is None or self.engine.refuses(options) or not isinstance(options.rule, Beam):
-            return every
         limits = _Wishes(self.tokenizers, options, stretches).limits(sources, self.most)
-        for row, found in enumerate(self.engine.search(sources, limits, options.rule, budget)):
+        for row, found in enumerate(self.searcher.ask(sources, limits, options, budget)):
             results[row] = [self._output(stretches[row].text, each) for each in found or []]
-        return [row for row in every if not results[row]]
+        return [row for row, found in enumerate(results) if not found]
 
     def _search(
         self,
@@ -254,8 +251,7 @@ class TextSearch:
         rows = list(range(len(sources)))
         forbidden: set[tuple[int, ...]] = set(wishes.forbidden)
         rule = wishes.options.rule
-        # coverage looks inside, which the fused form does not let it
-        writer = self.model if self.fused is None or rule.coverage_penalty else self.fused
+        writer = self.searcher.writer(rule)
         for _ in range(MORE_WAYS):
             with torch.inference_mode():
                 first, state = writer.start(source[rows])

@@ -40,7 +40,7 @@ class Library:
         named: Sequence[Path] = (),
         *,
         device: str = "cpu",
-        engine: str = "native",
+        engine: str = "auto",
         tell: Callable[[str], object] = silent,
         limits: Limits | None = None,
         pinned: Sequence[str] = (),

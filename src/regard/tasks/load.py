@@ -23,13 +23,14 @@ def load(
     folder: str | Path,
     *others: str | Path,
     device: str = "cpu",
-    engine: str = "native",
+    engine: str = "auto",
     tell: Callable[[str], object] = silent,
     checkpoint_name: str | None = None,
 ) -> Translator:
     """The best model of a run, ready to translate; with others, an ensemble of runs that share one vocabulary.
 
-    ``engine`` names who searches, one of `regard.tasks.engines.ENGINES`; ``tell`` hears what came of that.
+    ``engine`` names who searches, one of `regard.tasks.engines.ENGINES`: `auto` is our own loop until there is much to
+    translate, and then CTranslate2 where it writes the same. ``tell`` hears what came of that.
     ``checkpoint_name`` is another checkpoint of the first run, as ``step-2000``; it is searched natively.
     """
     material = open_material(folder, *others, device=device, checkpoint_name=checkpoint_name)

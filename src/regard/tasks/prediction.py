@@ -54,7 +54,7 @@ def load_predictor(
     folder: str | Path,
     device: str = "cpu",
     *,
-    engine: str = "native",
+    engine: str = "auto",
     tell: Callable[[str], object] = silent,
     checkpoint_name: str | None = None,
 ) -> Predictor | Translator:

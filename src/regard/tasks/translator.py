@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 import torch
 
 from regard.decode.copying import copied, unknown_words
-from regard.decode.engines.engine import Engine
-from regard.decode.ensemble import Ensemble
-from regard.decode.fused import Fused
+from regard.decode.engines.engine import Searcher
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.texts import Output, Part, TextSearch
@@ -159,7 +157,7 @@ class Translator:
     device: torch.device
     run: Run | None = None
     longest: int = 1000  # source pieces at once; longer sentences are cut and put together again
-    engine: Engine | None = None  # who searches in place of our own loop; looking is always done with the model
+    searcher: Searcher | None = None  # without one, our own loop; looking is always done with the model
 
     @property
     def model(self) -> EncoderDecoder:
@@ -168,10 +166,8 @@ class Translator:
 
     @cached_property
     def search(self) -> TextSearch:
-        model = self.model if len(self.models) == 1 else Ensemble(self.models).eval()
-        fused = Fused(model) if Fused.fits(model) else None
         copy = self._copied if attends(self.model) else None
-        return TextSearch(model, self.tokenizers, self.device, self.longest, fused, self.engine, copy)
+        return TextSearch(self.searcher or Searcher.of(self.models), self.tokenizers, self.device, self.longest, copy)
 
     @cached_property
     def language(self) -> str:
