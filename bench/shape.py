@@ -39,12 +39,10 @@ CORE = (
 # What is asked of a translation or a report inside functions; tests/architecture/test_rooms.py allows no more.
 UPWARDS = {"tasks": {"explain", "show"}, "evaluate": {"show"}}
 APART = (
-    *("data/check", "data/clean", "data/split", "data/stats", "data/shift", "data/lexicon", "nn/fast/"),
+    *("data/check", "data/clean", "data/split", "data/stats", "data/shift", "nn/fast/"),
     *("decode/engine", "decode/captured", "decode/pooled", "decode/slots", "decode/banks", "decode/fused"),
     *(
         "tasks/engines",
-        "tasks/shortlisting",
-        "decode/shortlist",
         "decode/scoring",
         "decode/risk",
         "decode/tree",

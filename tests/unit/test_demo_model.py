@@ -161,7 +161,6 @@ VERBS = {
     "settings show": ["settings", "show", "demo"],
     "data check": ["data", "check", "test.en", "test.fr", "--run", "demo"],
     "an engine": ["translate", "demo", CAT, "--engine", "ctranslate2"],
-    "a shortlist": ["translate", "demo", CAT, "--shortlist", "5"],
 }
 
 
@@ -178,13 +177,13 @@ def test_every_verb_takes_it_and_leaves_it_as_it_was(name: str, packaged: Path, 
 def test_what_is_made_on_use_is_kept_in_the_users_cache(packaged: Path, tmp_path: Path, capsys: Capture) -> None:
     (packaged / "aligner.json").rename(tmp_path / "aligner.json")
     try:
-        assert cli(["translate", "demo", CAT, "--shortlist", "5", "--show", "align"]) == 0
+        assert cli(["translate", "demo", CAT, "--show", "align"]) == 0
         assert cli(["translate", "demo", CAT, "--engine", "ctranslate2"]) == 0
         assert not (packaged / "aligner.json").exists()
     finally:
         (tmp_path / "aligner.json").rename(packaged / "aligner.json")
     (kept,) = (tmp_path / "cache" / "regard").iterdir()
-    assert {path.name for path in kept.iterdir()} == {"aligner.json", "engines", "shortlist.safetensors"}
+    assert {path.name for path in kept.iterdir()} == {"aligner.json", "engines"}
     assert Run.open(packaged).cache == kept
     capsys.readouterr()
 

@@ -636,7 +636,8 @@ def test_memory_is_counted_with_what_searches_by_the_weights(folder: Path) -> No
     output = model.model.decoder.output.weight
     assert fused >= weights + output.numel() * output.element_size()
     converted = CTranslate2(None, model.tokenizers.source, model.tokenizers.target, 7, bytes=1000)
-    assert weight_of(replace(model, engine=converted)) == fused + 1000
+    searcher = replace(model.search.searcher, engine=converted)
+    assert weight_of(replace(model, searcher=searcher)) == fused + 1000
 
 
 def test_sixty_words_through_six_layers_of_eight_heads_are_below_five_megabytes() -> None:

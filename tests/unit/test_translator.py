@@ -359,7 +359,7 @@ def test_without_attention_unknown_words_are_copied_in_their_order(translator: T
 
 def test_unknown_words_are_copied_by_default_and_not_on_request(translator: Translator) -> None:
     """A model that writes <unk> for the second word, whatever it reads."""
-    forced = replace(translator, models=(_writing_unknown(translator.model),))
+    forced = replace(translator, models=(_writing_unknown(translator.model),), searcher=None)
     found = forced.translate("the zyx sleeps", beam=1)
     assert "zyx" in found.text.split()
     assert found.warning == "1 word this run has never seen: zyx (copied)"

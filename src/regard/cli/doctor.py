@@ -19,11 +19,10 @@ from regard.cli.called import as_called
 
 PACKAGES = (
     *("torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "pydantic", "typer", "rich", "fastapi", "uvicorn"),
-    "prometheus_client",
+    *("prometheus_client", "ctranslate2"),
 )
 # Packages that only some need, by what they are for; the name to import, where it is not the name to install.
 EXTRAS = {
-    "ctranslate2": "a faster engine on CPUs",
     "matplotlib": "PNG",
     "tensorboard": "event files",
     "scikit-learn": "baselines to compare with",

@@ -47,9 +47,8 @@ def evaluate(
     symmetrise: Annotated[str, typer.Option(help=f"How to join them: {', '.join(METHODS)}.")] = "grow-diag-final-and",
     comet: Annotated[str, typer.Option(help="Also COMET with this model, if comet-score is installed.")] = "",
     engine: Annotated[
-        str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")
-    ] = "native",
-    shortlist: Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")] = 0,
+        str, typer.Option(help="auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8.")
+    ] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout.")] = False,
 ) -> None:
@@ -69,7 +68,7 @@ def evaluate(
     texts = evaluation.read_texts(source, target, hypotheses)
     wanted = _Wanted(alignment, links, reverse_links, reverse, symmetrise)
     golds = None if alignment is None else evaluation.read_alignments(alignment, texts)
-    outputs = texts.hypotheses or _translate(run, texts, beam, device, _Search(engine, shortlist))
+    outputs = texts.hypotheses or _translate(run, texts, beam, device, engine)
     if out is not None:
         _write(out, outputs)
     counts = evaluation.training_counts(opened, texts.sources)
@@ -153,22 +152,14 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, devi
     return evaluation.alignment_of(found[0], golds, both, wanted.method)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class _Search:
-    """Who translates, and how."""
-
-    engine: str
-    shortlist: int
-
-
-def _translate(run: Path, texts: Texts, beam: int, device: str, how: _Search) -> list[str]:
+def _translate(run: Path, texts: Texts, beam: int, device: str, engine: str) -> list[str]:
     from regard.cli.progress import Lines
     from regard.device import pick_device
     from regard.evaluate import evaluate as evaluation
     from regard.tasks.load import load
 
     place = str(pick_device(device))
-    translator = load(run, device=place, engine=how.engine, shortlist=how.shortlist, tell=say)
+    translator = load(run, device=place, engine=engine, tell=say)
     return evaluation.translate(translator, texts.sources, beam=beam, progress=Lines("translated"))
 
 

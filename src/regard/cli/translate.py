@@ -53,9 +53,8 @@ def translate(
     ensemble: Annotated[list[Path] | None, typer.Option("--with", help="A further run that votes; again.")] = None,
     show: Annotated[str, typer.Option(help="text, align (who looked at whom) or scores.")] = "text",
     engine: Annotated[
-        str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")
-    ] = "native",
-    shortlist: Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")] = 0,
+        str, typer.Option(help="auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8.")
+    ] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No remarks on stderr.")] = False,
@@ -78,7 +77,7 @@ def translate(
     options = Options(rule, bool(risk), min_ratio, max_ratio, no_repeat, words, prefix, glossary, copy_unknown)
     place = str(pick_device(device))
     tell = hush if quiet else say
-    translator = load(run, *(ensemble or ()), device=place, engine=engine, shortlist=shortlist, tell=tell)
+    translator = load(run, *(ensemble or ()), device=place, engine=engine, tell=tell)
     remarks = Remarks(tell, "line" if has_lines(texts) else "text" if texts and texts[1:] else "")
     _write(_translations(translator, waiting, options), remarks, out, nbest, "json" if as_json else show)
     if show == "align" and not as_json:

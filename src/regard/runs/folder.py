@@ -11,7 +11,6 @@ RUN/aligner.json        which attention shows who translates whom, once somebody
 RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
 RUN/engines/            the model as other programs read it; see `regard.tasks.engines`
-RUN/shortlist.safetensors   which pieces translate which, once somebody has asked; see `regard.tasks.shortlisting`
 RUN/tensorboard/        event files, where they were asked for
 
 One run comes with the package; its name is ``demo`` wherever no folder is called so.
@@ -41,7 +40,8 @@ MANIFEST = "manifest.json"
 BELONGS = "run.json"  # in a checkpoint: the run's settings and the hashes of its tokenizers
 PARTS = (
     *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
-    *("aligner.json", "report.html", "engines", "shortlist.safetensors"),
+    *("aligner.json", "report.html", "engines"),
+    "shortlist.safetensors",  # made by version 0.1 on use; nothing reads it any more
 )
 _STEP = re.compile(r"step-(\d{1,18})")
 _FILE = re.compile(r"[\w-]{1,64}\.(json|safetensors)", re.ASCII)  # of a checkpoint
@@ -173,10 +173,6 @@ class Run:
     @property
     def data(self) -> Path:
         return self.folder / "data"
-
-    @property
-    def shortlist(self) -> Path:
-        return self.cache / "shortlist.safetensors"
 
     @property
     def engines(self) -> Path:

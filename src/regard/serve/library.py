@@ -18,7 +18,6 @@ from regard.serve.limits import Limits
 from regard.serve.worker import Worker
 from regard.tasks.engines import check, silent
 from regard.tasks.prediction import load_predictor
-from regard.tasks.shortlisting import check as check_shortlist
 
 Stamp = tuple[tuple[int, int, int], ...]
 AT = "@"  # between the names of a run and of one of its checkpoints; no name has it
@@ -41,8 +40,7 @@ class Library:
         named: Sequence[Path] = (),
         *,
         device: str = "cpu",
-        engine: str = "native",
-        shortlist: int = 0,
+        engine: str = "auto",
         tell: Callable[[str], object] = silent,
         limits: Limits | None = None,
         pinned: Sequence[str] = (),
@@ -52,14 +50,12 @@ class Library:
         ``pinned`` are names of runs that are used before all others where nobody names one.
         """
         check(engine)
-        check_shortlist(shortlist)
         self.folder = folder
         self.limits = limits or Limits()
         self.pinned = tuple(pinned)
         self._named = _by_name(named)
         self._device = device
         self._engine = engine
-        self._shortlist = shortlist
         self._tell = tell
         self.heard: Callable[[int], object] = lambda _: None  # told the size of every batch
         self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
@@ -158,7 +154,7 @@ class Library:
             if checkpoint is not None:
                 model = at_checkpoint(path, checkpoint, self._device)
             else:
-                model = load_predictor(path, self._device, engine=self._engine, shortlist=self._shortlist, tell=tell)
+                model = load_predictor(path, self._device, engine=self._engine, tell=tell)
             return Worker(model, self.limits, heard=self._hear)
 
         try:

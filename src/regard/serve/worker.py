@@ -36,7 +36,6 @@ from regard.explain.aligner import aligner_of
 from regard.explain.alignment import Aligner
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.shape import attends
-from regard.tasks.engines import CTranslate2
 from regard.tasks.prediction import Predictor
 from regard.tasks.translator import Link, Translation, Translator
 from regard.text.special import UNK
@@ -104,8 +103,7 @@ class Worker:
     def __init__(
         self, model: Model, limits: Limits | None = None, *, heard: Callable[[int], object] = lambda _: None
     ) -> None:
-        self.bytes = weight_of(model)
-        self.engine = _engine(model)
+        self._weight = weight_of(model) - _outside(model)
         self.attends = isinstance(model, Translator) and (model.run is None or attends(model.run.settings))
         self._model = model
         self._limits = limits or Limits()
@@ -119,6 +117,16 @@ class Worker:
         self._oldest_first = False  # whose turn it is: every other time, those who were served least
         self._aligner = not self.attends or _knows_aligner(model)
         self._pace = 0.02  # seconds a text, lately
+
+    @property
+    def bytes(self) -> int:
+        """Of memory; an engine may take more when it is first asked for much."""
+        return self._weight + _outside(self._model)
+
+    @property
+    def engine(self) -> str:
+        """Who searches for a translator; empty for what does not translate."""
+        return self._model.search.searcher.name if isinstance(self._model, Translator) else ""
 
     @property
     def waiting(self) -> int:
@@ -435,19 +443,16 @@ def _end_all() -> None:
         worker.join(LAST)
 
 
-def _engine(model: Model) -> str:
-    """Who searches for a translator; empty for what does not translate."""
-    if not isinstance(model, Translator):
-        return ""
-    return "native" if model.engine is None else model.engine.name
-
-
 def weight_of(model: Model) -> int:
     """Bytes of all weights, a shared one once, and of what searches by them has made of them."""
     if not isinstance(model, Translator):
         return held(model.model)
-    converted = model.engine.bytes if isinstance(model.engine, CTranslate2) else 0
-    return held(*model.models, model.search.fused, model.engine) + converted
+    return held(*model.models, model.search.searcher) + _outside(model)
+
+
+def _outside(model: Model) -> int:
+    """Bytes that an engine has outside torch."""
+    return model.search.searcher.bytes if isinstance(model, Translator) else 0
 
 
 def _is_background(job: _Call | _Text) -> bool:

@@ -1,6 +1,7 @@
-"""Engines: what may search in place of our own loop, how one is chosen, and the folders that hold converted models.
+"""Who searches for a run: chosen when it is loaded; and the folders that hold converted models.
 
-RUN/engines/ctranslate2-float32/  model.bin, config.json, vocabularies, and regard.json: the weights it was made of
+RUN/engines/ctranslate2-float32/  model.bin, config.json, vocabularies; regard.json: the weights it was made of;
+                                  same.json: how many of its outputs are those of our own loop, once measured
 """
 
 from __future__ import annotations
@@ -9,32 +10,39 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.engines.captured import Captured
 from regard.decode.engines.ctranslate2 import to_ctranslate2, unfit
-from regard.decode.engines.engine import Engine
+from regard.decode.engines.engine import Engine, Searcher
+from regard.decode.grouping import of_like_length
 from regard.decode.options import SLACK, Options
 from regard.decode.rules import Beam
-from regard.decode.search import Hypothesis
+from regard.decode.search import Hypothesis, search
+from regard.decode.texts import CPU_BUDGET
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean, optional
-from regard.files import new_folder
+from regard.files import new_file, new_folder
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import Learned
 from regard.runs.folder import Run, best_checkpoint, manifest
-from regard.text.special import END
+from regard.text.special import END, PAD
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
 from regard.text.words import SpaceTokenizer, WordTokenizer
 
 ENGINES = ("native", "native-bfloat16", "auto", "ctranslate2", "ctranslate2-int8")
 FORMAT = 1  # of the converted models; one that says another number is made again
-_RECEIPT = "regard.json"
+MANY = 1000  # sentences: to convert a model and to compare the outputs takes about what is won on so many
+SAMPLE = 50  # different ones, of the first that come, on which outputs are compared
+_RECEIPT, _VERDICT = "regard.json", "same.json"
 _MOST_PLACES = 4096  # positions that are written out; what is longer is searched by our own loop
 _AS_GOOD_AS_NONE = 1e-9  # without a length penalty CTranslate2 ends a search by another rule; length^1e-9 rounds to 1
 
@@ -62,18 +70,21 @@ def check(name: str) -> None:
         raise SettingsError(f"engine = {name}: no such engine; {did_you_mean(name, ENGINES)}")
 
 
-def choose(name: str, material: Material, tell: Tell = silent) -> Engine | None:
-    """The engine of this name; None is our own loop. ``tell`` hears what `auto` chose, and what goes to our own.
+def choose(name: str, material: Material, tell: Tell = silent) -> Searcher:
+    """Who searches, by the name of an engine. ``tell`` hears what `auto` chose, and what goes to our own loop.
 
     On a GPU, our own search of a Transformer is the one in captured steps, which finds the same.
     """
     check(name)
+    return Searcher.of(material.models, _engine(name, material, tell))
+
+
+def _engine(name: str, material: Material, tell: Tell) -> Engine | None:
+    """None is our own loop alone."""
     if name == "native":
         return _native(material)
     if name == "auto":
-        why = _slower_or_other(material)
-        tell(f"engine: native: {why}" if why else "engine: ctranslate2, float32: the same outputs in less time")
-        return _native(material) if why else _ctranslate2(material, "float32", tell)
+        return Auto(material, tell) if _may_write_the_same(material) else _native(material)
     if len(material.models) > 1:
         raise SettingsError(f"engine = {name}: translates with one run, and here are several; use the engine native")
     if name == "native-bfloat16":
@@ -102,17 +113,11 @@ def _half(material: Material) -> Captured:
     return Captured(model, torch.bfloat16, name="native-bfloat16")
 
 
-def _slower_or_other(material: Material) -> str:
-    """Why `auto` does not take CTranslate2; empty if it does."""
-    if find_spec("ctranslate2") is None:
-        return "ctranslate2 is not installed; pip install ctranslate2"
-    if len(material.models) > 1:
-        return "several runs vote"
-    if material.device.type != "cpu":
-        return f"computes on {material.device.type}"
-    if isinstance(material.tokenizers.target, WordTokenizer | SpaceTokenizer):
-        return "a vocabulary of words may give <unk> a share, which ctranslate2 would hand to the other words"
-    return unfit(material.models[0])
+def _may_write_the_same(material: Material) -> bool:
+    """Whether CTranslate2 computes this on a CPU. With words, `<unk>` may have a share, which it hands to others."""
+    alone = len(material.models) == 1 and material.device.type == "cpu"
+    words = isinstance(material.tokenizers.target, WordTokenizer | SpaceTokenizer)
+    return alone and not words and not unfit(material.models[0]) and find_spec("ctranslate2") is not None
 
 
 # Converted models
@@ -158,8 +163,12 @@ def _wanted(material: Material) -> dict[str, Any]:
 
 
 def _receipt(folder: Path) -> object:
+    return _json(folder / _RECEIPT)
+
+
+def _json(path: Path) -> object:
     try:
-        return json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -266,6 +275,95 @@ class CTranslate2:
             Hypothesis(row[:-1], score * len(row) ** rule.length_penalty, score)
             for row, score in zip(rows[: rule.best], outputs.scores, strict=False)
         ]
+
+
+# Auto
+
+
+class Auto:
+    """CTranslate2, once there is much to translate and if it writes what our own loop writes; else that loop.
+
+    Nothing is converted for few sentences. When `MANY` have come, the outputs for `SAMPLE` of them are compared, greedy
+    and with a beam of 5, and only if all are the same CTranslate2 searches from then on. The run remembers that.
+    """
+
+    def __init__(self, material: Material, tell: Tell) -> None:
+        self.material, self.tell = material, tell
+        self.engine: CTranslate2 | None = None
+        self.decided = False
+        self.count = 0
+        self.sample: dict[tuple[int, ...], int] = {}  # sources, each with its limit
+
+    @property
+    def name(self) -> str:
+        return "native" if self.engine is None else self.engine.name
+
+    @property
+    def bytes(self) -> int:
+        return 0 if self.engine is None else self.engine.bytes
+
+    def refuses(self, options: Options) -> str:
+        return _not_known(options) if self.engine is None else self.engine.refuses(options)
+
+    def search(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
+    ) -> list[list[Hypothesis] | None]:
+        if not self.decided:
+            self._look_at(sources, limits)
+        if self.engine is None:
+            return [None] * len(sources)
+        return self.engine.search(sources, limits, rule, budget)
+
+    def _look_at(self, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+        self.count += len(sources)
+        for source, limit in zip(sources, limits, strict=True):
+            if len(self.sample) < SAMPLE:
+                self.sample.setdefault(tuple(source), limit)
+        if self.count < MANY or len(self.sample) < SAMPLE:
+            return
+        self.decided = True
+        try:
+            engine = _ctranslate2(self.material, "float32", self.tell)
+        except ResourceError as problem:
+            self.tell(f"engine: native: {problem}")
+            return
+        same = self._same(engine)
+        if same == SAMPLE:
+            self.engine = engine
+            self.tell("engine: ctranslate2, float32: the same outputs in less time")
+        else:
+            self.tell(f"engine: native: ctranslate2 writes {SAMPLE - same} of {SAMPLE} sentences otherwise")
+
+    def _same(self, engine: CTranslate2) -> int:
+        """How many of the sample have the same outputs: as the run remembers it, else measured."""
+        folder = self.material.run.engines / "ctranslate2-float32"
+        kept, about = _receipt(folder) == _wanted(self.material), {"ctranslate2": version("ctranslate2")}
+        remembered = _json(folder / _VERDICT) if kept else None
+        if isinstance(remembered, dict) and about.items() <= remembered.items():
+            return SAMPLE if remembered.get("same") == remembered.get("sentences") else 0
+        same = len(self.sample) - len(_others(Searcher.of(self.material.models), engine, self.sample))
+        if kept:
+            with suppress(OSError), new_file(folder / _VERDICT) as file:
+                file.write(json.dumps(about | {"sentences": len(self.sample), "same": same}, indent=2).encode() + b"\n")
+        return same
+
+
+def _others(own: Searcher, engine: CTranslate2, sample: dict[tuple[int, ...], int]) -> set[int]:
+    """The numbers of the sentences that an engine writes otherwise than our own loop, greedy or with a beam of 5."""
+    sources, limits = list(sample), list(sample.values())
+    others: set[int] = set()
+    for rule in (Beam(1), Beam(5)):
+        theirs, writer = engine.search(sources, limits, rule, CPU_BUDGET), own.writer(rule)
+        for group in of_like_length([len(source) for source in sources], CPU_BUDGET // rule.width):
+            rows = pad_sequence([torch.tensor(sources[row]) for row in group], batch_first=True, padding_value=PAD)
+            with torch.inference_mode():
+                first, state = writer.start(rows)
+            ours = search(writer, first, state, torch.tensor([limits[row] for row in group]), rule=rule)
+            for row, (best, *_) in zip(group, ours, strict=True):
+                found = theirs[row]  # None goes to our own loop in any case
+                if found is not None and found[0].tokens != best.tokens:
+                    others.add(row)
+    return others
 
 
 def _not_known(options: Options) -> str:

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import torch
 
-from regard.decode.fused import Fused
-from regard.decode.shortlist import Shortlist
-from regard.errors import ModelError, SettingsError
+from regard.errors import ModelError
 from regard.models import build
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import longest_sequence
@@ -25,36 +23,19 @@ def load(
     folder: str | Path,
     *others: str | Path,
     device: str = "cpu",
-    engine: str = "native",
-    shortlist: int = 0,
+    engine: str = "auto",
     tell: Callable[[str], object] = silent,
     checkpoint_name: str | None = None,
 ) -> Translator:
     """The best model of a run, ready to translate; with others, an ensemble of runs that share one vocabulary.
 
-    ``engine`` names who searches, one of `regard.tasks.engines.ENGINES`; ``tell`` hears what came of that.
-    ``shortlist`` lets the native engine on a CPU write only what the source makes likely, so many targets for each of
-    its pieces; 0 lets it write everything.
+    ``engine`` names who searches, one of `regard.tasks.engines.ENGINES`: `auto` is our own loop until there is much to
+    translate, and then CTranslate2 where it writes the same. ``tell`` hears what came of that.
     ``checkpoint_name`` is another checkpoint of the first run, as ``step-2000``; it is searched natively.
     """
     material = open_material(folder, *others, device=device, checkpoint_name=checkpoint_name)
-    table = _shortlist(material, engine, shortlist, tell) if shortlist else None
-    searcher = choose(engine if checkpoint_name is None and table is None else "native", material, tell)
-    known = material.tokenizers, material.device, material.run, material.longest
-    return Translator(material.models, *known, searcher, table)
-
-
-def _shortlist(material: Material, engine: str, count: int, tell: Callable[[str], object]) -> Shortlist:
-    from regard.tasks.shortlisting import check, shortlist_of
-
-    check(count)
-    if engine not in ("native", "auto"):
-        raise SettingsError(f"shortlist = {count}: the engine {engine} knows of none; use the engine native")
-    if len(material.models) > 1 or not Fused.fits(material.models[0]):
-        raise SettingsError(f"shortlist = {count}: is for one Transformer on a CPU; leave it out for others")
-    if engine == "auto":
-        tell("engine: native: the others know nothing of a shortlist")
-    return shortlist_of(material.run, material.tokenizers, count, tell)
+    searcher = choose(engine if checkpoint_name is None else "native", material, tell)
+    return Translator(material.models, material.tokenizers, material.device, material.run, material.longest, searcher)
 
 
 def open_material(

@@ -54,21 +54,18 @@ def load_predictor(
     folder: str | Path,
     device: str = "cpu",
     *,
-    engine: str = "native",
-    shortlist: int = 0,
+    engine: str = "auto",
     tell: Callable[[str], object] = silent,
     checkpoint_name: str | None = None,
 ) -> Predictor | Translator:
     """The best model of a run, or that of a checkpoint named ``step-N``, ready for what it was trained for.
 
-    ``engine``, ``shortlist`` and ``tell`` are for runs that translate, as in `loading.load`.
+    ``engine`` and ``tell`` are for runs that translate, as in `tasks.load`.
     """
     run = Run.open(Path(folder))
     settings, chosen = run.settings, torch.device(device)
     if settings.task == "translate":
-        return load(
-            folder, device=device, engine=engine, shortlist=shortlist, tell=tell, checkpoint_name=checkpoint_name
-        )
+        return load(folder, device=device, engine=engine, tell=tell, checkpoint_name=checkpoint_name)
     tokenizers = Tokenizers.load(run.tokenizer)
     path = best_checkpoint(run) if checkpoint_name is None else named_checkpoint(run, checkpoint_name)
     if settings.task == "language":

@@ -16,6 +16,7 @@ from regard.data.batches import FILLER, Batch, Stretch, collate
 from regard.data.encoding import Column
 from regard.data.examples import Examples, Ragged
 from regard.data.menu import Shape
+from regard.decode.engines.engine import Searcher
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.texts import TextSearch
@@ -155,7 +156,7 @@ class Translate(Task):
         if not self.held_out:
             return 0.0, "BLEU"
         sources, references = zip(*self.held_out, strict=True)
-        outputs = TextSearch(self.model, self.tokenizers, device)(sources, Options(Beam(width=1)))
+        outputs = TextSearch(Searcher(self.model), self.tokenizers, device)(sources, Options(Beam(width=1)))
         return bleu([each[0].text for each in outputs], references).score, "BLEU"
 
 

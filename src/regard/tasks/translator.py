@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 import torch
 
 from regard.decode.copying import copied, unknown_words
-from regard.decode.engines.engine import Engine
-from regard.decode.ensemble import Ensemble
-from regard.decode.fused import Fused
+from regard.decode.engines.engine import Searcher
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.decode.shortlist import Shortlist
 from regard.decode.texts import Output, Part, TextSearch
 from regard.errors import DataError
 from regard.models.encoder_decoder import EncoderDecoder
@@ -160,8 +157,7 @@ class Translator:
     device: torch.device
     run: Run | None = None
     longest: int = 1000  # source pieces at once; longer sentences are cut and put together again
-    engine: Engine | None = None  # who searches in place of our own loop; looking is always done with the model
-    shortlist: Shortlist | None = None  # which target pieces our own loop considers
+    searcher: Searcher | None = None  # without one, our own loop; looking is always done with the model
 
     @property
     def model(self) -> EncoderDecoder:
@@ -170,11 +166,8 @@ class Translator:
 
     @cached_property
     def search(self) -> TextSearch:
-        model = self.model if len(self.models) == 1 else Ensemble(self.models).eval()
-        fused = Fused(model) if Fused.fits(model) else None
         copy = self._copied if attends(self.model) else None
-        how = self.longest, fused, self.engine, self.shortlist, copy
-        return TextSearch(model, self.tokenizers, self.device, *how)
+        return TextSearch(self.searcher or Searcher.of(self.models), self.tokenizers, self.device, self.longest, copy)
 
     @cached_property
     def language(self) -> str:

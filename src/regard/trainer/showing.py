@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from regard.decode.engines.engine import Searcher
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.texts import TextSearch
@@ -100,10 +101,10 @@ def translations(
     attends = any(isinstance(module, Attention) for module in model.modules())
 
     def write(texts: Sequence[str], device: torch.device) -> list[str]:
-        return [each[0].text for each in TextSearch(model, tokenizers, device)(texts, GREEDY)]
+        return [each[0].text for each in TextSearch(Searcher(model), tokenizers, device)(texts, GREEDY)]
 
     def look(text: str, device: torch.device) -> Watched:
-        output = TextSearch(model, tokenizers, device)([text], GREEDY)[0][0]
+        output = TextSearch(Searcher(model), tokenizers, device)([text], GREEDY)[0][0]
         if len(output.parts) != 1:
             return Watched(text, output.text)
         part = output.parts[0]

@@ -65,6 +65,7 @@ class Captured:
         self.device, self.name = weight.device, name
         self.menu, self.look_every = tuple(menu), look_every
         self.room: Room | None = None
+        self.bytes = 0  # torch has all of it
         self.graphs = Graphs(self.device) if self.device.type == "cuda" else None
 
     fits = staticmethod(Pooled.fits)

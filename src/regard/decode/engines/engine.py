@@ -1,17 +1,21 @@
-"""The seam where another program may search in place of our own loop."""
+"""Who searches: our own loop, or an engine in its place where it can."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Protocol
 
 from torch import Tensor, nn
 
+from regard.decode.ensemble import Ensemble
+from regard.decode.fused import Fused
 from regard.decode.options import Options
-from regard.decode.rules import Beam
+from regard.decode.rules import Beam, Rule
 from regard.decode.search import Hypothesis
+from regard.models.encoder_decoder import EncoderDecoder
 
 
 class Engine(Protocol):
@@ -21,6 +25,10 @@ class Engine(Protocol):
     def name(self) -> str:
         """As the user asks for it."""
 
+    @property
+    def bytes(self) -> int:
+        """Of memory that it has outside torch."""
+
     def refuses(self, options: Options) -> str:
         """Which of these options it does not know; empty if it can do all of it. Somebody who listens is told."""
 
@@ -28,6 +36,43 @@ class Engine(Protocol):
         self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
     ) -> list[list[Hypothesis] | None]:
         """For each source, ``<end>`` included, its outputs, best first; None where they might not be those of ours."""
+
+
+@dataclass(frozen=True)
+class Searcher:
+    """Who searches with a model: decided once, when a run is loaded."""
+
+    model: EncoderDecoder | Ensemble
+    fused: Fused | None = None  # the same model, laid out for one token at a time
+    engine: Engine | None = None  # asked first; what it leaves is our own loop's
+
+    @staticmethod
+    def of(models: Sequence[EncoderDecoder], engine: Engine | None = None) -> Searcher:
+        """For a model, or for several that vote; the fused form where there is one."""
+        model = models[0] if len(models) == 1 else Ensemble(models).eval()
+        return Searcher(model, Fused(model) if Fused.fits(model) else None, engine)
+
+    @property
+    def name(self) -> str:
+        """Of the engine; our own loop is `native`."""
+        return "native" if self.engine is None else self.engine.name
+
+    @property
+    def bytes(self) -> int:
+        """Of memory that the engine has outside torch."""
+        return 0 if self.engine is None else self.engine.bytes
+
+    def ask(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[int], options: Options, budget: int
+    ) -> list[list[Hypothesis] | None]:
+        """What the engine finds; None for what is left to our own loop."""
+        if self.engine is None or self.engine.refuses(options) or not isinstance(options.rule, Beam):
+            return [None] * len(sources)
+        return self.engine.search(sources, limits, options.rule, budget)
+
+    def writer(self, rule: Rule) -> EncoderDecoder | Ensemble | Fused:
+        """What our own loop steps. Coverage looks inside, which the fused form does not let it."""
+        return self.model if self.fused is None or rule.coverage_penalty else self.fused
 
 
 def held(*things: object) -> int:
