@@ -18,7 +18,7 @@ from regard.fable.corpus import generate
 from regard.metrics.labels import ClassResult, TagResult
 from regard.metrics.language import LanguageResult
 from regard.tasks.labels import Classifier, Tagger, groups
-from regard.tasks.prediction import evaluate, load_predictor
+from regard.tasks.load import evaluate, load_predictor
 from regard.tasks.translator import Translator
 from regard.tasks.writer import Writer
 from regard.trainer.start import preflight, resume, start

@@ -22,8 +22,7 @@ from regard.serve.bodies import check_json
 from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
-from regard.tasks.load import load
-from regard.tasks.prediction import load_predictor
+from regard.tasks.load import load, load_predictor
 from regard.tasks.writer import Writer
 from serving import CAT
 

@@ -26,8 +26,7 @@ from regard.serve.library import Library
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.pairs import summary_at
 from regard.serve.worker import Worker
-from regard.tasks.load import load
-from regard.tasks.prediction import load_predictor
+from regard.tasks.load import load, load_predictor
 from regard.tasks.translator import Translator
 
 SENTENCES = [

@@ -18,8 +18,7 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.models.labeller import Labeller
 from regard.runs.folder import Run
-from regard.tasks.load import load
-from regard.tasks.prediction import load_predictor
+from regard.tasks.load import load, load_predictor
 from regard.tasks.task import Task
 from regard.trainer.feed import Feed
 from regard.trainer.showing import fitting

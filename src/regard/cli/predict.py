@@ -14,7 +14,7 @@ from regard.errors import SettingsError
 
 if TYPE_CHECKING:
     from regard.decode.rules import Rule
-    from regard.tasks.prediction import Predictor
+    from regard.tasks.load import Predictor
 
 
 def predict(
@@ -38,7 +38,7 @@ def predict(
     waiting = texts_of(texts, file, quiet=quiet)
     from regard.decode.rules import Beam, Sample
     from regard.device import pick_device
-    from regard.tasks.prediction import labels_of
+    from regard.tasks.load import labels_of
     from regard.text.reading import unseen
 
     rule = Sample(1, temperature, 0, nucleus, seed) if sample else Beam(beam)

@@ -34,8 +34,7 @@ from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel
 from regard.tasks.corpus import COLUMNS, Fable, materials
-from regard.tasks.load import load
-from regard.tasks.prediction import labels_of
+from regard.tasks.load import labels_of, load
 from regard.tasks.translator import Translator
 
 HELD_OUT = 500  # sentences of the built-in corpus, when nobody says how many

@@ -18,7 +18,7 @@ from regard.runs.folder import Run
 from regard.settings import Settings
 from regard.tasks.corpus import COLUMNS, Files, materials
 from regard.tasks.labels import Classifier, Tagger
-from regard.tasks.prediction import Predictor, Result, Rows, evaluate
+from regard.tasks.load import Predictor, Result, Rows, evaluate
 from regard.tasks.writer import Writer
 
 TIMED = 256  # texts that every run labels, in turns, while the clock runs

@@ -50,9 +50,8 @@ from regard.runs.folder import SETTINGS, Run, best_checkpoint, digest, manifest
 from regard.runs.listing import summarise
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel, Settings
-from regard.tasks.load import load
-from regard.tasks.prediction import Result
-from regard.tasks.prediction import evaluate as evaluate_labels
+from regard.tasks.load import Result, load
+from regard.tasks.load import evaluate as evaluate_labels
 from regard.tasks.translator import Translation, Translator
 from regard.text.tokenizers import Tokenizers
 

@@ -13,7 +13,7 @@ from regard.decode.texts import Output
 from regard.decode.tree import Node, Tree, Trees
 from regard.errors import DataError, ModelError
 from regard.explain.beam_tree import BeamTree, OtherBeam, Twig
-from regard.tasks.prediction import Predictor
+from regard.tasks.load import Predictor
 from regard.tasks.translator import Translator
 from regard.tasks.writer import Writer
 from regard.text.special import SPECIAL_TOKENS

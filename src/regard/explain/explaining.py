@@ -13,7 +13,7 @@ from regard.explain.explanation import Explanation
 from regard.explain.replay import Spelling, replay
 from regard.explain.whatif import Asked, Outcome, carry_out, what_if
 from regard.tasks.labels import Classifier, Tagger
-from regard.tasks.prediction import Predictor, load_predictor
+from regard.tasks.load import Predictor, load_predictor
 from regard.tasks.translator import Translator
 from regard.tasks.writer import Writer
 from regard.text.special import END

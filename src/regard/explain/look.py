@@ -18,7 +18,7 @@ from regard.explain.replay import check_size
 from regard.explain.trace import Trace
 from regard.explain.whatif import Asked, Outcome, Translating, carry_out
 from regard.tasks.labels import Classifier, Tagger
-from regard.tasks.prediction import Predictor, load_predictor
+from regard.tasks.load import Predictor, load_predictor
 from regard.tasks.translator import Translator
 from regard.tasks.writer import Writer
 from regard.text.special import END

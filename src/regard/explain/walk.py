@@ -8,7 +8,7 @@ from regard.explain.side import Rows, Side, spell
 from regard.explain.walkthrough.step import Walkthrough
 from regard.explain.walkthrough.walk import NoSuchPlaceError, SideName, walkthrough
 from regard.tasks.labels import Classifier, Tagger
-from regard.tasks.prediction import Predictor
+from regard.tasks.load import Predictor
 from regard.tasks.translator import Translator
 from regard.tasks.writer import Writer
 from regard.text.casing import MARKS

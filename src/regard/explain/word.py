@@ -21,7 +21,7 @@ from regard.models.labeller import Labeller
 from regard.runs.folder import Run
 from regard.tasks.corpus import COLUMNS, materials
 from regard.tasks.labels import Classifier, Tagger
-from regard.tasks.prediction import Predictor, load_predictor
+from regard.tasks.load import Predictor, load_predictor
 from regard.tasks.translator import Translator
 from regard.tasks.writer import Writer
 from regard.text.tokenizer import Tokenizer

@@ -17,7 +17,7 @@ from regard.runs.listing import NAME
 from regard.serve.limits import Limits
 from regard.serve.worker import Worker
 from regard.tasks.engines import check, silent
-from regard.tasks.prediction import load_predictor
+from regard.tasks.load import load_predictor
 from regard.tasks.shortlisting import check as check_shortlist
 
 Stamp = tuple[tuple[int, int, int], ...]

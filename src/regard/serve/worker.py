@@ -37,7 +37,7 @@ from regard.explain.alignment import Aligner
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.shape import attends
 from regard.tasks.engines import CTranslate2
-from regard.tasks.prediction import Predictor
+from regard.tasks.load import Predictor
 from regard.tasks.translator import Link, Translation, Translator
 from regard.text.special import UNK
 
