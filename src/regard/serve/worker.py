@@ -24,7 +24,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from regard.decode.cancel import Cancelled, cancellable
@@ -37,11 +37,11 @@ from regard.explain.alignment import Aligner
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.shape import attends
 from regard.tasks.engines import CTranslate2
-from regard.tasks.load import Predictor
+from regard.tasks.kinds import Trained
 from regard.tasks.translator import Link, Translation, Translator
 from regard.text.special import UNK
 
-Model = Predictor | Translator
+Model: TypeAlias = Trained
 Result = TypeVar("Result")
 TURN = 0.25  # seconds after which work that takes longer lets short texts of others go before
 SHORT = 64  # pieces of a text that may go before
@@ -106,8 +106,9 @@ class Worker:
     ) -> None:
         self.bytes = weight_of(model)
         self.engine = _engine(model)
-        self.attends = isinstance(model, Translator) and (model.run is None or attends(model.run.settings))
         self._model = model
+        self._translator = model if model.task == "translate" else None
+        self.attends = self._translator is not None and _attends(self._translator)
         self._limits = limits or Limits()
         self._heard = heard  # told the size of every batch
         self._queue: deque[_Call | _Text] = deque()
@@ -141,7 +142,7 @@ class Worker:
 
         A model without attention has no links, and is asked for none.
         """
-        if not isinstance(self._model, Translator):
+        if self._translator is None:
             raise ModelError("run: does not translate; it was trained for another task")
         if len(texts) > self._limits.queue:
             most = self._limits.queue
@@ -296,8 +297,8 @@ class Worker:
                 return
 
     def _pieces(self, text: str) -> int:
-        assert isinstance(self._model, Translator)
-        return len(self._model.tokenizers.source.encode(text)) + 1  # <end>
+        assert self._translator is not None
+        return len(self._translator.tokenizers.source.encode(text)) + 1  # <end>
 
     def _do(self, call: _Call) -> None:
         if call.answer.cancelled():
@@ -358,8 +359,8 @@ class Worker:
         if self._aligner:
             return
         self._aligner = True
-        assert isinstance(self._model, Translator)
-        self._model.__dict__["aligner"] = Aligner(chosen_on="default, until the best is found")
+        assert self._translator is not None
+        self._translator.__dict__["aligner"] = Aligner(chosen_on="default, until the best is found")
         late = time.monotonic() + ALIGNER
 
         def in_time() -> None:
@@ -369,7 +370,7 @@ class Worker:
 
         try:
             with cancellable(in_time):
-                _set_aligner(self._model)
+                _set_aligner(self._translator)
         except Cancelled:
             with self._changed:
                 self._queue.append(_Call(_set_aligner, Future(), background=True))
@@ -406,13 +407,13 @@ class Worker:
 
     def _needs_aligner(self, batch: list[_Text]) -> bool:
         """Whether links are wanted, or decide which unknown word is copied."""
-        assert isinstance(self._model, Translator)
-        wish, encode = batch[0].wish, self._model.tokenizers.source.encode
-        return wish.links or (self._model.search.copies(wish.options) and any(UNK in encode(job.text) for job in batch))
+        assert self._translator is not None
+        wish, encode, search = batch[0].wish, self._translator.tokenizers.source.encode, self._translator.search
+        return wish.links or (search.copies(wish.options) and any(UNK in encode(job.text) for job in batch))
 
     def _search(self, batch: list[_Text]) -> list[Translated]:
-        assert isinstance(self._model, Translator)
-        translator, wish = self._model, batch[0].wish
+        assert self._translator is not None
+        translator, wish = self._translator, batch[0].wish
         outputs = translator.search([each.text for each in batch], wish.options)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
         if not wish.links:
@@ -435,16 +436,20 @@ def _end_all() -> None:
         worker.join(LAST)
 
 
+def _attends(translator: Translator) -> bool:
+    return translator.run is None or attends(translator.run.settings)
+
+
 def _engine(model: Model) -> str:
     """Who searches for a translator; empty for what does not translate."""
-    if not isinstance(model, Translator):
+    if model.task != "translate":
         return ""
     return "native" if model.engine is None else model.engine.name
 
 
 def weight_of(model: Model) -> int:
     """Bytes of all weights, a shared one once, and of what searches by them has made of them."""
-    if not isinstance(model, Translator):
+    if model.task != "translate":
         return held(model.model)
     converted = model.engine.bytes if isinstance(model.engine, CTranslate2) else 0
     return held(*model.models, model.search.fused, model.engine) + converted
@@ -463,14 +468,14 @@ def _served(job: _Call | _Text) -> float:
 
 def _knows_aligner(model: Model) -> bool:
     """Whether nothing is to be computed to know it."""
-    if not isinstance(model, Translator) or model.run is None:
+    if model.task != "translate" or model.run is None:
         return True
     return any(Aligner.load(place) is not None for place in (model.run.folder, model.run.cache))
 
 
 def _set_aligner(model: Model) -> None:
     """Choose the aligner of a translator, which uses it from now on; without one, a translation is still one."""
-    assert isinstance(model, Translator)
+    assert model.task == "translate"
     assert model.run is not None
     try:
         chosen = aligner_of(model.run, model.model, model.tokenizers)

@@ -21,7 +21,7 @@ from regard.decode.shortlist import Shortlist
 from regard.errors import DataError, RegardError, SettingsError
 from regard.files import new_file
 from regard.runs.folder import Run
-from regard.tasks.corpus import COLUMNS, materials
+from regard.tasks.corpus import materials
 from regard.text.tokenizers import Tokenizers
 
 DEPTH = 200  # targets remembered for each source piece
@@ -73,7 +73,7 @@ def _training_text(run: Run, tokenizers: Tokenizers) -> Examples:
     with suppress(DataError):
         return open_shards(run.data / "train")
     try:
-        rows = (row for _, row in materials(run.settings)[0].rows(COLUMNS["translate"]))
+        rows = (row for _, row in materials(run.settings)[0].rows(PairEncoder.names))
         return encode_examples(rows, PairEncoder(tokenizers))
     except RegardError as problem:
         raise DataError(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
 
 import torch
 
@@ -162,6 +162,7 @@ class Translator:
     longest: int = 1000  # source pieces at once; longer sentences are cut and put together again
     engine: Engine | None = None  # who searches in place of our own loop; looking is always done with the model
     shortlist: Shortlist | None = None  # which target pieces our own loop considers
+    task: ClassVar[Literal["translate"]] = "translate"
 
     @property
     def model(self) -> EncoderDecoder:
