@@ -25,6 +25,7 @@ import torch
 
 import regard
 from regard.cli.display import display
+from regard.data.encoding import PairEncoder
 from regard.evaluate.evaluate import aligned, alignment_of
 from regard.fable.corpus import generate
 from regard.files import new_folder
@@ -35,7 +36,7 @@ from regard.runs.folder import Run, best_checkpoint, load_progress
 from regard.runs.listing import parameters, size
 from regard.runs.log import read_log
 from regard.settings.demo import PRESET, demo_settings
-from regard.tasks.corpus import COLUMNS, materials
+from regard.tasks.corpus import materials
 from regard.tasks.load import load
 from regard.trainer import start as training
 
@@ -93,7 +94,7 @@ def describe(run: Run, *, command: str, changed: Sequence[str]) -> dict[str, Any
 
 def corpus_hash(run: Run) -> str:
     """Of the training text, line by line: source, tab, target."""
-    rows: Iterable[tuple[int, Sequence[str]]] = materials(run.settings)[0].rows(COLUMNS["translate"])
+    rows: Iterable[tuple[int, Sequence[str]]] = materials(run.settings)[0].rows(PairEncoder.names)
     found = hashlib.sha256()
     for _, row in rows:
         found.update(("\t".join(row) + "\n").encode())

@@ -13,6 +13,7 @@ import pytest
 
 import corpora_for_tests as small
 from regard.cli.main import run as cli
+from regard.data.encoding import PairEncoder
 from regard.data.readers import Corpus
 from regard.data.shards import open_shards
 from regard.errors import DataError, ModelError, SettingsError
@@ -22,11 +23,12 @@ from regard.runs.folder import Run, load_progress, steps
 from regard.runs.listing import summarise
 from regard.runs.log import Moment, read_log
 from regard.settings import load_settings
-from regard.tasks.corpus import COLUMNS, Files, materials
+from regard.tasks.corpus import Files, materials
+from regard.tasks.kinds import task_of
 from regard.trainer.start import fitted, free_place, preflight, resume, start, train
 
 TINY = ("model.width=16", "model.hidden=16", "train.batch=256")
-NAMES = COLUMNS["translate"]
+NAMES = PairEncoder.names
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +79,7 @@ def test_every_task_needs_one_file_alone(task: str, capsys: pytest.CaptureFixtur
     lines = [("the cat sleeps", "D N V"), ("a dog ran off", "D N V P")] * 30
     if task == "classify":
         lines = [(f"text {number} here", "good" if number % 2 else "bad") for number in range(60)]
-    text = "".join("\t".join(line[: len(COLUMNS[task])]) + "\n" for line in lines)
+    text = "".join("\t".join(line[: len(task_of(task).columns)]) + "\n" for line in lines)
     name = "book.txt" if task == "language" else "table.tsv"
     Path(name).write_text(text)
     sizes = [

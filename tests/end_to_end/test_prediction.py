@@ -17,10 +17,12 @@ from regard.errors import DataError, ModelError, ResourceError
 from regard.fable.corpus import generate
 from regard.metrics.labels import ClassResult, TagResult
 from regard.metrics.language import LanguageResult
-from regard.tasks.labels import Classifier, Tagger, groups
-from regard.tasks.prediction import evaluate, load_predictor
+from regard.tasks.classify import Classifier
+from regard.tasks.labels import groups
+from regard.tasks.language import Writer
+from regard.tasks.load import evaluate, load_predictor
+from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
-from regard.tasks.writer import Writer
 from regard.trainer.start import preflight, resume, start
 
 Capture = pytest.CaptureFixture[str]

@@ -14,8 +14,7 @@ from regard.decode.rules import Beam
 from regard.explain.beam import beam_report
 from regard.explain.beam_tree import BeamTree, Twig
 from regard.show.beam_drawn import tree_lines
-from regard.tasks.load import load
-from regard.tasks.prediction import load_predictor
+from regard.tasks.load import load, load_predictor
 from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]

@@ -22,9 +22,8 @@ from regard.serve.bodies import check_json
 from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
-from regard.tasks.load import load
-from regard.tasks.prediction import load_predictor
-from regard.tasks.writer import Writer
+from regard.tasks.language import Writer
+from regard.tasks.load import load, load_predictor
 from serving import CAT
 
 JSON = {"Content-Type": "application/json"}
@@ -219,7 +218,7 @@ def test_prompts_are_continued_together_only_as_far_as_memory_goes(
         return kept(self, chosen, *others)
 
     monkeypatch.setattr(Writer, "_continue", watched)
-    monkeypatch.setattr("regard.tasks.writer.BUDGET", 1)
+    monkeypatch.setattr("regard.tasks.language.BUDGET", 1)
     found = writer.write(prompts, length=5, rule=Beam(3))
     assert sizes == [1] * len(prompts)
     assert [each.added for each in found] == [each.added for each in expected]

@@ -41,7 +41,7 @@ from regard.serve.library import Library
 from regard.serve.packing import pack
 from regard.serve.worker import weight_of
 from regard.tasks.engines import CTranslate2
-from regard.tasks.prediction import load_predictor
+from regard.tasks.load import load_predictor
 from regard.tasks.translator import Translator
 from regard.text.special import END
 from regard.trainer.start import start

@@ -21,7 +21,7 @@ from regard.runs.archive import unpack
 from regard.runs.folder import occupied
 from regard.serve.library import Library
 from regard.serve.pairs import check_pins
-from regard.tasks.prediction import load_predictor
+from regard.tasks.load import load_predictor
 from serving import CAT, EIGHT
 
 

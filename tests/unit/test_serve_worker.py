@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import corpora_for_tests as small
+import regard
 import serving
 from regard.decode.cancel import check_cancelled
 from regard.decode.options import Options
@@ -26,9 +27,10 @@ from regard.serve.library import Library
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.pairs import summary_at
 from regard.serve.worker import Worker
-from regard.tasks.load import load
-from regard.tasks.prediction import load_predictor
+from regard.tasks.language import Writer
+from regard.tasks.load import load, load_predictor
 from regard.tasks.translator import Translator
+from regard.text import ByteTokenizer
 
 SENTENCES = [
     "the black cat ate the mouse",
@@ -184,9 +186,9 @@ def test_nothing_to_translate_is_nothing(translator: Translator) -> None:
     assert run(lambda: Worker(translator).translate([], GREEDY)) == []
 
 
-def test_only_a_translator_translates(translator: Translator) -> None:
-    worker = Worker(translator)
-    worker._model = object()  # type: ignore[assignment]
+def test_only_a_translator_translates() -> None:
+    model = regard.language_model(small.settings("gru").model, 7)
+    worker = Worker(Writer(model, ByteTokenizer(), torch.device("cpu")))
     with pytest.raises(ModelError, match="does not translate"):
         run(lambda: worker.translate(["the cat"], GREEDY))
 

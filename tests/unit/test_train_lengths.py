@@ -18,11 +18,9 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.models.labeller import Labeller
 from regard.runs.folder import Run
-from regard.tasks.load import load
-from regard.tasks.prediction import load_predictor
-from regard.tasks.task import Task
+from regard.tasks.load import load, load_predictor
+from regard.tasks.task import Task, fitting
 from regard.trainer.feed import Feed
-from regard.trainer.showing import fitting
 from regard.trainer.start import open_task, start
 from regard.trainer.workers import ALONE, Workers
 

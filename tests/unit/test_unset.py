@@ -13,7 +13,7 @@ import tiny
 from regard.nn.fast.uninitialised import Unset
 from regard.runs.checkpoint import load_weights
 from regard.runs.folder import Run, best_checkpoint
-from regard.tasks.prediction import load_predictor
+from regard.tasks.load import load_predictor
 from regard.trainer.start import start
 
 

@@ -15,8 +15,8 @@ from regard.errors import DataError
 from regard.explain.walk import walk_text
 from regard.explain.walkthrough import render
 from regard.explain.walkthrough.example import example
-from regard.tasks.labels import Tagger
-from regard.tasks.prediction import load_predictor
+from regard.tasks.load import load_predictor
+from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
 from regard.text.special import END
 from regard.trainer.start import start

@@ -30,7 +30,7 @@ def beam(
     from regard.explain.beam import beam_report
     from regard.runs.folder import Run
     from regard.show.beam import beam_page
-    from regard.tasks.prediction import load_predictor
+    from regard.tasks.load import load_predictor
 
     rule = Beam(width, length_penalty)
     predictor, name = load_predictor(run, str(pick_device(device))), Run.open(run).folder.name

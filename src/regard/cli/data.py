@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -17,8 +17,8 @@ from regard.errors import DataError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from regard.data.check import CheckReport
-    from regard.data.check_labels import LabelTask
     from regard.data.readers import Corpus
+    from regard.tasks.task import Task as AnyTask
     from regard.text.tokenizers import Tokenizers
 
 app = typer.Typer(help="Make, check, clean, count and split corpora.", no_args_is_help=True, rich_markup_mode=None)
@@ -91,10 +91,10 @@ def check(
     if find_shift:
         return _find_shift(files)
     corpus, others = _corpus(files, columns), _corpus(held_out, columns) if held_out else None
-    if (label_task := _label_task(task)) is None:
+    if (other := _other_task(task)) is None:
         report = examine(corpus, held_out=others, tokenizers=_tokenizers(run), ratio=ratio, progress=_progress())
     else:
-        report = check_labels(corpus, label_task, held_out=others, progress=_progress())
+        report = check_labels(corpus, other.columns, other.fault, held_out=others, progress=_progress())
     if report.clean and not report.pairs:
         raise DataError(f"{', '.join(report.files)}: no lines at all; a corpus has at least one")
     if as_json:
@@ -178,10 +178,9 @@ def stats(
 ) -> None:
     """Count lines, words and pieces."""
     from regard.data.check import SIDES
-    from regard.data.check_labels import NAMES
     from regard.data.stats import stats as count
 
-    names = SIDES if (label_task := _label_task(task)) is None else NAMES[label_task]
+    names = SIDES if (other := _other_task(task)) is None else other.columns
     report = count(_corpus(files, columns), _tokenizers(run), names)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
@@ -222,16 +221,17 @@ def _corpus(files: list[Path], columns: str) -> Corpus:
     return Corpus(tuple(map(str, files)), tuple(columns.split(",")) if columns else ())
 
 
-def _label_task(name: str) -> LabelTask | None:
-    """None for parallel text."""
-    match name:
-        case "translate":
-            return None
-        case "tag" | "classify" | "language":
-            return name
-        case _:
-            hint = did_you_mean(name, ("translate", "tag", "classify", "language"))
-            raise SettingsError(f"--task = {name}: no such task; {hint}")
+def _other_task(name: str) -> type[AnyTask] | None:
+    """None for parallel text, which is read without torch."""
+    if name == "translate":
+        return None
+    from regard.settings import TaskName
+    from regard.tasks.kinds import task_of
+
+    found: TaskName | None = next((each for each in get_args(TaskName) if each == name), None)
+    if found is None:
+        raise SettingsError(f"--task = {name}: no such task; {did_you_mean(name, get_args(TaskName))}")
+    return task_of(found)
 
 
 def _tokenizers(run: Path | None) -> Tokenizers | None:

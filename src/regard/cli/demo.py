@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from regard.tasks.translator import Translator
 
 REPORT = "report.html"
 TESTED = 500  # held-out sentences translated at the end
@@ -65,13 +68,11 @@ def _look_at(out: Path) -> str:
     return f"  open {out / REPORT} in a browser: what was learned, where it fails, what goes on inside\n"
 
 
-def _test(translator: object) -> str:
+def _test(translator: Translator) -> str:
     """BLEU on sentences that are in neither the training nor the validation part."""
     from regard.fable.corpus import generate
     from regard.metrics.translation import bleu
-    from regard.tasks.translator import Translator
 
-    assert isinstance(translator, Translator)
     pairs = list(generate("fr", count=TESTED, split="test", maximum_words=16))
     outputs = translator.translate([pair.source for pair in pairs])
     quality = bleu([output.text for output in outputs], [pair.target for pair in pairs])

@@ -87,7 +87,7 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, 
     """Taggers, classifiers and language models."""
     from regard.data.readers import Corpus
     from regard.device import pick_device
-    from regard.tasks.prediction import evaluate as measure
+    from regard.tasks.load import evaluate as measure
 
     files = [str(path) for path in (source, target) if path is not None]
     result = measure(run, Corpus(tuple(files)), str(pick_device(device)))

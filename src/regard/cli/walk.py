@@ -40,7 +40,7 @@ def walk(
     from regard.explain.walk import walk_text
     from regard.explain.walkthrough import render
     from regard.explain.walkthrough.walk import NoSuchPlaceError
-    from regard.tasks.prediction import load_predictor
+    from regard.tasks.load import load_predictor
 
     predictor = load_predictor(run, str(pick_device(device)))
     try:

@@ -17,25 +17,26 @@ import torch
 from torch import nn
 
 from regard import __version__
+from regard.data.encoding import PairEncoder
 from regard.data.readers import Corpus
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import ModelError, SettingsError
-from regard.evaluate.compare_labels import LabelledMaterial, baseline_rows, caller, labelled_material, scores
+from regard.evaluate.compare_labels import LabelledMaterial, baseline_rows, labelled_material, qualities
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
 from regard.fable.sentence import Language
 from regard.files import new_file
 from regard.metrics.by_length import EDGES, bucket_names, by_length
 from regard.metrics.differing import most_differing
 from regard.metrics.paired import TRIALS, paired
-from regard.metrics.translation import RESAMPLES, SEED, measure, metrics_named
+from regard.metrics.translation import RESAMPLES, SEED, Quality, measure, metrics_named
 from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
-from regard.settings import RecurrentModel
-from regard.tasks.corpus import COLUMNS, Fable, materials
-from regard.tasks.load import load
-from regard.tasks.prediction import labels_of
+from regard.settings import RecurrentModel, TaskName
+from regard.tasks.corpus import Fable, materials
+from regard.tasks.kinds import task_of
+from regard.tasks.load import evaluate, labels_of, load
 from regard.tasks.translator import Translator
 
 HELD_OUT = 500  # sentences of the built-in corpus, when nobody says how many
@@ -121,7 +122,7 @@ def compare(
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
     if (task := shared_task(list(opened.values()))) != "translate":
-        labelled = labelled_material(list(opened.values()), task, source, target, limit)
+        labelled = labelled_material(list(opened.values()), task_of(task), source, target, limit)
         return _compare_labels(opened, labelled, others, pick_device(device), say)
     material = test_material(list(opened.values()), source, target, limit)
     say(f"{len(material.sources):,} sentences: {material.name}")
@@ -152,17 +153,21 @@ def _compare_labels(
     sha256, count = material.fingerprint()
     say(f"{count:,} texts: {material.name}")
     predictors = [labels_of(run.folder, str(device)) for run in opened.values()]
-    calls, texts = [caller(predictor) for predictor in predictors], material.sample()
+    calls, texts = [predictor.read for predictor in predictors], material.sample()
     (_, together), alone = take_turns(calls, texts), one_by_one(calls, texts)
     rows = [
-        Row(name, scores(run, material.rows, str(device)), cost(run, predictor.model, *spent), origin=origin(run))
+        Row(name, _measured(run, material, device), cost(run, predictor.model, *spent), origin=origin(run))
         for (name, run), predictor, *spent in zip(opened.items(), predictors, together, alone, strict=True)
     ]
     first = next(iter(opened.values())).settings
-    counted = baseline_rows(first, material.rows, say) if material.task == "classify" else []
+    counted = baseline_rows(first, material, say) if material.task.counting else []
     threads = torch.get_num_threads()
     facts = Conditions(material.name, count, sha256, None, device_name(device), threads, 0, 0, SEED, versions())
     return Comparison((*rows, *counted, *others), (), (), facts)
+
+
+def _measured(run: Run, material: LabelledMaterial, device: torch.device) -> tuple[Quality, ...]:
+    return qualities(evaluate(run.folder, material.rows, str(device)))
 
 
 def versions() -> dict[str, str]:
@@ -227,14 +232,15 @@ def open_runs(runs: Sequence[Run | str | Path]) -> dict[str, Run]:
     """Runs under names that tell them apart: the folder's, with as much before it as that takes."""
     opened = [run if isinstance(run, Run) else Run.open(Path(run)) for run in runs]
     folders = [run.folder.resolve() for run in opened]
-    least = 1 if {run.settings.task for run in opened} == {"classify"} else 2  # a classifier is beside its baselines
+    counting = bool(opened) and all(task_of(run.settings.task).counting for run in opened)
+    least = 1 if counting else 2  # one is compared with what counting words reaches
     if len(set(folders)) < max(least, len(folders)):
         given = ", ".join(str(run.folder) for run in opened) or "none"
         raise SettingsError(f"runs = {given}: a comparison takes at least two, and none of them twice")
     return dict(zip(_short_names(folders), opened, strict=True))
 
 
-def shared_task(runs: Sequence[Run]) -> str:
+def shared_task(runs: Sequence[Run]) -> TaskName:
     """The task that all runs are for."""
     found = sorted({run.settings.task for run in runs})
     if len(found) > 1:
@@ -258,7 +264,7 @@ def _short_names(folders: Sequence[Path]) -> list[str]:
 
 def test_material(runs: Sequence[Run], source: str, target: str, limit: int | None) -> Material:
     """The files that are given, else what all runs can be tested on."""
-    names = COLUMNS["translate"]
+    names = PairEncoder.names
     if source and target:
         return _material(f"{source} and {target}", Corpus((source, target)).rows(names), limit)
     if source or target:

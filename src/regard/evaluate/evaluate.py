@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
+from regard.data.encoding import PairEncoder
 from regard.data.lines import read_lines
 from regard.data.readers import Pair, read_parallel
 from regard.decode import scoring
@@ -32,7 +33,7 @@ from regard.metrics.by_rarity import Of, by_rarity
 from regard.metrics.habits import Habits, habits
 from regard.metrics.translation import RESAMPLES, Quality, measure, metrics_named
 from regard.runs.folder import Run
-from regard.tasks.corpus import COLUMNS, materials
+from regard.tasks.corpus import materials
 from regard.tasks.translator import Translator
 from regard.text.special import END
 from regard.text.tokenizers import Tokenizers
@@ -166,7 +167,7 @@ def training_counts(run: Run, sources: Iterable[str]) -> Counts:
     wanted = {word for source in sources for word in split_words(source)}
     words = dict.fromkeys(wanted, 0)
     try:
-        rows = materials(run.settings)[0].rows(COLUMNS["translate"])
+        rows = materials(run.settings)[0].rows(PairEncoder.names)
         for word, times in Counter(w for _, row in rows for w in split_words(row[0]) if w in wanted).items():
             words[word] = times
     except RegardError as problem:

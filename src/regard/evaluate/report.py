@@ -44,15 +44,14 @@ from regard.evaluate.run_report import (
     Validated,
 )
 from regard.evaluate.sentences import attends, beam_tree, examples, looks, reading
-from regard.metrics.labels import ClassResult, TagResult
 from regard.metrics.translation import RESAMPLES, SEED
 from regard.runs.folder import SETTINGS, Run, best_checkpoint, digest, manifest
 from regard.runs.listing import summarise
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel, Settings
+from regard.tasks.kinds import task_of
+from regard.tasks.load import evaluate as evaluate_labels
 from regard.tasks.load import load
-from regard.tasks.prediction import Result
-from regard.tasks.prediction import evaluate as evaluate_labels
 from regard.tasks.translator import Translation, Translator
 from regard.text.tokenizers import Tokenizers
 
@@ -285,7 +284,7 @@ def _commands(run: Run, flags: Sequence[Flag]) -> tuple[str, ...]:
 
 def _of_labels(run: Run, source: str, target: str, device: str, say: Tell) -> RunReport:
     """Taggers, classifiers and language models: curves, scores, confusion, settings."""
-    material = labelled_material([run], run.settings.task, source, target)
+    material = labelled_material([run], task_of(run.settings.task), source, target)
     sha256, count = material.fingerprint()
     say(f"reading {count:,} texts: {material.name}")
     result = evaluate_labels(run.folder, material.rows, device)
@@ -293,14 +292,5 @@ def _of_labels(run: Run, source: str, target: str, device: str, say: Tell) -> Ru
     threads = torch.get_num_threads()
     test = Test(material.name, count, sha256, bool(source), None, "", 0, SEED, shown, threads, None)
     flags = [("--source", source), ("--target", target)]
-    return replace(_plain_report(run, test, flags), scores=qualities(result), labels=_labels(result))
-
-
-def _labels(result: Result) -> Labels | None:
-    match result:
-        case TagResult():
-            return Labels(result.words, result.unknown)
-        case ClassResult():
-            return Labels(result.confusion)
-        case _:
-            return None
+    labels = Labels(*found) if (found := result.confusions()) else None
+    return replace(_plain_report(run, test, flags), scores=qualities(result), labels=labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import islice
 
+from regard.data.encoding import PairEncoder
 from regard.errors import DataError, RegardError
 from regard.explain.alignment import Aligner, attend, choose, choose_without_gold, sides
 from regard.fable.corpus import generate
@@ -12,7 +13,7 @@ from regard.metrics.alignment import Gold
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.runs.folder import Run
 from regard.settings import DataSettings
-from regard.tasks.corpus import COLUMNS, materials
+from regard.tasks.corpus import materials
 from regard.text.tokenizers import Tokenizers
 
 WITH_GOLD = 200  # sentences to choose on
@@ -50,7 +51,7 @@ def _with_gold(data: DataSettings, model: EncoderDecoder, tokenizers: Tokenizers
 
 def _without_gold(run: Run, model: EncoderDecoder, tokenizers: Tokenizers) -> Aligner:
     try:
-        rows = (row for _, row in materials(run.settings)[1].rows(COLUMNS["translate"]))
+        rows = (row for _, row in materials(run.settings)[1].rows(PairEncoder.names))
         short = (row for row in rows if 0 < len(row[0].split()) <= WORDS and row[1].strip())
         chosen = list(islice(short, WITHOUT_GOLD))
     except RegardError as problem:

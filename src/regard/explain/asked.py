@@ -24,7 +24,7 @@ from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.tasks.labels import Reader
-from regard.tasks.writer import room
+from regard.tasks.language import room
 from regard.text.special import END
 from regard.text.tokenizer import Tokenizer
 

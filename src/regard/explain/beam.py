@@ -13,9 +13,9 @@ from regard.decode.texts import Output
 from regard.decode.tree import Node, Tree, Trees
 from regard.errors import DataError, ModelError
 from regard.explain.beam_tree import BeamTree, OtherBeam, Twig
-from regard.tasks.prediction import Predictor
+from regard.tasks.kinds import Trained
+from regard.tasks.language import Writer
 from regard.tasks.translator import Translator
-from regard.tasks.writer import Writer
 from regard.text.special import SPECIAL_TOKENS
 from regard.text.tokenizer import Tokenizer
 from regard.text.words import WordTokenizer, legible
@@ -49,7 +49,7 @@ class Searched:
 
 
 def search_tree(
-    predictor: Predictor | Translator, text: str, rule: Beam, *, prefix: str = "", others: Sequence[int] = OTHERS
+    predictor: Trained, text: str, rule: Beam, *, prefix: str = "", others: Sequence[int] = OTHERS
 ) -> Searched:
     """Search for a translation, or for what a language model writes after the text."""
     if not text.strip():
@@ -62,9 +62,7 @@ def search_tree(
     return Searched(leaves, tuple(tree.outputs), tuple(found))
 
 
-def beam_report(
-    predictor: Predictor | Translator, text: str, rule: Beam, others: Sequence[int] = OTHERS, name: str = ""
-) -> BeamTree:
+def beam_report(predictor: Trained, text: str, rule: Beam, others: Sequence[int] = OTHERS, name: str = "") -> BeamTree:
     """The tree of one search, and what other beams make of the same text. ``name`` is what to call the run, where the
     predictor does not know."""
     found = search_tree(predictor, text, rule, others=others)
@@ -85,7 +83,7 @@ def beam_report(
 Grow = Callable[[Beam], tuple[Tree, Spell]]
 
 
-def _grower(predictor: Predictor | Translator, text: str, prefix: str) -> tuple[Grow, Tokenizer]:
+def _grower(predictor: Trained, text: str, prefix: str) -> tuple[Grow, Tokenizer]:
     """What makes the tree of a rule and spells what it holds, and the tokenizer of its pieces."""
 
     def translation(rule: Beam) -> tuple[Tree, Spell]:

@@ -12,10 +12,12 @@ from regard.explain.edits import Edit
 from regard.explain.explanation import Explanation
 from regard.explain.replay import Spelling, replay
 from regard.explain.whatif import Asked, Outcome, carry_out, what_if
-from regard.tasks.labels import Classifier, Tagger
-from regard.tasks.prediction import Predictor, load_predictor
+from regard.tasks.classify import Classifier
+from regard.tasks.kinds import Predicting
+from regard.tasks.language import Writer
+from regard.tasks.load import load_predictor
+from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
-from regard.tasks.writer import Writer
 from regard.text.special import END
 
 
@@ -54,7 +56,7 @@ def _translated(translator: Translator, text: str, target: str | None, edits: Se
     return Explained(translator.explained(outcome.after), outcome)
 
 
-def predicted(predictor: Predictor, text: str, name: str) -> Explanation:
+def predicted(predictor: Predicting, text: str, name: str) -> Explanation:
     """Labels, or the text of a language model, looked into; ``name`` is the run's."""
     if isinstance(predictor, Writer):
         written = predictor.tokenizer.encode(text)
@@ -65,7 +67,7 @@ def predicted(predictor: Predictor, text: str, name: str) -> Explanation:
     return Explanation(predictor.model, replay(predictor.model, asked.read(text).rows, spelling=spelling), name=name)
 
 
-def asked_of(predictor: Predictor) -> Asked:
+def asked_of(predictor: Predicting) -> Asked:
     """A run that does not translate, to be asked what if."""
     return Continuing(predictor.model, predictor.tokenizer) if isinstance(predictor, Writer) else _labelling(predictor)
 

@@ -17,10 +17,10 @@ from regard.explain.importance import Under, alone
 from regard.explain.replay import check_size
 from regard.explain.trace import Trace
 from regard.explain.whatif import Asked, Outcome, Translating, carry_out
-from regard.tasks.labels import Classifier, Tagger
-from regard.tasks.prediction import Predictor, load_predictor
+from regard.tasks.kinds import Predicting, Trained
+from regard.tasks.language import Writer
+from regard.tasks.load import load_predictor
 from regard.tasks.translator import Translator
-from regard.tasks.writer import Writer
 from regard.text.special import END
 
 TaskName = Literal["translate", "tag", "classify", "language"]
@@ -60,7 +60,7 @@ class Looked:
         return alone if scene is None else (lambda: Editor(self.edits, scene))
 
 
-def look(predictor: Predictor | Translator, question: Question, name: str = "") -> Looked:
+def look(predictor: Trained, question: Question, name: str = "") -> Looked:
     """Look into a translation, into labels or, with a language model, into the text itself.
 
     Without edits the translation is that of a beam; with them it is greedy, before and after, so that the
@@ -88,7 +88,7 @@ def affordable(looked: Looked) -> None:
         )
 
 
-def at_checkpoint(folder: Path, name: str, device: str) -> Predictor | Translator:
+def at_checkpoint(folder: Path, name: str, device: str) -> Trained:
     """Another moment of a run than its best. Links are read as the run does."""
     found = load_predictor(folder, device, checkpoint_name=name)
     if isinstance(found, Translator) and Aligner.load(folder) is None:
@@ -96,17 +96,9 @@ def at_checkpoint(folder: Path, name: str, device: str) -> Predictor | Translato
     return found
 
 
-def task_of(predictor: Predictor | Translator) -> TaskName:
+def task_of(predictor: Trained) -> TaskName:
     """What the run was trained for."""
-    match predictor:
-        case Translator():
-            return "translate"
-        case Tagger():
-            return "tag"
-        case Classifier():
-            return "classify"
-        case Writer():
-            return "language"
+    return predictor.task
 
 
 def _translated(translator: Translator, question: Question) -> Looked:
@@ -137,7 +129,7 @@ def _translated(translator: Translator, question: Question) -> Looked:
     return Looked("translate", found.explanation(question.rank), text)
 
 
-def _predicted(predictor: Predictor, question: Question, name: str) -> Looked:
+def _predicted(predictor: Predicting, question: Question, name: str) -> Looked:
     """Labels; of a language model, the text itself or, under edits, the text and how it goes on."""
     task, asked = task_of(predictor), asked_of(predictor)
     count = len(asked.read(_changed(question)))

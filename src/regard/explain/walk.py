@@ -7,16 +7,17 @@ from regard.explain.replay import Spelling, check_size
 from regard.explain.side import Rows, Side, spell
 from regard.explain.walkthrough.step import Walkthrough
 from regard.explain.walkthrough.walk import NoSuchPlaceError, SideName, walkthrough
-from regard.tasks.labels import Classifier, Tagger
-from regard.tasks.prediction import Predictor
+from regard.tasks.classify import Classifier
+from regard.tasks.kinds import Trained
+from regard.tasks.language import Writer
+from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
-from regard.tasks.writer import Writer
 from regard.text.casing import MARKS
 from regard.text.special import END
 
 
 def walk_text(
-    predictor: Predictor | Translator,
+    predictor: Trained,
     text: str,
     *,
     layer: int = 0,

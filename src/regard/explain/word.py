@@ -19,11 +19,13 @@ from regard.explain.meaning_report import Matrix, MeaningReport, Neighbour, Plac
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.runs.folder import Run
-from regard.tasks.corpus import COLUMNS, materials
-from regard.tasks.labels import Classifier, Tagger
-from regard.tasks.prediction import Predictor, load_predictor
+from regard.tasks.classify import Classifier
+from regard.tasks.corpus import materials
+from regard.tasks.kinds import Trained, task_of
+from regard.tasks.language import Writer
+from regard.tasks.load import load_predictor
+from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
-from regard.tasks.writer import Writer
 from regard.text.tokenizer import Tokenizer
 from regard.text.words import space_words
 
@@ -51,7 +53,7 @@ class Compared:
 
 
 def compare_meanings(
-    predictor: Predictor | Translator,
+    predictor: Trained,
     word: str,
     sentences: Sequence[str],
     *,
@@ -197,7 +199,7 @@ def validation_texts(folder: Path | None) -> list[str]:
         return []
     try:
         settings = Run.open(folder).settings
-        rows = (row[0] for _, row in materials(settings)[1].rows(COLUMNS[settings.task]))
+        rows = (row[0] for _, row in materials(settings)[1].rows(task_of(settings.task).columns))
         return list(islice((text for text in rows if 0 < len(text.split()) <= WORDS), SENTENCES))
     except RegardError:
         return []

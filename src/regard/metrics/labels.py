@@ -123,6 +123,18 @@ class TagResult:
     def accuracy(self) -> float:
         return self.words.accuracy
 
+    def numbers(self) -> tuple[tuple[str, float], ...]:
+        """What a tagger is measured by, in percent."""
+        return (
+            ("accuracy", 100 * self.words.accuracy),
+            ("unknown words", 100 * self.unknown.accuracy),
+            ("macro F1", 100 * self.words.macro_f1),
+        )
+
+    def confusions(self) -> tuple[Confusion, ...]:
+        """Of all words, and of those that are not in the training text."""
+        return self.words, self.unknown
+
     def rows(self) -> list[Row]:
         """For a table: what, how many, and how good in percent."""
         head = [
@@ -155,6 +167,13 @@ class ClassResult:
     @property
     def accuracy(self) -> float:
         return self.confusion.accuracy
+
+    def numbers(self) -> tuple[tuple[str, float], ...]:
+        """What a classifier is measured by, in percent."""
+        return ("accuracy", 100 * self.accuracy), ("macro F1", 100 * self.confusion.macro_f1)
+
+    def confusions(self) -> tuple[Confusion, ...]:
+        return (self.confusion,)
 
     def rows(self) -> list[Row]:
         """For a table: what, how many, and how good in percent; then the confusion matrix, row = truth."""

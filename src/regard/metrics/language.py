@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from regard.metrics.labels import Confusion
+
 Row = tuple[str, ...]
 _LARGEST = 700.0  # e to this is about the largest number there is
 
@@ -32,6 +34,14 @@ class LanguageResult:
     def bits_per_byte(self) -> float:
         """The base-2 logarithm of the perplexity of a byte: what a compressor would need."""
         return -self.log_probability / max(1, self.bytes + self.lines) / math.log(2)
+
+    def numbers(self) -> tuple[tuple[str, float], ...]:
+        """What a language model is measured by."""
+        return ("perplexity/word", self.perplexity_per_word), ("perplexity/byte", self.perplexity_per_byte)
+
+    def confusions(self) -> tuple[Confusion, ...]:
+        """It gives no labels."""
+        return ()
 
     def rows(self) -> list[Row]:
         """For a table: what, over how many, and how much."""

@@ -22,6 +22,7 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, get_args
 
+from regard.data.encoding import PairEncoder
 from regard.data.readers import Corpus
 from regard.errors import DataError, ModelError, ResourceError, SettingsError, did_you_mean
 from regard.fable.sentence import Language
@@ -29,7 +30,7 @@ from regard.files import new_file
 from regard.runs.listing import NAME, put_away, put_back, trashed
 from regard.serve.limits import KindError
 from regard.settings.languages import Languages, named_in
-from regard.tasks.corpus import COLUMNS, Fable
+from regard.tasks.corpus import Fable
 
 Part = Literal["train", "valid", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -156,7 +157,7 @@ class Corpora:
 
     def pairs(self, name: str, limit: int) -> tuple[list[str], list[str]]:
         """Sources and references of the test part, or else of the validation part."""
-        columns = COLUMNS["translate"]
+        columns = PairEncoder.names
         if name in BUILT_IN:
             rows = Fable(BUILT_IN[name], "test", limit, 20).rows(columns)
         else:

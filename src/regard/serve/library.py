@@ -17,7 +17,7 @@ from regard.runs.listing import NAME
 from regard.serve.limits import Limits
 from regard.serve.worker import Worker
 from regard.tasks.engines import check, silent
-from regard.tasks.prediction import load_predictor
+from regard.tasks.load import load_predictor
 
 Stamp = tuple[tuple[int, int, int], ...]
 AT = "@"  # between the names of a run and of one of its checkpoints; no name has it

@@ -24,7 +24,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from regard.decode.cancel import Cancelled, cancellable
@@ -36,11 +36,11 @@ from regard.explain.aligner import aligner_of
 from regard.explain.alignment import Aligner
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.shape import attends
-from regard.tasks.prediction import Predictor
+from regard.tasks.kinds import Trained
 from regard.tasks.translator import Link, Translation, Translator
 from regard.text.special import UNK
 
-Model = Predictor | Translator
+Model: TypeAlias = Trained
 Result = TypeVar("Result")
 TURN = 0.25  # seconds after which work that takes longer lets short texts of others go before
 SHORT = 64  # pieces of a text that may go before
@@ -104,8 +104,9 @@ class Worker:
         self, model: Model, limits: Limits | None = None, *, heard: Callable[[int], object] = lambda _: None
     ) -> None:
         self._weight = weight_of(model) - _outside(model)
-        self.attends = isinstance(model, Translator) and (model.run is None or attends(model.run.settings))
         self._model = model
+        self._translator = model if model.task == "translate" else None
+        self.attends = self._translator is not None and _attends(self._translator)
         self._limits = limits or Limits()
         self._heard = heard  # told the size of every batch
         self._queue: deque[_Call | _Text] = deque()
@@ -126,7 +127,7 @@ class Worker:
     @property
     def engine(self) -> str:
         """Who searches for a translator; empty for what does not translate."""
-        return self._model.search.searcher.name if isinstance(self._model, Translator) else ""
+        return "" if self._translator is None else self._translator.search.searcher.name
 
     @property
     def waiting(self) -> int:
@@ -149,7 +150,7 @@ class Worker:
 
         A model without attention has no links, and is asked for none.
         """
-        if not isinstance(self._model, Translator):
+        if self._translator is None:
             raise ModelError("run: does not translate; it was trained for another task")
         if len(texts) > self._limits.queue:
             most = self._limits.queue
@@ -304,8 +305,8 @@ class Worker:
                 return
 
     def _pieces(self, text: str) -> int:
-        assert isinstance(self._model, Translator)
-        return len(self._model.tokenizers.source.encode(text)) + 1  # <end>
+        assert self._translator is not None
+        return len(self._translator.tokenizers.source.encode(text)) + 1  # <end>
 
     def _do(self, call: _Call) -> None:
         if call.answer.cancelled():
@@ -366,8 +367,8 @@ class Worker:
         if self._aligner:
             return
         self._aligner = True
-        assert isinstance(self._model, Translator)
-        self._model.__dict__["aligner"] = Aligner(chosen_on="default, until the best is found")
+        assert self._translator is not None
+        self._translator.__dict__["aligner"] = Aligner(chosen_on="default, until the best is found")
         late = time.monotonic() + ALIGNER
 
         def in_time() -> None:
@@ -377,7 +378,7 @@ class Worker:
 
         try:
             with cancellable(in_time):
-                _set_aligner(self._model)
+                _set_aligner(self._translator)
         except Cancelled:
             with self._changed:
                 self._queue.append(_Call(_set_aligner, Future(), background=True))
@@ -414,13 +415,13 @@ class Worker:
 
     def _needs_aligner(self, batch: list[_Text]) -> bool:
         """Whether links are wanted, or decide which unknown word is copied."""
-        assert isinstance(self._model, Translator)
-        wish, encode = batch[0].wish, self._model.tokenizers.source.encode
-        return wish.links or (self._model.search.copies(wish.options) and any(UNK in encode(job.text) for job in batch))
+        assert self._translator is not None
+        wish, encode, search = batch[0].wish, self._translator.tokenizers.source.encode, self._translator.search
+        return wish.links or (search.copies(wish.options) and any(UNK in encode(job.text) for job in batch))
 
     def _search(self, batch: list[_Text]) -> list[Translated]:
-        assert isinstance(self._model, Translator)
-        translator, wish = self._model, batch[0].wish
+        assert self._translator is not None
+        translator, wish = self._translator, batch[0].wish
         outputs = translator.search([each.text for each in batch], wish.options)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
         if not wish.links:
@@ -443,16 +444,20 @@ def _end_all() -> None:
         worker.join(LAST)
 
 
+def _attends(translator: Translator) -> bool:
+    return translator.run is None or attends(translator.run.settings)
+
+
 def weight_of(model: Model) -> int:
     """Bytes of all weights, a shared one once, and of what searches by them has made of them."""
-    if not isinstance(model, Translator):
+    if model.task != "translate":
         return held(model.model)
     return held(*model.models, model.search.searcher) + _outside(model)
 
 
 def _outside(model: Model) -> int:
     """Bytes that an engine has outside torch."""
-    return model.search.searcher.bytes if isinstance(model, Translator) else 0
+    return model.search.searcher.bytes if model.task == "translate" else 0
 
 
 def _is_background(job: _Call | _Text) -> bool:
@@ -468,14 +473,14 @@ def _served(job: _Call | _Text) -> float:
 
 def _knows_aligner(model: Model) -> bool:
     """Whether nothing is to be computed to know it."""
-    if not isinstance(model, Translator) or model.run is None:
+    if model.task != "translate" or model.run is None:
         return True
     return any(Aligner.load(place) is not None for place in (model.run.folder, model.run.cache))
 
 
 def _set_aligner(model: Model) -> None:
     """Choose the aligner of a translator, which uses it from now on; without one, a translation is still one."""
-    assert isinstance(model, Translator)
+    assert model.task == "translate"
     assert model.run is not None
     try:
         chosen = aligner_of(model.run, model.model, model.tokenizers)

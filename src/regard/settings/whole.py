@@ -12,13 +12,15 @@ from regard.settings.learning import DataSettings, TextSettings, TrainSettings
 from regard.settings.model import ModelSettings
 from regard.settings.reading import Frozen
 
+TaskName = Literal["translate", "language", "tag", "classify"]
+
 
 class Settings(Frozen):
     """Everything that makes a run what it is."""
 
     about: str = ""
     """One line for people."""
-    task: Literal["translate", "language", "tag", "classify"] = "translate"
+    task: TaskName = "translate"
     """What is learned: a translation, the next piece, a label a token, a label a text."""
     pool: Literal["mean", "max", "final", "attention"] = "attention"
     """How a classifier sums up a text."""

@@ -18,25 +18,18 @@ from regard.data.tables import Row
 from regard.errors import DataError, SettingsError
 from regard.fable.corpus import Split, check_language, generate
 from regard.fable.sentence import Language, Sentence
-from regard.settings import DataSettings, Extent, Settings
+from regard.settings import DataSettings, Extent, Settings, TaskName
+from regard.tasks.kinds import task_of
+from regard.tasks.predictor import Rows
 
 REMEMBERED = 200_000  # rows of the built-in corpus, some 40 MB
 VALID = 1000  # sentences of the built-in corpus to validate on, and rows of the user's that are held out at the most
 EVERY = 20  # one row of so many is held out
 FEW = 20  # rows: with fewer none is held out, and validation repeats what training has seen
-COLUMNS = {
-    "translate": ("source", "target"),
-    "language": ("text",),
-    "classify": ("text", "label"),
-    "tag": ("words", "tags"),
-}
 
 
-class Material(Protocol):
+class Material(Rows, Protocol):
     """Rows of text, as often as they are asked for."""
-
-    def rows(self, names: Sequence[str]) -> Iterator[Row]:
-        """Numbered rows with one text for each of the columns."""
 
     def encode(self, encoder: Encoder, folder: Path, progress: Progress | None = None) -> Examples:
         """The same as numbers, kept in a folder."""
@@ -119,12 +112,13 @@ def _hold_out(corpus: Corpus, names: tuple[str, ...], _stamp: tuple[tuple[int, i
 MEASURED = 20_000  # rows whose characters are counted; the others are taken to be like them
 
 
-def extent(material: Material, task: str) -> Extent:
+def extent(material: Material, task: TaskName) -> Extent:
     """How much text a material has."""
-    names = COLUMNS[task]
+    kind = task_of(task)
+    names = kind.columns
     letters, characters, seen = set[str](), 0, 0
     for _, row in islice(material.rows(names), MEASURED):
-        texts = row if task == "translate" else row[:1]
+        texts = row[: kind.texts]
         letters.update(*texts)
         characters, seen = characters + sum(map(len, texts)), seen + 1
     rows = seen if seen < MEASURED else _count(material, names)
@@ -211,7 +205,7 @@ def _fable(data: DataSettings, split: Split, count: int) -> Fable:
 
 
 def _files(settings: Settings, prefix: str, purpose: str) -> Files:
-    data, names = settings.data, COLUMNS[settings.task]
+    data, names = settings.data, task_of(settings.task).columns
     corpus, *sides = (getattr(data, f"{prefix}{name}") for name in ("corpus", "source", "target"))
     given = tuple(side for side in sides if side)
     if bool(corpus) == bool(given):

@@ -1,50 +1,45 @@
-"""Labels with a trained model: a tag for each word, or a class for the whole text."""
+"""What tagging and classification share: how a labeller reads, learns and is scored."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from regard.data.batches import NO_LABEL
+from regard.data.encoding import Encoder, LabelEncoder, TagEncoder
+from regard.data.examples import Examples
 from regard.decode.cancel import check_cancelled
 from regard.decode.grouping import of_like_length
+from regard.errors import ModelError
+from regard.models import build
 from regard.models.labeller import Labeller
+from regard.nn.fast.output_loss import widened
+from regard.runs import checkpoint
+from regard.runs.folder import Run
+from regard.settings import Settings
+from regard.tasks.losses import drop_words
+from regard.tasks.predictor import Opening, Rows
+from regard.tasks.task import Pairs, Task, Tensors, chosen_checkpoint, column, fitting
 from regard.text.known import KnownWords
 from regard.text.special import PAD
 from regard.text.spelling import own_piece, spell, word_ids, word_letters
 from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizers import Tokenizers, seen_words
 from regard.text.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from regard.tasks.classify import Classifier
+    from regard.tasks.tag import Tagger
+
+
 BUDGET = 4096  # padded tokens in a batch; it changes no label
-
-
-@dataclass(frozen=True)
-class TaggedText:
-    """The words of a text, each with its tag and how sure the model is of it."""
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-    probabilities: tuple[float, ...]
-
-    def __str__(self) -> str:
-        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
-
-
-@dataclass(frozen=True)
-class Classified:
-    """The classes of a text, the likeliest first. An empty text has none."""
-
-    text: str
-    classes: tuple[tuple[str, float], ...]
-
-    @property
-    def label(self) -> str:
-        return self.classes[0][0] if self.classes else ""
-
-    def __str__(self) -> str:
-        return f"{self.label}\t{self.classes[0][1]:.3f}" if self.classes else ""
 
 
 @dataclass(frozen=True)
@@ -84,62 +79,108 @@ def _with_letters(ids: list[int], letters: list[int], places: int) -> list[list[
     return [[number, *letters[place * places : (place + 1) * places]] for place, number in enumerate(ids)]
 
 
-@dataclass(frozen=True)
-class Tagger:
-    """Tags words. They are what stands between spaces, as in the training text."""
+class Labelling(Task):
+    """A labeller in training. Whether it labels words or texts is the model's affair: the labels' shape fits."""
 
     model: Labeller
-    reader: Reader
-    tags: Vocabulary
+    labelled: ClassVar[type[TagEncoder] | type[LabelEncoder]]  # how its rows become numbers
+    predictor: ClassVar[type[Tagger] | type[Classifier]]  # what it is in use
 
-    @property
-    def known(self) -> KnownWords | None:
-        """The words it has seen."""
-        return self.reader.known
+    def __init__(
+        self,
+        model: Labeller,
+        reader: Reader,
+        labels: Vocabulary,
+        train: Examples,
+        valid: Examples,
+        *,
+        samples: Pairs = (),
+        smoothing: float = 0.0,
+        word_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(model, train, valid, samples=samples, smoothing=smoothing, word_dropout=word_dropout)
+        self.reader, self.labels = reader, labels
 
-    @torch.no_grad()
-    def tag(self, texts: Sequence[str]) -> list[TaggedText]:
-        """Each text's words with their tags; order is kept, and an empty text has no words."""
-        self.model.eval()
-        words = [tuple(text.split()) for text in texts]
-        read = [self.reader.words(row) for row in words]
-        results = [TaggedText((), (), ())] * len(texts)
-        for group in groups([len(rows) for rows, _ in read]):
-            odds = self.model(self.reader.batch([read[row][0] for row in group])).float().softmax(-1)  # (B, S, C)
-            best, which = (part.cpu() for part in odds.max(-1))
-            for place, row in enumerate(group):
-                first = read[row][1]
-                tags = tuple(self.tags.token(number) for number in which[place, first].tolist())
-                results[row] = TaggedText(words[row], tags, tuple(best[place, first].tolist()))
-        return results
+    @staticmethod
+    @abstractmethod
+    def labels_of(text: str) -> list[str]:
+        """The labels that the second column of a row holds."""
+
+    @staticmethod
+    @abstractmethod
+    def pool(settings: Settings) -> build.PoolName | None:
+        """How a text is summed up; None where every piece is labelled."""
+
+    @classmethod
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:
+        if not run.labels.exists():
+            # a label that validation alone has is one the model gets wrong, and no reason not to train
+            texts = (text for rows in (train, valid) for text in column(rows, cls.columns, 1))
+            found = (label for text in texts for label in cls.labels_of(text))
+            Vocabulary.count(found, special=False).save(run.labels)
+        return cls.labelled(tokenizers.source, Vocabulary.load(run.labels), run.settings.model.letters)
+
+    @classmethod
+    def build(cls, run: Run, tokenizers: Tokenizers) -> Labeller:
+        settings, source = run.settings, tokenizers.source
+        sizes = source.size, len(vocabulary(run.labels))
+        return build.labeller(settings.model, *sizes, cls.pool(settings), seen=seen_words(source))
+
+    @classmethod
+    def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
+        model, source, learn = cls.build(run, tokenizers), tokenizers.source, run.settings.train
+        return cls(
+            model,
+            Reader(source, run.settings.model.letters, torch.device("cpu")),
+            vocabulary(run.labels),
+            train,
+            valid,
+            samples=fitting(held_out, model, lambda text: sum(map(len, map(source.encode, text.split())))),
+            smoothing=learn.smoothing,
+            word_dropout=learn.word_dropout,
+        )
+
+    @classmethod
+    def load(cls, run: Run, device: torch.device, opening: Opening) -> Tagger | Classifier:
+        tokenizers, labels = Tokenizers.load(run.tokenizer), vocabulary(run.labels)
+        path = chosen_checkpoint(run, opening)
+        model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, path, device)
+        reader = Reader(tokenizers.source, run.settings.model.letters, device, tokenizers.known)
+        return cls.predictor(model, reader, labels, run)
+
+    def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
+        """The labels that the model gives now."""
+        found = self.predictor(self.model, replace(self.reader, device=device), self.labels).predict(texts)
+        return [str(each).replace("\t", " ") for each in found]
+
+    def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:  # noqa: ARG002
+        source = drop_words(batch.source, self.word_dropout)
+        logits = widened(self.model(source))
+        return F.cross_entropy(
+            logits.flatten(0, -2),
+            batch.labels.flatten(),
+            ignore_index=NO_LABEL,
+            reduction="sum",
+            label_smoothing=self.smoothing,
+        )
+
+    def score(self, device: torch.device) -> tuple[float, str]:
+        """Accuracy in percent."""
+        right, count = 0, 0
+        for batch in self.valid_batches():
+            tensors = Tensors.of(batch, device)
+            guesses = self.model(tensors.source).argmax(-1).reshape(tensors.labels.shape)
+            real = tensors.labels != NO_LABEL
+            right += int((guesses == tensors.labels)[real].sum())
+            count += int(real.sum())
+        return 100 * right / max(1, count), "accuracy"
 
 
-@dataclass(frozen=True)
-class Classifier:
-    """Finds the class of a text."""
-
-    model: Labeller
-    reader: Reader
-    labels: Vocabulary
-
-    @property
-    def known(self) -> KnownWords | None:
-        """The words it has seen."""
-        return self.reader.known
-
-    @torch.no_grad()
-    def classify(self, texts: Sequence[str]) -> list[Classified]:
-        """Each text's classes with their probabilities; order is kept."""
-        self.model.eval()
-        read = [self.reader.text(text) for text in texts]
-        results = [Classified(text, ()) for text in texts]
-        for group in groups([len(rows) for rows in read]):
-            odds = self.model(self.reader.batch([read[row] for row in group])).float().softmax(-1).cpu()  # (B, C)
-            best, which = odds.sort(descending=True, stable=True)
-            for place, row in enumerate(group):
-                names = map(self.labels.token, which[place].tolist())
-                results[row] = Classified(texts[row], tuple(zip(names, best[place].tolist(), strict=True)))
-        return results
+def vocabulary(path: Path) -> Vocabulary:
+    """The labels or the words that a run has written down."""
+    if not path.is_file():
+        raise ModelError(f"{path}: missing; a run for labels has this file, so the folder is not whole")
+    return Vocabulary.load(path)
 
 
 def groups(lengths: Sequence[int], budget: int = BUDGET) -> Iterator[list[int]]:

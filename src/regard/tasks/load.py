@@ -1,10 +1,17 @@
-"""A trained run as something to use."""
+"""A trained run of any task as something to use, and how good it is on a corpus.
+
+translator = load("runs/demo")                  # what `regard.load` gives
+predictor = load_predictor("runs/tagger")       # Tagger, Classifier, Writer or Translator
+evaluate("runs/tagger", Corpus(("dev.conllu",)))
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -17,6 +24,13 @@ from regard.runs.folder import Run, best_checkpoint, named_checkpoint
 from regard.tasks.engines import Material, choose, silent
 from regard.tasks.translator import Translator
 from regard.text.tokenizers import Tokenizers
+
+if TYPE_CHECKING:  # one sentence to translate must not wait for what training and the other tasks need
+    from regard.data.tables import Row
+    from regard.tasks.kinds import Trained
+    from regard.tasks.predictor import Predictor, Result, Rows
+
+CHUNK = 512  # rows that are in memory at once
 
 
 def load(
@@ -75,3 +89,52 @@ def _model(run: Run, tokenizers: Tokenizers, device: torch.device, name: str | N
 
 def _fingerprint(tokenizers: Tokenizers) -> tuple[str, str]:
     return tokenizers.source.fingerprint(), tokenizers.target.fingerprint()
+
+
+def load_predictor(
+    folder: str | Path,
+    device: str = "cpu",
+    *,
+    engine: str = "auto",
+    tell: Callable[[str], object] = silent,
+    checkpoint_name: str | None = None,
+) -> Trained:
+    """The best model of a run, or that of a checkpoint named ``step-N``, ready for what it was trained for.
+
+    ``engine`` and ``tell`` are for runs that translate, as in `load`.
+    """
+    from regard.tasks.kinds import task_of
+    from regard.tasks.predictor import Opening
+
+    run = Run.open(Path(folder))
+    return task_of(run.settings.task).load(run, torch.device(device), Opening(checkpoint_name, engine, tell))
+
+
+def labels_of(folder: str | Path, device: str = "cpu") -> Predictor:
+    """The best model of a run that does not translate."""
+    predictor = load_predictor(folder, device)
+    if predictor.task == "translate":
+        raise ModelError(f"{folder}: is a run for task 'translate'; use regard translate and regard evaluate")
+    return predictor
+
+
+def evaluate(folder: str | Path, corpus: Rows, device: str = "cpu") -> Result:
+    """How good a run is on a corpus with the right answers in it. Reads as a stream."""
+    from regard.tasks.kinds import task_of
+
+    predictor = labels_of(folder, device)
+    return predictor.evaluate(_chunks(corpus.rows(task_of(predictor.task).columns)), _name(corpus))
+
+
+def _name(corpus: Rows) -> str:
+    """What a complaint calls the corpus."""
+    from regard.data.readers import Corpus
+    from regard.tasks.corpus import Files
+
+    files = corpus.corpus if isinstance(corpus, Files) else corpus
+    return str(files.paths[-1]) if isinstance(files, Corpus) else "corpus"
+
+
+def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while chunk := list(islice(rows, CHUNK)):
+        yield chunk

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
 
 import torch
 
@@ -158,6 +158,7 @@ class Translator:
     run: Run | None = None
     longest: int = 1000  # source pieces at once; longer sentences are cut and put together again
     searcher: Searcher | None = None  # without one, our own loop; looking is always done with the model
+    task: ClassVar[Literal["translate"]] = "translate"
 
     @property
     def model(self) -> EncoderDecoder:

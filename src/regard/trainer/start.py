@@ -11,36 +11,31 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
 from time import monotonic
-from typing import assert_never
 
 import torch
 
-from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder, TextEncoder
+from regard.data.encoding import Encoder
 from regard.data.examples import Examples
 from regard.data.shards import open_shards
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, SettingsError
 from regard.files import remove
-from regard.models import build
 from regard.runs import checkpoint
 from regard.runs.checkpoint import Checkpoint
 from regard.runs.folder import Progress, Run, belonging, belongs, occupied, steps
 from regard.runs.log import Listener, Log, clock
 from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
 from regard.tasks import vectors
-from regard.tasks.corpus import COLUMNS, Files, Material, extent, materials
-from regard.tasks.label import Label
-from regard.tasks.language import Language
-from regard.tasks.task import Task
-from regard.tasks.translate import Habits, Translate
-from regard.text.tokenizers import Tokenizers, seen_words, size_remarks
-from regard.text.vocabulary import Vocabulary
+from regard.tasks.corpus import Files, Material, extent, materials
+from regard.tasks.kinds import task_of
+from regard.tasks.task import Task, column
+from regard.text.tokenizers import Tokenizers, size_remarks
 from regard.trainer.kinds import step_kind
 from regard.trainer.loop import Outcome, Trainer
 from regard.trainer.preflight import Preflight, check_disk
 from regard.trainer.preflight import preflight as estimate
 from regard.trainer.schedule import DECAYING
-from regard.trainer.showing import Showing, check_length, showing_of
+from regard.trainer.showing import Showing, check_length
 from regard.trainer.workers import ALONE, Workers, workers
 
 HELD_OUT = 200  # sentences translated at each validation
@@ -138,7 +133,7 @@ def _can_begin(settings: Settings, device: torch.device, together: Workers) -> N
     """What cannot work is said before anything is made: a kind of step that needs a GPU, a file that is not there."""
     step_kind(settings.train, device, together)
     for material in materials(settings):
-        next(material.rows(COLUMNS[settings.task]), None)
+        next(material.rows(task_of(settings.task).columns), None)
 
 
 def absolute(settings: Settings) -> Settings:
@@ -272,7 +267,7 @@ def open_run(
     torch.manual_seed(settings.train.seed)
     if not together.leads:
         together.wait()
-    task, showing = _opened(run, listener.tell)
+    task = open_task(run, listener.tell)
     if together.leads:
         together.wait()
     trainer = Trainer(
@@ -285,7 +280,7 @@ def open_run(
         device=device,
         workers=together,
         belonging=belonging(run),
-        showing=showing,
+        showing=Showing(task, settings.train.watch),
     )
     return Opened(run, task, trainer)
 
@@ -304,56 +299,26 @@ class _Silence:
 
 def open_task(run: Run, tell: Tell) -> Task:
     """The task that a run's settings describe, with its examples encoded and a model not yet trained."""
-    return _opened(run, tell)[0]
-
-
-def _opened(run: Run, tell: Tell) -> tuple[Task, Showing]:
-    """The same, and what shows people how it learns."""
     settings = run.settings
+    kind = task_of(settings.task)
     train_rows, valid_rows = materials(settings)
     if not run.tokenizer.exists():
-        _tell_held_out(valid_rows, settings.task, tell)
-    tokenizers = _tokenizers(run, train_rows, tell)
-    encoder = _encoder(run, tokenizers, train_rows, valid_rows)
+        _tell_held_out(valid_rows, kind, tell)
+    tokenizers = _tokenizers(run, kind, train_rows, tell)
+    encoder = kind.encoder(run, tokenizers, train_rows, valid_rows)
     train, valid = (
         _encoded(rows, encoder, run.data / name, tell) for name, rows in (("train", train_rows), ("valid", valid_rows))
     )
-    held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(COLUMNS[settings.task]), HELD_OUT)]
-    task = _task(run, tokenizers, train, valid, held_out)
+    held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(kind.columns), HELD_OUT)]
+    task = kind.open(run, tokenizers, train, valid, held_out)
     check_length(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
-    return task, showing_of(run, task.model, tokenizers, held_out)
+    return task
 
 
-def _task(run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: list[tuple[str, str]]) -> Task:
-    settings, learn, source, target = run.settings, run.settings.train, tokenizers.source, tokenizers.target
-    match settings.task:
-        case "translate":
-            habits = Habits(
-                smoothing=learn.smoothing,
-                word_dropout=learn.word_dropout,
-                subword_sampling=settings.text.sampling,
-                scheduled_sampling=learn.scheduled_sampling,
-                reinforce=learn.reinforce,
-                seed=learn.seed,
-            )
-            model = build.encoder_decoder(settings.model, source.size, target.size)
-            return Translate(model, tokenizers, train, valid, habits=habits, held_out=held_out)
-        case "language":
-            writer = build.language_model(settings.model, target.size)
-            return Language(writer, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout)
-        case "tag" | "classify":
-            pool = settings.pool if settings.task == "classify" else None
-            labels = len(Vocabulary.load(run.labels))
-            labeller = build.labeller(settings.model, source.size, labels, pool, seen=seen_words(source))
-            return Label(labeller, train, valid, smoothing=learn.smoothing, word_dropout=learn.word_dropout)
-        case _:
-            assert_never(settings.task)
-
-
-def _tell_held_out(rows: Material, task: str, tell: Tell) -> None:
+def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
     if not isinstance(rows, Files) or not rows.part:
         return
-    held, noun = rows.held_out(COLUMNS[task]), "pairs" if task == "translate" else "texts"
+    held, noun = rows.held_out(kind.columns), "pairs" if kind.texts == 2 else "texts"
     if held.repeats:
         tell(f"too few {noun} to hold any out: validation repeats what training sees, and its score says little")
     else:
@@ -394,19 +359,18 @@ class Telling:
             self(number)
 
 
-def _tokenizers(run: Run, rows: Material, tell: Tell) -> Tokenizers:
+def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Tokenizers:
     """The run's tokenizers, learned from its training text if there are none yet."""
     if run.tokenizer.exists():
         return Tokenizers.load(run.tokenizer)
     settings, text = run.settings, run.settings.text
     tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
-    names = COLUMNS[settings.task]
-    pair = settings.task == "translate"
+    names, pair = kind.columns, kind.texts == 2
     telling = Telling(tell, "reading for the tokenizer")
     tokenizers = Tokenizers.learn(
         text.tokenizer,
-        telling.counted(_column(rows, names, 0)),
-        telling.counted(_column(rows, names, 1)) if pair else iter(()),
+        telling.counted(column(rows, names, 0)),
+        telling.counted(column(rows, names, 1)) if pair else iter(()),
         joint=text.joint or not pair,
         size=text.size,
         minimum=text.minimum,
@@ -419,35 +383,6 @@ def _tokenizers(run: Run, rows: Material, tell: Tell) -> Tokenizers:
         tokenizers = vectors.extend(tokenizers, settings.model.vectors)
     tokenizers.save(run.tokenizer)
     return tokenizers
-
-
-def _column(rows: Material, names: tuple[str, ...], place: int) -> Iterator[str]:
-    return (row[place] for _, row in rows.rows(names))
-
-
-def _encoder(run: Run, tokenizers: Tokenizers, rows: Material, valid: Material) -> Encoder:
-    match task := run.settings.task:
-        case "translate":
-            return PairEncoder(tokenizers)
-        case "language":
-            return TextEncoder(tokenizers.target)
-        case "classify" | "tag":
-            if not run.labels.exists():
-                # a label that validation alone has is one the model gets wrong, and no reason not to train
-                texts = (text for each in (rows, valid) for text in _column(each, COLUMNS[task], 1))
-                found = (label for text in texts for label in _labels(task, text))
-                Vocabulary.count(found, special=False).save(run.labels)
-            if task == "tag" and not run.words.exists():
-                words = (word for text in _column(rows, COLUMNS[task], 0) for word in text.split())
-                Vocabulary.count(words, special=False).save(run.words)
-            kind = TagEncoder if task == "tag" else LabelEncoder
-            return kind(tokenizers.source, Vocabulary.load(run.labels), run.settings.model.letters)
-        case _:
-            assert_never(task)
-
-
-def _labels(task: str, text: str) -> list[str]:
-    return text.split() if task == "tag" else [text]
 
 
 def preflight(

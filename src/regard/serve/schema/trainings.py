@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.serve.limits import BEAM, COMPARED, LINE, NAME, OVERRIDES, WORD
+from regard.settings import TaskName
 
 FORBID = ConfigDict(frozen=True, extra="forbid")
-TaskName = Literal["translate", "language", "tag", "classify"]
 
 
 class Preset(BaseModel):

@@ -127,7 +127,7 @@ export function setup({folder, task, text, layer, head, word, side}) {
   const load = translates ? "regard.load" : "load_predictor";
   return [
     "import torch",
-    translates ? "import regard" : "from regard.tasks.prediction import load_predictor",
+    translates ? "import regard" : "from regard.tasks.load import load_predictor",
     "from regard.explain.walk import walk_text",
     "",
     `walk = walk_text(${load}(${JSON.stringify(folder)}), ${JSON.stringify(text)}, ${places.join(", ")})`,
