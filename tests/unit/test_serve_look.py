@@ -22,6 +22,7 @@ from regard.decode.rules import Beam
 from regard.decode.tree import Trees
 from regard.explain import look as inside
 from regard.explain.alignment import Aligner, Attended
+from regard.explain.answer import pack
 from regard.explain.checks import checks
 from regard.explain.edits import KINDS, Editor, Scene, from_data
 from regard.explain.explaining import explain
@@ -38,7 +39,6 @@ from regard.explain.word import validation_texts
 from regard.fable.corpus import generate
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
-from regard.serve.packing import pack
 from regard.serve.worker import weight_of
 from regard.tasks.engines import CTranslate2
 from regard.tasks.prediction import load_predictor

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from regard.explain.alignment import Aligner
-from regard.explain.beam import Searched
+from regard.explain.answer import pack
 from regard.explain.cells import Cells
 from regard.explain.checks import checks
 from regard.explain.importance_answer import Importance
@@ -17,11 +17,9 @@ from regard.explain.trace import Trace
 from regard.explain.views import read_so_far
 from regard.explain.whatif import Outcome
 from regard.explain.word import Compared
-from regard.serve.packing import pack
 from regard.serve.schema.look import (
     AlignerAnswer,
     AttentionAnswer,
-    BeamAnswer,
     Candidate,
     ChangeAnswer,
     ChecksAnswer,
@@ -35,9 +33,7 @@ from regard.serve.schema.look import (
     LinkAnswer,
     MeaningAnswer,
     NeighbourAnswer,
-    NodeAnswer,
     OccurrenceAnswer,
-    OtherBeam,
     OutputAnswer,
     SideAnswer,
     SideName,
@@ -196,27 +192,6 @@ def tell_cells(looked: Looked, found: Cells, run: str, asked: Asked) -> GatesAns
 def _pieces(trace: Trace, name: str) -> list[str]:
     """What a cell read or, in a decoder, what its step wrote."""
     return list(trace.source.pieces if name.startswith("encoder.") else trace.target.pieces)
-
-
-def tell_search(found: Searched, asked: Asked) -> BeamAnswer:
-    """A tree."""
-    nodes = [NodeAnswer(piece=leaf.piece, text=leaf.text, **asdict(leaf.node)) for leaf in found.leaves]
-    others = [
-        OtherBeam(
-            beam=other.beam,
-            text=other.output,
-            score=other.score,
-            log_probability=other.log_probability,
-        )
-        for other in found.others
-    ]
-    return BeamAnswer(
-        **asked.fields(found.best.text),
-        text=found.best.text,
-        nodes=nodes,
-        outputs=list(found.outputs),
-        others=others,
-    )
 
 
 def tell_meanings(found: Compared) -> MeaningAnswer:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 
 from regard.decode.rules import Beam
-from regard.explain.beam import search_tree
+from regard.explain.answer import Answer
+from regard.explain.beam import Searched, search_tree
 from regard.explain.cells import cells
 from regard.explain.edits import from_data
 from regard.explain.importance_answer import importance
@@ -17,7 +18,6 @@ from regard.explain.walk import walk_text
 from regard.explain.word import compare_meanings
 from regard.serve.answers import Problem
 from regard.serve.schema.look import (
-    BeamAnswer,
     BeamBody,
     GatesAnswer,
     ImportanceAnswer,
@@ -32,7 +32,7 @@ from regard.serve.schema.look import (
     WalkthroughBody,
 )
 from regard.serve.sentences import choose, cut_up
-from regard.serve.telling import tell_cells, tell_importance, tell_meanings, tell_search, tell_trace
+from regard.serve.telling import tell_cells, tell_importance, tell_meanings, tell_trace
 from regard.serve.worker import Model
 
 Result = TypeVar("Result")
@@ -49,6 +49,14 @@ async def ask(request: Request, run: str, work: Callable[[Model], Result], check
     worker = await request.app.state.service.library.worker(run, checkpoint)
     answer: Result = await worker.call(work)
     return answer
+
+
+async def told(
+    request: Request, run: str, question: Callable[[Model], Answer], checkpoint: str | None = None
+) -> Response:
+    """The answer to a question about a run, written as JSON by the thread that found it."""
+    content = await ask(request, run, lambda model: question(model).to_json(), checkpoint)
+    return Response(content, media_type="application/json")
 
 
 def _question(body: Inquiry, text: str) -> Question:
@@ -98,16 +106,17 @@ async def gates(request: Request, body: Inquiry) -> GatesAnswer:
     return await ask(request, body.run, work)
 
 
-@router.post("/beam")
-async def beam(request: Request, body: BeamBody) -> BeamAnswer:
+@router.post("/beam", response_model=Searched)
+async def beam(request: Request, body: BeamBody) -> Response:
     """The tree of a search: what was kept, what was pruned and why, and what other beams find."""
 
-    def work(model: Model) -> BeamAnswer:
+    def work(model: Model) -> Searched:
         asked = choose(model, body.text, body.sentence)
         rule = Beam(body.beam, body.length_penalty, best=body.beam)
-        return tell_search(search_tree(model, asked.text, rule, prefix=body.prefix), asked)
+        found = search_tree(model, asked.text, rule, prefix=body.prefix)
+        return asked.about(found, found.text)
 
-    return await ask(request, body.run, work)
+    return await told(request, body.run, work)
 
 
 @router.post("/meaning")

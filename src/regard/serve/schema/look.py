@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from regard.explain.answer import Packed, Sentence
 from regard.explain.edits import MOST
 from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, WORD
-from regard.serve.packing import Packed
+from regard.text.reading import Unknown
 
 SideName = Literal["encoder", "decoder", "cross"]
 
@@ -46,22 +47,6 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class SentenceAnswer(Answer):
-    """A sentence of a text, and where it is."""
-
-    start: int
-    end: int
-    text: str
-
-
-class UnknownAnswer(Answer):
-    """A word that the run has never seen, and where it is."""
-
-    start: int
-    end: int
-    word: str
-
-
 class SentencesBody(Body):
     """A text to cut."""
 
@@ -71,15 +56,15 @@ class SentencesBody(Body):
 class SentencesAnswer(Answer):
     """Where the sentences of a text are; whatever is between them stays as it is."""
 
-    sentences: list[SentenceAnswer]
+    sentences: tuple[Sentence, ...]
 
 
 class OfSentence(Answer):
     """Which sentence an answer is about."""
 
-    sentences: list[SentenceAnswer] = _SENTENCES
+    sentences: tuple[Sentence, ...] = _SENTENCES
     sentence: int = Field(description="Which of them this is about.")
-    unknown: list[UnknownAnswer] = _UNKNOWN
+    unknown: tuple[Unknown, ...] = _UNKNOWN
     warning: str = _WARNING
 
 
@@ -293,39 +278,6 @@ class BeamBody(Body):
     beam: int = Field(default=5, ge=1, le=BEAM)
     length_penalty: float = Field(default=1.0, ge=-5, le=5)
     prefix: str = Field(default="", max_length=LINE, description="What the output begins with.")
-
-
-class NodeAnswer(Answer):
-    """A hypothesis, and what became of it."""
-
-    number: int
-    parent: int | None
-    step: int
-    token: int
-    piece: str
-    text: str = Field(description="All that stands written with it.")
-    log_probability: float
-    score: float
-    fate: Literal["kept", "finished", "pruned"]
-    reason: Literal["", "beam", "repeated", "output", "worse", "full", "beaten", "limit"]
-
-
-class OtherBeam(Answer):
-    """The best output of another beam."""
-
-    beam: int
-    text: str
-    score: float
-    log_probability: float
-
-
-class BeamAnswer(OfSentence):
-    """The tree of a search."""
-
-    text: str
-    nodes: list[NodeAnswer]
-    outputs: list[int] = Field(description="Numbers of nodes, best first.")
-    others: list[OtherBeam]
 
 
 class MeaningBody(Body):
