@@ -1,20 +1,21 @@
 """What every answer has in common: a frozen dataclass that is the Python result, the JSON of the service and what pages
 draw.
 
-Fields that only Python wants are left out of the JSON by ``Field(exclude=True)``. Tensors become JSON the one way there
+Fields that only Python wants are `Hidden` from the JSON. Tensors become JSON the one way there
 is: little-endian float32 in base64, exact and a third larger than its bytes.
 """
 
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
-from functools import cache
-from inspect import cleandoc
-from typing import Annotated, Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, PlainSerializer, TypeAdapter, computed_field
+from pydantic_core.core_schema import any_schema
 from torch import Tensor
 
 from regard.text.reading import Unknown
@@ -35,12 +36,23 @@ def pack(values: Tensor) -> Packed:
     return Packed(shape=tuple(values.shape), data=base64.b64encode(numbers.tobytes()).decode("ascii"))
 
 
-PackedTensor = Annotated[Tensor, PlainSerializer(pack)]
+PackedTensor = Annotated[Tensor, PlainSerializer(pack, return_type=Packed)]
+Value = TypeVar("Value")
+ANYTHING = GetPydanticSchema(lambda *_: any_schema())  # for what is not itself an answer
+Hidden = Annotated[Value, ANYTHING, Field(exclude=True)]  # of Python alone
 
 
-def _described(schema: dict[str, Any], answer: type) -> None:
-    """The schema of an answer has its docstring; whether a field was computed or given is nothing to clients."""
-    schema["description"] = cleandoc(answer.__doc__ or "")
+if TYPE_CHECKING:
+    computed = cached_property
+else:
+
+    def computed(function: Callable[[Any], Any]) -> Any:
+        """A field of an answer that is computed when it is first wanted; its docstring describes it to clients."""
+        return computed_field(cached_property(function))
+
+
+def _described(schema: dict[str, Any]) -> None:
+    """Whether a field of an answer was computed, given or left at its default is nothing to clients."""
     for each in schema["properties"].values():
         each.pop("readOnly", None)
         each.pop("default", None)
@@ -60,10 +72,19 @@ class Answer:
         """As the service sends it."""
         return _adapter(type(self)).dump_json(self)
 
+    def plain(self, *, without: type[Answer]) -> dict[str, Any]:
+        """The same as Python values, but for the fields of another answer that this one is made of."""
+        found: dict[str, Any] = _adapter(type(self)).dump_python(self, exclude={each.name for each in fields(without)})
+        return found
 
-@cache
-def _adapter(answer: type[Answer]) -> TypeAdapter[Any]:
-    return TypeAdapter(answer)
+
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}  # to build one takes longer than to use it
+
+
+def _adapter(answer: type) -> TypeAdapter[Any]:
+    if answer not in _ADAPTERS:
+        _ADAPTERS[answer] = TypeAdapter(answer)
+    return _ADAPTERS[answer]
 
 
 @dataclass(frozen=True)

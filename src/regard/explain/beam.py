@@ -15,7 +15,7 @@ from regard.decode.rules import Beam
 from regard.decode.texts import Output
 from regard.decode.tree import Node, Tree, Trees
 from regard.errors import DataError, ModelError
-from regard.explain.answer import Answer, OfSentence
+from regard.explain.answer import Answer, Hidden, OfSentence
 from regard.tasks.prediction import Predictor
 from regard.tasks.translator import Translator
 from regard.tasks.writer import Writer
@@ -56,14 +56,14 @@ class OtherBeam(Answer):
 class Searched(OfSentence):
     """The tree of a search."""
 
-    source: Annotated[str, Field(exclude=True)]
+    source: Hidden[str]
     text: str
-    beam: Annotated[int, Field(exclude=True)]
-    length_penalty: Annotated[float, Field(exclude=True)]
+    beam: Hidden[int]
+    length_penalty: Hidden[float]
     nodes: tuple[SearchNode, ...]  # by number; 0 is the root
     outputs: Annotated[tuple[int, ...], Field(description="Numbers of nodes, best first.")]
     others: tuple[OtherBeam, ...] = ()  # from narrow to wide, the searched beam not among them
-    name: Annotated[str, Field(exclude=True)] = ""  # of the run
+    name: Hidden[str] = ""  # of the run
 
     @property
     def best(self) -> SearchNode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from regard.errors import DataError
 from regard.explain.answer import OfSentence, Sentence
@@ -27,11 +27,8 @@ class Asked:
 
     def about(self, found: Found, output: str) -> Found:
         """An answer with what is said of its sentence, once it is known what became of it."""
-        return replace(found, **self.fields(output))
-
-    def fields(self, output: str) -> dict[str, Any]:
         unknown, warning = self._remarks(output)
-        return {"sentences": self.sentences, "sentence": self.sentence, "unknown": unknown, "warning": warning}
+        return replace(found, sentences=self.sentences, sentence=self.sentence, unknown=unknown, warning=warning)
 
     def _remarks(self, output: str) -> tuple[tuple[Unknown, ...], str]:
         """Words that a translator has never seen, and what it warns of."""
