@@ -29,9 +29,9 @@ def test_a_search_writes_unknown_words_where_the_translator_does(text: str) -> N
     assert isinstance(translator, Translator)
     found = search_tree(translator, text, Beam(3, best=3), others=(1, 3, 5))
     outputs = translator.translate(text, Options(Beam(3, best=3))).outputs
-    assert [found.leaves[number].text for number in found.outputs] == [output.text for output in outputs]
-    assert [other.output for other in found.others] == [translator.translate(text, beam=beam).text for beam in (1, 5)]
-    assert "n’t" not in "".join(leaf.text for leaf in found.leaves)
+    assert [found.nodes[number].text for number in found.outputs] == [output.text for output in outputs]
+    assert [other.text for other in found.others] == [translator.translate(text, beam=beam).text for beam in (1, 5)]
+    assert "n’t" not in "".join(node.text for node in found.nodes)
 
 
 @pytest.mark.usefixtures("with_demo")

@@ -13,8 +13,9 @@ from pages import asks_for_nothing
 from regard.cli.main import run
 from regard.errors import ModelError
 from regard.explain.alignment import Aligner
-from regard.explain.explaining import explain
+from regard.explain.look import Question, look
 from regard.explain.trace import Trace
+from regard.tasks.load import load_predictor
 from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
@@ -135,7 +136,7 @@ def test_every_task_can_be_looked_into(name: str, folder: Path, capsys: Capture,
 
 
 MISTAKES = {
-    "an empty sentence": ([""], 3, "text = '': is empty; give it a word"),
+    "an empty sentence": ([""], 3, "text = '': an empty sentence has nothing to look into; give it a word"),
     "an empty sentence with edits": (["", "--edit", '{"kind": "mask-word", "word": 0}'], 3, "an empty sentence"),
     "an empty reference's source": (["", "--target", "le"], 3, "an empty sentence has nothing to look into"),
     "no such head": (["--layer", "1", "--head", "9", CAT], 3, "head = 9: this model has no such head; 1 to 2"),
@@ -180,8 +181,8 @@ def test_attention_that_is_not_there_is_said_so(folder: Path, capsys: Capture) -
 
 
 def test_what_only_translations_have_is_refused_elsewhere(folder: Path) -> None:
-    with pytest.raises(ModelError, match=r"--target: .*tag does not translate"):
-        explain(trained(folder, "tag"), CAT, target="x")
+    with pytest.raises(ModelError, match="target: run 'tag' does not translate"):
+        look(load_predictor(trained(folder, "tag")), Question(CAT, target="x"), "tag")
 
 
 MUTED = '{"kind": "mute-head", "attention": "%s.0.self", "head": 0}'

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from regard.explain.beam_tree import BeamTree
+    from regard.explain.beam import Searched
 
 
 def beam(
@@ -27,14 +27,14 @@ def beam(
     from regard.cli.streams import put, write_whole
     from regard.decode.rules import Beam
     from regard.device import pick_device
-    from regard.explain.beam import beam_report
+    from regard.explain.beam import search_tree
     from regard.runs.folder import Run
     from regard.show.beam import beam_page
     from regard.tasks.load import load_predictor
 
     rule = Beam(width, length_penalty)
     predictor, name = load_predictor(run, str(pick_device(device))), Run.open(run).folder.name
-    found = beam_report(predictor, text, rule, name=name)
+    found = search_tree(predictor, text, rule, name=name)
     if html is not None:
         write_whole(html, beam_page(found))
     if as_json:
@@ -43,22 +43,22 @@ def beam(
         _print(found)
 
 
-def _print(tree: BeamTree) -> None:
+def _print(tree: Searched) -> None:
     from rich.text import Text
 
     from regard.cli.streams import say, show, terminal_width
     from regard.show.beam_drawn import tree_lines
     from regard.show.tree import PRUNED, number, percent
 
-    show([Text(tree.output, "bold"), "", *tree_lines(tree, terminal_width())])
-    pruned = sum(twig.fate == "pruned" for twig in tree.twigs)
+    show([Text(tree.text, "bold"), "", *tree_lines(tree, terminal_width())])
+    pruned = sum(node.fate == "pruned" for node in tree.nodes)
     say(
-        f"● went on, ✓ on the way to the output, ■ finished, ○ left, × pruned ({pruned:,} of {len(tree.twigs) - 1:,}; "
+        f"● went on, ✓ on the way to the output, ■ finished, ○ left, × pruned ({pruned:,} of {len(tree.nodes) - 1:,}; "
         f"the best {PRUNED} of each step are shown, --json has all)"
     )
     show(["", Text("other beams", "bold")])
-    for other in tree.others:
+    for other in tree.beams:
         here = " (this one)" if other.beam == tree.beam else ""
         scores = f"{percent(other.log_probability):>9}{number(other.log_probability):>9}{number(other.score):>9}"
-        line = f"{other.beam:>4}{scores}  {' '.join(other.output.splitlines())}{here}"
+        line = f"{other.beam:>4}{scores}  {' '.join(other.text.splitlines())}{here}"
         show([Text(line, "bold" if here else "")])

@@ -42,12 +42,13 @@ def explain(
 ) -> None:
     """Look into one sentence: where the model looked, as a heat map here, as a picture or as a page."""
     from regard.device import pick_device
-    from regard.explain.explaining import explain as look
     from regard.explain.explanation import first_view
+    from regard.explain.look import Question, look
     from regard.explain.views import View
+    from regard.tasks.load import load_predictor
 
-    edits = _edits(edit or [])
-    found = look(run, text, target=target, edits=edits, device=str(pick_device(device)))
+    question = Question(text, target, edits=_edits(edit or []))
+    found = look(load_predictor(run, str(pick_device(device))), question, run.name)
     shown = found.explanation
     chosen = View(side or first_view(shown.trace).side, layer, "mean" if head == ALL else head, not pieces, special)
     picture = shown.picture(chosen)

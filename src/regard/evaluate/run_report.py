@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from regard.evaluate.saving import plain, save
-from regard.explain.beam_tree import BeamTree
 from regard.metrics.by_length import Bucket
 from regard.metrics.habits import Habits
 from regard.metrics.labels import Confusion
 from regard.metrics.translation import Quality
+
+if TYPE_CHECKING:
+    from regard.explain.beam import Searched
 
 Chosen = Literal["pinned", "random", "worst"]
 
@@ -191,14 +193,18 @@ class RunReport:
     examples: tuple[Example, ...] = ()
     links: str = ""  # how the links of the examples were read
     looks: tuple[Look, ...] = ()
-    tree: BeamTree | None = None
+    tree: Searched | None = None
 
     def as_json(self) -> dict[str, Any]:
         """All numbers, as `json` can write them; what is not a number is null."""
         from regard.evaluate.verdict import verdict  # noqa: PLC0415 - it judges what is defined here
 
         findings = [asdict(finding) for finding in verdict(self)]
-        return {"format": "regard report 1", "verdict": findings, **plain(asdict(self))}
+        numbers = asdict(replace(self, tree=None))
+        if self.tree is not None:
+            tree = self.tree.numbers()
+            numbers["tree"] = {"twigs": tree.pop("nodes"), **tree, "name": self.tree.name}
+        return {"format": "regard report 1", "verdict": findings, **plain(numbers)}
 
     def save(self, path: str | Path) -> None:
         """Write a page (``.html``) or the numbers alone (``.json``)."""

@@ -11,8 +11,7 @@ from torch import Tensor
 from regard.decode.rules import Beam
 from regard.evaluate.run_report import Chosen, Example, Link, Look, Map
 from regard.explain.alignment import Attended, links_of_masking
-from regard.explain.beam import beam_report
-from regard.explain.beam_tree import BeamTree
+from regard.explain.beam import Searched, search_tree
 from regard.explain.importance import gradient, masking_between
 from regard.explain.replay import Spelling
 from regard.explain.trace import Trace
@@ -179,10 +178,10 @@ def _rounded(weights: Tensor) -> tuple[tuple[float, ...], ...]:
 # The beam
 
 
-def beam_tree(translator: Translator, candidates: Sequence[Translation], beam: int) -> BeamTree | None:
+def beam_tree(translator: Translator, candidates: Sequence[Translation], beam: int) -> Searched | None:
     """The search for the first sentence that is short enough to be drawn."""
     for one in candidates:
         parts = one.outputs[0].parts
         if len(parts) == 1 and len(translator.tokenizers.source.encode(one.source)) <= TREE_PIECES:
-            return beam_report(translator, one.source, Beam(beam), others=())
+            return search_tree(translator, one.source, Beam(beam), others=())
     return None

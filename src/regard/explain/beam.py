@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from regard.decode.copying import copied_in_order
 from regard.decode.options import Options
@@ -12,7 +15,7 @@ from regard.decode.rules import Beam
 from regard.decode.texts import Output
 from regard.decode.tree import Node, Tree, Trees
 from regard.errors import DataError, ModelError
-from regard.explain.beam_tree import BeamTree, OtherBeam, Twig
+from regard.explain.answer import Answer, Hidden, OfSentence
 from regard.tasks.kinds import Trained
 from regard.tasks.language import Writer
 from regard.tasks.translator import Translator
@@ -27,55 +30,110 @@ DIGITS = 5  # of scores as a report keeps them
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """A node with what it says: its own piece, and all that stands written with it."""
+class SearchNode(Node, Answer):
+    """A hypothesis, and what became of it."""
 
-    node: Node
     piece: str
-    text: str
+    text: Annotated[str, Field(description="All that stands written with it.")]
+
+    @property
+    def shown(self) -> str:
+        """Its piece, in signs that fonts have."""
+        return legible(self.piece)
 
 
 @dataclass(frozen=True)
-class Searched:
-    """A search that is over, and what beams of other widths find."""
+class OtherBeam(Answer):
+    """The best output of another beam."""
 
-    leaves: tuple[Leaf, ...]  # by number; 0 is the root
-    outputs: tuple[int, ...]  # leaves, best first
-    others: tuple[OtherBeam, ...]  # from narrow to wide, the searched beam not among them
+    beam: int
+    text: str
+    score: float  # normalised for its length
+    log_probability: float
+
+
+@dataclass(frozen=True)
+class Searched(OfSentence):
+    """The tree of a search."""
+
+    source: Hidden[str]
+    text: str
+    beam: Hidden[int]
+    length_penalty: Hidden[float]
+    nodes: tuple[SearchNode, ...]  # by number; 0 is the root
+    outputs: Annotated[tuple[int, ...], Field(description="Numbers of nodes, best first.")]
+    others: tuple[OtherBeam, ...] = ()  # from narrow to wide, the searched beam not among them
+    name: Hidden[str] = ""  # of the run
 
     @property
-    def best(self) -> Leaf:
-        return self.leaves[self.outputs[0]]
+    def best(self) -> SearchNode:
+        return self.nodes[self.outputs[0]]
+
+    @property
+    def beams(self) -> list[OtherBeam]:
+        """From narrow to wide, the searched beam among them."""
+        own = OtherBeam(self.beam, self.text, self.best.score, self.best.log_probability)
+        return sorted((own, *self.others), key=lambda each: each.beam)
+
+    def numbers(self) -> dict[str, Any]:
+        """What ``regard beam --json`` and the data of a page say."""
+        return {
+            "source": self.source,
+            "output": self.text,
+            "beam": self.beam,
+            "length_penalty": self.length_penalty,
+            "nodes": [
+                {
+                    "number": node.number,
+                    "parent": node.parent,
+                    "step": node.step,
+                    "token": node.shown,
+                    **_scores(node),
+                    "fate": node.fate,
+                    "reason": node.reason,
+                }
+                for node in self.nodes
+            ],
+            "outputs": list(self.outputs),
+            "others": [{"beam": each.beam, "output": each.text, **_scores(each)} for each in self.beams],
+        }
+
+
+def _scores(one: SearchNode | OtherBeam) -> dict[str, float]:
+    return {"log_probability": round(one.log_probability, DIGITS), "score": round(one.score, DIGITS)}
 
 
 def search_tree(
-    predictor: Trained, text: str, rule: Beam, *, prefix: str = "", others: Sequence[int] = OTHERS
+    predictor: Trained,
+    text: str,
+    rule: Beam,
+    *,
+    prefix: str = "",
+    others: Sequence[int] = OTHERS,
+    name: str = "",
 ) -> Searched:
-    """Search for a translation, or for what a language model writes after the text."""
+    """Search for a translation, or for what a language model writes after the text; and with other beams.
+
+    ``name`` is what to call the run, where the predictor does not know.
+    """
     if not text.strip():
         raise DataError(f"text = {text!r}: there is nothing to search an output for; give it a word")
     grow, tokenizer = _grower(predictor, text, prefix)
     tree, spell = grow(rule)
-    leaves = tuple(Leaf(node, _piece(node.token, tokenizer), spell(tree.tokens(node.number))) for node in tree.nodes)
-    widths = sorted({*others} - {rule.width})
-    found = (_other(width, *grow(Beam(width, rule.length_penalty))) for width in widths)
-    return Searched(leaves, tuple(tree.outputs), tuple(found))
-
-
-def beam_report(predictor: Trained, text: str, rule: Beam, others: Sequence[int] = OTHERS, name: str = "") -> BeamTree:
-    """The tree of one search, and what other beams make of the same text. ``name`` is what to call the run, where the
-    predictor does not know."""
-    found = search_tree(predictor, text, rule, others=others)
-    best = found.best
-    own = OtherBeam(rule.width, best.text, best.node.log_probability, best.node.score)
-    return BeamTree(
+    nodes = tuple(
+        SearchNode(**vars(node), piece=_piece(node.token, tokenizer), text=spell(tree.tokens(node.number)))
+        for node in tree.nodes
+    )
+    return Searched(
         source=text,
-        output=best.text,
+        text=nodes[tree.outputs[0]].text,
         beam=rule.width,
         length_penalty=rule.length_penalty,
-        twigs=tuple(_twig(leaf) for leaf in found.leaves),
-        outputs=found.outputs,
-        others=tuple(_rounded(each) for each in sorted((own, *found.others), key=lambda each: each.beam)),
+        nodes=nodes,
+        outputs=tuple(tree.outputs),
+        others=tuple(
+            _other(width, *grow(Beam(width, rule.length_penalty))) for width in sorted({*others} - {rule.width})
+        ),
         name=predictor.run.folder.name if isinstance(predictor, Translator) and predictor.run else name,
     )
 
@@ -128,14 +186,4 @@ def _piece(token: int, tokenizer: Tokenizer) -> str:
 
 def _other(width: int, tree: Tree, spell: Spell) -> OtherBeam:
     best = tree.nodes[tree.outputs[0]]
-    return OtherBeam(width, spell(tree.tokens(best.number)), best.log_probability, best.score)
-
-
-def _rounded(other: OtherBeam) -> OtherBeam:
-    return replace(other, log_probability=round(other.log_probability, DIGITS), score=round(other.score, DIGITS))
-
-
-def _twig(leaf: Leaf) -> Twig:
-    node = leaf.node
-    scores = round(node.log_probability, DIGITS), round(node.score, DIGITS)
-    return Twig(node.number, node.parent, node.step, legible(leaf.piece), *scores, node.fate, node.reason)
+    return OtherBeam(width, spell(tree.tokens(best.number)), best.score, best.log_probability)

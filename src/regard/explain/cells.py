@@ -2,41 +2,50 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from typing import Annotated
 
-from torch import Tensor
+from pydantic import Field
 
 from regard.errors import ModelError
-from regard.explain.look import Looked, affordable
-from regard.explain.recurrent import GATES, Filling, GateView, filling, gates, saliency
-
-_STATE = re.compile(r"(?:encoder|decoder)\.\d+\.cell(?:\.forward|\.backward)?\.(?:hidden|cell)")
+from regard.explain.answer import OfSentence, PackedTensor
+from regard.explain.looked import Looked
+from regard.explain.recurrent import GATES, Filling, GateView, StateView, filling, gates, saliency, states
 
 
 @dataclass(frozen=True)
-class Cells:
-    """All in the order of the text."""
+class Cells(OfSentence):
+    """A recurrent model from inside."""
 
+    run: str
+    output: str
+    rows: Annotated[tuple[str, ...], Field(description="Pieces written: the rows of saliency.")]
+    columns: Annotated[tuple[str, ...], Field(description="Pieces read: the columns of saliency.")]
     gates: tuple[GateView, ...]  # none in a plain RNN
-    states: tuple[tuple[str, Tensor], ...]  # name and values (T, D)
+    states: tuple[StateView, ...]
+    saliency: Annotated[
+        PackedTensor | None, Field(description="Norm of the gradient of each step's log-odds at each embedding.")
+    ]
     filling: tuple[Filling, ...]  # none without a recurrent encoder
-    saliency: Tensor  # (T, S) norms of the gradient
 
 
 def cells(looked: Looked) -> Cells:
     """What the cells did for one output, under the edits it was written with."""
-    trace, model = looked.trace, looked.explanation.model
-    states = tuple((name, value) for name, value in trace.tensors.items() if _STATE.fullmatch(name))
-    if not states:
+    trace, shown = looked.trace, looked.explanation
+    found = tuple(states(trace))
+    if not found:
         raise ModelError("gates: this run has no recurrent cells; its attention is what there is to see")
-    affordable(looked)
+    looked.check_gradients()
     gated = any(".cell." in name and name.rpartition(".")[2] in GATES for name in trace.tensors)
-    encoder = any(name.startswith("encoder.") for name, _ in states)
+    encoder = any(one.name.startswith("encoder.") for one in found)
     sources = () if trace.task == "language" else trace.source.rows
     return Cells(
-        tuple(gates(trace)) if gated else (),
-        states,
-        tuple(filling(trace)) if encoder else (),
-        saliency(model, sources, trace.target.ids, under=looked.under),
+        run=looked.run,
+        output=looked.output,
+        rows=trace.target.pieces,
+        columns=shown.read.pieces,
+        gates=tuple(gates(trace)) if gated else (),
+        states=found,
+        saliency=saliency(shown.model, sources, trace.target.ids, under=looked.under),
+        filling=tuple(filling(trace)) if encoder else (),
     )

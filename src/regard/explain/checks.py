@@ -8,11 +8,14 @@ the fused kernels that search takes when nobody watches; of those, the log-proba
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from regard.decode.cancel import check_cancelled
+from regard.explain.answer import Answer
 from regard.explain.importance import Under, alone
 from regard.explain.replay import Keeper, Model, forward, resting
 from regard.explain.trace import Trace
@@ -22,12 +25,19 @@ from regard.nn.observe import Observer
 
 
 @dataclass(frozen=True)
-class Checks:
-    """How far what is shown is from what it should be."""
+class Checks(Answer):
+    """Is what is shown what was used?"""
 
-    largest_row_error: float  # |Σ row − 1| over every row of all weights; 0 where there are none
-    largest_difference_from_decoding: float  # |replayed − live| over all weights; of log-probabilities without any
-    largest_difference_in_log_probability: float  # of a piece, replayed and as search computes it
+    largest_row_error: Annotated[float, Field(description="|Σ row − 1|, over every row of all weights.")]
+    largest_difference_from_decoding: Annotated[
+        float,
+        Field(
+            description="|shown − live|: the output written again, step by step. Of weights, else of log-probabilities."
+        ),
+    ]
+    largest_difference_in_log_probability: Annotated[
+        float, Field(description="Of a piece, shown and as search computes it.")
+    ]
 
 
 def checks(model: Model, trace: Trace, under: Under = alone) -> Checks:

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from regard.explain.alignment import Attended
+from regard.explain.answer import OfSentence, PackedTensor
 from regard.explain.importance import gradient_between, masking_between
-from regard.explain.look import Looked, affordable
+from regard.explain.looked import Looked
 from regard.explain.views import shares, spoken
 from regard.explain.words import fold, members
 
 
 @dataclass(frozen=True)
-class Importance:
-    """All (T words, S words), special tokens left out."""
+class Importance(OfSentence):
+    """Attention beside what each word did, (words written, words read)."""
 
-    rows: tuple[str, ...]
+    rows: tuple[str, ...]  # special tokens left out
     columns: tuple[str, ...]
-    attention: Tensor | None  # None: nothing was attended to with a row for each word written
+    attention: Annotated[
+        PackedTensor | None, Field(description="Null where no row of attention belongs to a word written.")
+    ]
     attention_origin: str
-    masking: Tensor  # nats by which log p falls without the word
-    gradient: Tensor  # gradient × input of the log-odds
-    difference: Tensor | None  # share of attention, less share of the masking effects above zero
+    masking: Annotated[PackedTensor, Field(description="Nats by which log p falls when the word is blanked out.")]
+    gradient: Annotated[PackedTensor, Field(description="Gradient of the log-odds times the embedding.")]
+    difference: Annotated[
+        PackedTensor | None, Field(description="Share of attention, less share of masking effects above zero.")
+    ]
+
+    @property
+    def output(self) -> str:
+        return " ".join(self.rows)
 
 
 def importance(looked: Looked) -> Importance:
     """Attention, masking and gradient of one output, under the edits it was written with."""
     if not looked.explanation.speaks:
         return _nothing(looked)
-    affordable(looked)
+    looked.check_gradients()
     model, trace, read = looked.explanation.model, looked.trace, looked.explanation.read
     effect = spoken(trace, masking_between(model, read, trace.target, under=looked.under))
     slope = spoken(trace, gradient_between(model, read, trace.target, under=looked.under))

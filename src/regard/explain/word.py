@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
+from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from regard.errors import DataError, ModelError, RegardError
 from regard.explain.alignment import Aligner
+from regard.explain.answer import Answer, Hidden, PackedTensor
 from regard.explain.meaning import Meaning, Neighbours, Occurrence, find, layers, meaning, stands_in, translations
-from regard.explain.meaning_report import Matrix, MeaningReport, Neighbour, Place
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.runs.folder import Run
@@ -23,7 +25,6 @@ from regard.tasks.classify import Classifier
 from regard.tasks.corpus import materials
 from regard.tasks.kinds import Trained, task_of
 from regard.tasks.language import Writer
-from regard.tasks.load import load_predictor
 from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
 from regard.text.tokenizer import Tokenizer
@@ -32,24 +33,121 @@ from regard.text.words import space_words
 SENTENCES = 200  # of the validation text, in which neighbours are looked for
 WORDS = 25  # of the longest of them
 NEAREST = 5
-DIGITS = 6  # of numbers as a report keeps them
-
-Near = tuple[Neighbour, ...]
+DIGITS = 6  # of numbers as a page keeps them
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Occurrences of a word, then those of the control, N in all, at every layer."""
+class Neighbour(Answer):
+    """A word near another."""
 
-    occurrences: tuple[Occurrence, ...]
-    controls: int  # how many of them, at the end, are of the control
-    translations: tuple[tuple[str, str], ...]  # or tags: of the word, empty where none was linked, and of the sentence
+    word: str
+    sentence: str
+    cosine: float
+
+
+Near = tuple[Neighbour, ...]
+Matrix = tuple[tuple[float, ...], ...]
+Points = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class WordPlace(Answer):
+    """A word in a sentence."""
+
+    sentence: str
+    word: str
+    place: int  # counted from 0
+    control: bool
+    translation: Annotated[str, Field(description="The target words linked with it; empty where none is.")]
+    whole: Hidden[str]  # the translation of the sentence, or its tags or label
+
+
+@dataclass(frozen=True)
+class Compared(Answer):
+    """A word through the layers."""
+
+    word: Hidden[str]
+    control: Hidden[str]
+    occurrences: tuple[WordPlace, ...]  # of the word, then of the control: N in all
     layers: tuple[str, ...]
-    cosines: Tensor  # (L, N, N)
-    points: Tensor  # (L, N, 2)
-    explained: tuple[float, ...]
-    neighbours: tuple[tuple[Near, ...], ...]  # of each occurrence at each layer
-    searched: int  # sentences in which neighbours were looked for
+    cosines: Annotated[PackedTensor, Field(description="(layers, occurrences, occurrences).")]
+    points: Annotated[
+        PackedTensor, Field(description="(layers, occurrences, 2): principal axes, the same for all layers.")
+    ]
+    explained: Annotated[
+        tuple[float, ...], Field(description="A layer: the share of all variance that the two axes show.")
+    ]
+    neighbours: Annotated[tuple[tuple[Near, ...], ...], Field(description="By layer, by occurrence, nearest first.")]
+    searched: Annotated[int, Field(description="Sentences in which neighbours were looked for.")]
+    name: Hidden[str] = ""  # of the run
+
+    @property
+    def places(self) -> list[WordPlace]:
+        """Those of the word itself."""
+        return [one for one in self.occurrences if not one.control]
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        return list(combinations(range(len(self.places)), 2))
+
+    def of_pair(self, pair: tuple[int, int]) -> list[float]:
+        """Their cosine in every layer."""
+        return _rounded(self.cosines[:, pair[0], pair[1]].tolist())
+
+    def of_control(self) -> list[float]:
+        """The control's mean over its pairs, in every layer; none, where it does not stand in two sentences."""
+        found = []
+        for layer in self.control_cosines:
+            values = [layer[one][other] for one, other in combinations(range(len(layer)), 2)]
+            found += [sum(values) / len(values)] if values else []
+        return found
+
+    @property
+    def control_cosines(self) -> list[Matrix]:
+        """In every layer, of every two of the control's; none without a control."""
+        own = len(self.places)
+        return _rounded(self.cosines[:, own:, own:].tolist()) if self.control else []
+
+    @property
+    def own_points(self) -> list[Points]:
+        """In every layer, where the word's places are."""
+        return _rounded(self.points[:, : len(self.places)].tolist())
+
+    @property
+    def among(self) -> str:
+        """Where neighbours were looked for."""
+        more = self.searched - len({one.sentence for one in self.occurrences})
+        return "the words of these sentences" + (f" and of {more} validation sentences" if more else "")
+
+    def numbers(self) -> dict[str, Any]:
+        """What ``regard meaning --json`` and the data of a page say."""
+        own = len(self.places)
+        return {
+            "word": self.word,
+            "control": self.control,
+            "places": [
+                {
+                    "sentence": one.sentence,
+                    "word": one.place,
+                    "translation": one.translation,
+                    "whole": one.whole,
+                    "neighbours": [{**vars(each), "cosine": round(each.cosine, DIGITS)} for each in near],
+                }
+                for one, near in zip(self.places, self.neighbours[-1], strict=False)
+            ],
+            "layers": list(self.layers),
+            "cosines": _rounded(self.cosines[:, :own, :own].tolist()),
+            "control_cosines": self.control_cosines,
+            "points": self.own_points,
+            "explained": _rounded(self.explained),
+            "searched": self.among,
+            "name": self.name,
+        }
+
+
+def _rounded(values: Any) -> Any:
+    """Numbers as a page keeps them, however deep they stand."""
+    return round(values, DIGITS) if isinstance(values, float) else [_rounded(each) for each in values]
 
 
 def compare_meanings(
@@ -61,68 +159,36 @@ def compare_meanings(
     neighbours: int = NEAREST,
     folder: Path | None = None,
 ) -> Compared:
-    """Follow a word through the encoder. Neighbours come from the run's validation text, where it is still there."""
+    """Follow a word through the encoder; with a control word, what the sentences alone do to one.
+
+    Neighbours come from the validation text of the run in ``folder``, where it is still there.
+    """
+    if not sentences:
+        raise DataError(f"sentences = 0: there is nothing in which '{word}' could stand; give two or more")
     if isinstance(predictor, Writer):
         raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
     reading = reading_of(predictor)
     own = find(word, sentences)
-    controls = _controls(control, sentences)
-    occurrences = (*own, *controls)
+    occurrences = (*own, *_controls(control, sentences))
     found = meaning(reading.model, reading.tokenizer, occurrences, letters=reading.letters)
     plane = found.plane(len(own))  # axes that told two words apart would have nothing left for two meanings
     corpus = tuple(dict.fromkeys((*sentences, *validation_texts(folder))))
+    told = zip(occurrences, translated(predictor, occurrences), strict=True)
     return Compared(
-        occurrences=occurrences,
-        controls=len(controls),
-        translations=tuple(translated(predictor, occurrences)),
+        word=word,
+        control=control or "",
+        occurrences=tuple(
+            WordPlace(one.sentence, str(one), one.word, number >= len(own), *both)
+            for number, (one, both) in enumerate(told)
+        ),
         layers=("embedding", *(f"layer {number}" for number in range(1, len(found.vectors)))),
         cosines=found.cosines(),
         points=torch.stack(plane.points),
         explained=plane.explained,
         neighbours=_neighbours(found, occurrences, _words(reading, corpus), neighbours),
         searched=len(corpus),
+        name="" if folder is None else folder.name,
     )
-
-
-def meaning_report(
-    run: str | Path, word: str, sentences: Sequence[str], *, control: str = "", device: str = "cpu"
-) -> MeaningReport:
-    """The word's vectors in these sentences, compared; with a control word, what the sentences alone do to it."""
-    if not sentences:
-        raise DataError(f"sentences = 0: there is nothing in which '{word}' could stand; give two or more")
-    folder = Path(run)
-    found = compare_meanings(load_predictor(run, device), word, sentences, control=control, folder=folder)
-    if control and found.controls < 2:
-        raise DataError(f"control = {control}: stands in one of the sentences; a word in two would be right")
-    count = len(found.occurrences) - found.controls
-    own = zip(found.occurrences, found.translations, found.neighbours[-1], strict=True)
-    return MeaningReport(
-        word=word,
-        control=control,
-        places=tuple(Place(one.sentence, one.word, *told, _kept(near)) for one, told, near in islice(own, count)),
-        layers=found.layers,
-        cosines=_rounded(found.cosines[:, :count, :count]),
-        control_cosines=_rounded(found.cosines[:, count:, count:]) if control else (),
-        points=tuple(
-            tuple((round(x, DIGITS), round(y, DIGITS)) for x, y in layer[:count]) for layer in found.points.tolist()
-        ),
-        explained=tuple(round(share, DIGITS) for share in found.explained),
-        searched=_searched(found.searched - len({*sentences})),
-        name=folder.name,
-    )
-
-
-def _searched(more: int) -> str:
-    """Where neighbours were looked for."""
-    return "the words of these sentences" + (f" and of {more} validation sentences" if more else "")
-
-
-def _kept(near: Near) -> Near:
-    return tuple(Neighbour(one.word, one.sentence, round(one.cosine, DIGITS)) for one in near)
-
-
-def _rounded(values: Tensor) -> tuple[Matrix, ...]:
-    return tuple(tuple(tuple(round(value, DIGITS) for value in row) for row in layer) for layer in values.tolist())
 
 
 def _controls(control: str | None, sentences: Sequence[str]) -> list[Occurrence]:

@@ -60,7 +60,6 @@ def create_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         responses=answers.PROBLEMS,
-        separate_input_output_schemas=False,
     )
     app.state.service = service
     app.state.metrics = metrics = Metrics(service.library)

@@ -24,7 +24,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 from regard.decode.cancel import Cancelled, cancellable
@@ -45,6 +45,7 @@ Result = TypeVar("Result")
 TURN = 0.25  # seconds after which work that takes longer lets short texts of others go before
 SHORT = 64  # pieces of a text that may go before
 LAST = 20.0  # seconds that a thread gets to leave its work when the process ends
+ANSWERS = 3  # that are kept, so that several views of the same output take one search
 ALIGNER = 5.0  # seconds that a request may be held up by the choice of the aligner, which is made once for a run
 
 
@@ -117,6 +118,7 @@ class Worker:
         self._working = False  # for somebody who waits
         self._oldest_first = False  # whose turn it is: every other time, those who were served least
         self._aligner = not self.attends or _knows_aligner(model)
+        self._answers: deque[tuple[object, object]] = deque(maxlen=ANSWERS)
         self._pace = 0.02  # seconds a text, lately
 
     @property
@@ -144,6 +146,19 @@ class Worker:
         """Do this with the model, on its own thread."""
         answer: Future[Result] = Future()
         return await self._answer(answer, [_Call(work, answer)])
+
+    def remembered(self, question: object, answer: Callable[[], Result]) -> Result:
+        """The answer to one of the last questions, or a new one; for work on the model's own thread.
+
+        What was read by another aligner than the run has now, is read anew.
+        """
+        key = question, vars(self._model).get("aligner")
+        for asked, found in self._answers:
+            if asked == key:
+                return cast("Result", found)
+        new = answer()
+        self._answers.append((key, new))
+        return new
 
     async def translate(self, texts: Sequence[str], options: Options, *, links: bool = False) -> list[Translated]:
         """Translate, in batches shared with whoever else waits; in the order of the texts.

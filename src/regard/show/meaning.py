@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from regard.explain.meaning_report import MeaningReport, Neighbour, Place
+from typing import TYPE_CHECKING
+
 from regard.show import charts, plane
 from regard.show.charts import Point, Series
 from regard.show.markup import Html, element, join
 from regard.show.page import figure, items, page, paragraph, scrolled, section, sentence, table
 from regard.show.plane import Dot, Panel
 
+if TYPE_CHECKING:
+    from regard.explain.word import Compared, Neighbour, WordPlace
+
 PAIRS = 6  # lines in a chart, beside the control's
 
 
-def meaning_page(report: MeaningReport) -> str:
+def meaning_page(report: Compared) -> str:
     """The whole page."""
     name = [element("code", {}, report.name), "; "] if report.name else []
     about = f"{len(report.places)} sentences, {len(report.layers) - 1} layers"
@@ -28,7 +32,7 @@ def meaning_page(report: MeaningReport) -> str:
     return page(f"{report.word}: meaning by layer", body, report.numbers(), style=plane.STYLE)
 
 
-def meaning_svg(report: MeaningReport) -> str:
+def meaning_svg(report: Compared) -> str:
     """The word's way through the layers as a file of its own."""
     drawn = plane_of(report)
     style = element("style", {}, charts.STYLE + plane.STYLE + "svg{color:#1b1e24;background:#fff}")
@@ -36,7 +40,7 @@ def meaning_svg(report: MeaningReport) -> str:
     return f'{opening} xmlns="http://www.w3.org/2000/svg">{style}{rest}\n'
 
 
-def _places(report: MeaningReport) -> Html:
+def _places(report: Compared) -> Html:
     rows = [
         [str(number), _marked(place), sentence(place.translation), sentence(place.whole)]
         for number, place in enumerate(report.places, start=1)
@@ -46,12 +50,12 @@ def _places(report: MeaningReport) -> Html:
     return table(["", "sentence", "the word's translation", "the sentence's"], rows, left=(1, 2, 3))
 
 
-def _marked(place: Place) -> Html:
+def _marked(place: WordPlace) -> Html:
     words = place.sentence.split()
-    return sentence(place.sentence, [number == place.word for number in range(len(words))])
+    return sentence(place.sentence, [number == place.place for number in range(len(words))])
 
 
-def _cosines(report: MeaningReport) -> list[Html]:
+def _cosines(report: Compared) -> list[Html]:
     pairs = report.pairs
     if not pairs:
         return [paragraph("note", "One sentence has nothing to be compared with.")]
@@ -68,10 +72,10 @@ def _cosines(report: MeaningReport) -> list[Html]:
     return [drawn, table(["layer", *names], rows)]
 
 
-def plane_of(report: MeaningReport) -> Html:
+def plane_of(report: Compared) -> Html:
     """Every layer's points on the same two axes."""
     panels = []
-    for layer, points, share in zip(report.layers, report.points, report.explained, strict=True):
+    for layer, points, share in zip(report.layers, report.own_points, report.explained, strict=True):
         own = [
             Dot(*point, str(number + 1), number, note=report.places[number].sentence)
             for number, point in enumerate(points)
@@ -80,7 +84,7 @@ def plane_of(report: MeaningReport) -> Html:
     return plane.plane_svg(panels, title=f"{report.word} on two axes, layer by layer")
 
 
-def _plane(report: MeaningReport) -> Html:
+def _plane(report: Compared) -> Html:
     words = (
         "Principal components of the word's unit vectors of all layers together; the axes are the same in each "
         "picture, except where the embedding is narrower than the layers. The control word is not among them: axes "
@@ -89,22 +93,22 @@ def _plane(report: MeaningReport) -> Html:
     return scrolled(plane_of(report), words)
 
 
-def _neighbours(report: MeaningReport) -> list[Html]:
+def _neighbours(report: Compared) -> list[Html]:
     rows = [
         [
             str(number),
-            join([element("span", {}, _near(one)) for one in place.neighbours], ", "),
+            join([element("span", {}, _near(one)) for one in several], ", "),
         ]
-        for number, place in enumerate(report.places, start=1)
+        for number, several in enumerate(report.neighbours[-1][: len(report.places)], start=1)
     ]
-    return [table(["", "nearest words"], rows, left=(1,)), paragraph("note", f"Among {report.searched}.")]
+    return [table(["", "nearest words"], rows, left=(1,)), paragraph("note", f"Among {report.among}.")]
 
 
 def _near(one: Neighbour) -> Html:
     return join([element("bdi", {"title": one.sentence}, one.word), f" {_number(one.cosine)}"])
 
 
-def _notes(report: MeaningReport) -> Html:
+def _notes(report: Compared) -> Html:
     control = f"The control “{report.control}” says how much sentences alone move a word." if report.control else ""
     notes = [
         "The embedding is the same wherever a word stands; each layer mixes in more of the sentence.",

@@ -68,6 +68,6 @@ def beam_part(report: RunReport) -> list[Html]:
     if one is None:
         return []
     return [
-        paragraph("", sentence(one.source), " → ", sentence(one.output), f", beam {one.beam}"),
+        paragraph("", sentence(one.source), " → ", sentence(one.text), f", beam {one.beam}"),
         drawing(one),
     ]

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import exp
+from typing import TYPE_CHECKING
 
-from regard.explain.beam_tree import BeamTree, Twig
 from regard.show.letters import extent, right_to_left, shortened
 from regard.show.markup import Attributes, Html, element
 from regard.show.page import table
+
+if TYPE_CHECKING:
+    from regard.explain.beam import Searched, SearchNode
 
 SIZE, LINE = 12, 15  # letters, and from one line to the next
 HIGH, GAP, ALLEY = 3 * LINE + 6, 8, 30  # of a box, between boxes, between columns
@@ -75,29 +78,29 @@ class Place:
         return self.top + HIGH / 2
 
 
-def drawn_twigs(tree: BeamTree) -> list[list[Twig]]:
+def drawn_nodes(tree: Searched) -> list[list[SearchNode]]:
     """By step: what was kept or finished, best first; then the best of what was pruned."""
-    steps: list[list[Twig]] = [[] for _ in range(max((twig.step for twig in tree.twigs), default=0) + 1)]
-    for twig in sorted(tree.twigs, key=lambda one: -one.score):
-        steps[twig.step].append(twig)
+    steps: list[list[SearchNode]] = [[] for _ in range(max((node.step for node in tree.nodes), default=0) + 1)]
+    for node in sorted(tree.nodes, key=lambda one: -one.score):
+        steps[node.step].append(node)
     return [
         [*(one for one in step if one.fate != "pruned"), *[one for one in step if one.fate == "pruned"][:PRUNED]]
         for step in steps
     ]
 
 
-def tree_svg(tree: BeamTree) -> Html:
+def tree_svg(tree: Searched) -> Html:
     """The drawing; as wide as it has to be."""
-    columns = drawn_twigs(tree)
+    columns = drawn_nodes(tree)
     places = _places(columns)
     way = way_to(tree, tree.outputs[0]) if tree.outputs else set()
     edges = [
-        _edge(places[twig.parent], places[twig.number], twig, way)
+        _edge(places[node.parent], places[node.number], node, way)
         for column in columns
-        for twig in column
-        if twig.parent is not None and twig.parent in places
+        for node in column
+        if node.parent is not None and node.parent in places
     ]
-    boxes = [_box(tree, twig, places[twig.number], way) for column in columns for twig in column]
+    boxes = [_box(tree, node, places[node.number], way) for column in columns for node in column]
     steps = [
         _soft(f"step {step}", places[column[0].number].left, float(SIZE))
         for step, column in enumerate(columns)
@@ -110,9 +113,9 @@ def tree_svg(tree: BeamTree) -> Html:
     return element("svg", {"class": "tree", "role": "img", "aria-label": spoken, **size}, *steps, *edges, *boxes)
 
 
-def way_to(tree: BeamTree, number: int) -> set[int]:
+def way_to(tree: Searched, number: int) -> set[int]:
     """A candidate and all that it continues."""
-    parents = {twig.number: twig.parent for twig in tree.twigs}
+    parents = {node.number: node.parent for node in tree.nodes}
     found: set[int] = set()
     place: int | None = number
     while place is not None:
@@ -121,30 +124,30 @@ def way_to(tree: BeamTree, number: int) -> set[int]:
     return found
 
 
-def reason_of(tree: BeamTree, twig: Twig) -> str:
+def reason_of(tree: Searched, node: SearchNode) -> str:
     """Of what finished, one is the output; the others are only the next best."""
-    return "worse" if twig.reason == "output" and tree.outputs[:1] != (twig.number,) else twig.reason
+    return "worse" if node.reason == "output" and tree.outputs[:1] != (node.number,) else node.reason
 
 
-def written(tree: BeamTree, number: int) -> list[str]:
+def written(tree: Searched, number: int) -> list[str]:
     """The pieces at a candidate, from the first."""
-    by_number = {twig.number: twig for twig in tree.twigs}
-    return [by_number[one].token for one in sorted(way_to(tree, number), key=lambda one: by_number[one].step)][1:]
+    by_number = {node.number: node for node in tree.nodes}
+    return [by_number[one].shown for one in sorted(way_to(tree, number), key=lambda one: by_number[one].step)][1:]
 
 
-def candidates_table(tree: BeamTree) -> Html:
+def candidates_table(tree: Searched) -> Html:
     """Every candidate in words, best of each step first."""
     rows = [
         [
-            f"{twig.step}",
-            element("bdi", {}, " ".join(written(tree, twig.number))),
-            percent(twig.log_probability),
-            number(twig.log_probability),
-            number(twig.score),
-            WHY.get(reason_of(tree, twig), twig.reason),
+            f"{node.step}",
+            element("bdi", {}, " ".join(written(tree, node.number))),
+            percent(node.log_probability),
+            number(node.log_probability),
+            number(node.score),
+            WHY.get(reason_of(tree, node), node.reason),
         ]
-        for twig in sorted(tree.twigs, key=lambda one: (one.step, -one.score))
-        if twig.parent is not None
+        for node in sorted(tree.nodes, key=lambda one: (one.step, -one.score))
+        if node.parent is not None
     ]
     return table(
         ["step", "written", "probability", "log-probability", "normalised", "what became of it"], rows, left=(1, 5)
@@ -165,45 +168,45 @@ def number(value: float) -> str:
     return f"{value:.3f}".replace("-", "−")
 
 
-def _places(columns: Sequence[Sequence[Twig]]) -> dict[int, Place]:
+def _places(columns: Sequence[Sequence[SearchNode]]) -> dict[int, Place]:
     widths = [_width(column) for column in columns]
     lefts = accumulate(widths[:-1], lambda left, width: left + width + ALLEY, initial=1.0)
     return {
-        twig.number: Place(left, HEAD + row * (HIGH + GAP), width)
+        node.number: Place(left, HEAD + row * (HIGH + GAP), width)
         for column, left, width in zip(columns, lefts, widths, strict=True)
-        for row, twig in enumerate(column)
+        for row, node in enumerate(column)
     }
 
 
-def _width(column: Sequence[Twig]) -> float:
-    longest = max((extent(twig.token, SIZE) for twig in column), default=0.0)
+def _width(column: Sequence[SearchNode]) -> float:
+    longest = max((extent(node.shown, SIZE) for node in column), default=0.0)
     return max(NARROWEST, min(WIDEST, longest + 2 * GAP))
 
 
-def _edge(start: Place, end: Place, twig: Twig, way: set[int]) -> Html:
+def _edge(start: Place, end: Place, node: SearchNode, way: set[int]) -> Html:
     """From the right of one box to the left of the next, in a gentle curve."""
     x1, x2 = start.left + start.width, end.left
     half = (x1 + x2) / 2
     y1, y2 = start.middle, end.middle
     path = f"M{x1:.1f} {y1:.1f}C{half:.1f} {y1:.1f} {half:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
-    kind = "edge way" if twig.number in way else f"edge {twig.fate}"
+    kind = "edge way" if node.number in way else f"edge {node.fate}"
     return element("path", {"class": kind, "d": path})
 
 
-def _box(tree: BeamTree, twig: Twig, place: Place, way: set[int]) -> Html:
-    kind = f"{twig.fate} way" if twig.number in way else twig.fate
+def _box(tree: Searched, node: SearchNode, place: Place, way: set[int]) -> Html:
+    kind = f"{node.fate} way" if node.number in way else node.fate
     frame = {"x": place.left, "y": place.top, "width": place.width, "height": HIGH, "rx": 5}
-    token = shortened(twig.token, place.width - 2 * GAP, SIZE)
+    token = shortened(node.shown, place.width - 2 * GAP, SIZE)
     lines = [_text(token, place.left + GAP, place.top + LINE, place.width - 2 * GAP)]
-    why = reason_of(tree, twig)
-    if twig.parent is not None:
-        own = twig.log_probability - next(one for one in tree.twigs if one.number == twig.parent).log_probability
-        shares = f"{percent(own)} · {percent(twig.log_probability)}"
+    why = reason_of(tree, node)
+    if node.parent is not None:
+        own = node.log_probability - next(one for one in tree.nodes if one.number == node.parent).log_probability
+        shares = f"{percent(own)} · {percent(node.log_probability)}"
         lines.append(_soft(shares, place.left + GAP, place.top + 2 * LINE))
         lines.append(_soft(SHORT.get(why, why), place.left + GAP, place.top + 3 * LINE))
-    told = f"{' '.join(written(tree, twig.number))}: log-probability {number(twig.log_probability)}, normalised "
-    told += f"{number(twig.score)}; {WHY.get(why, why)}"
-    title = [element("title", {}, told)] if twig.parent is not None else []
+    told = f"{' '.join(written(tree, node.number))}: log-probability {number(node.log_probability)}, normalised "
+    told += f"{number(node.score)}; {WHY.get(why, why)}"
+    title = [element("title", {}, told)] if node.parent is not None else []
     return element("g", {"class": kind}, *title, element("rect", {"class": "box", **frame}), *lines)
 
 
