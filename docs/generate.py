@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import regard
-from regard.explain import edits, look, replay
+from regard.explain import edits, looked, replay
 from regard.explain.walkthrough.example import example
 from regard.explain.walkthrough.render import markdown
 from regard.serve import corpora, jobs, limits, markup
@@ -158,7 +158,7 @@ def limits_table() -> str:
         ("a string or a list in an edit", f"{edits.LONGEST:,} long", 400),
         ("a text or an output that is looked into", f"{replay.MOST_PIECES:,} pieces", 400),
         ("attention weights of one trace", f"{replay.MOST_NUMBERS:,}", 400),
-        ("pieces written × all pieces, where each has a gradient", f"{look.MOST_STEPS:,}", 400),
+        ("pieces written × all pieces, where each has a gradient", f"{looked.MOST_STEPS:,}", 400),
         ("sentences in which a word is looked at", f"{limits.SENTENCES}", 400),
         ("overrides of a training", f"{limits.OVERRIDES}", 400),
         ("runs that are compared at once", f"{limits.COMPARED}", 400),
