@@ -50,7 +50,7 @@ types: setup ## mypy, strict, on src
 	$(BIN)/mypy
 
 test: setup ## all tests; every `raise` must be run by one
-	$(BIN)/pytest --numprocesses=auto --dist=worksteal --raises
+	$(BIN)/pytest --numprocesses=3 --dist=worksteal --raises
 
 fmt: setup ## format, and mend what ruff and eslint can mend
 	$(BIN)/ruff check --fix-only .

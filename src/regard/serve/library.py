@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -122,13 +123,14 @@ class Library:
         return {name: found.worker.result() for name, found in list(self._loaded.items()) if _is_ready(found.worker)}
 
     def close(self, seconds: float = 5.0) -> None:
-        """Let every thread finish what it has."""
+        """Let every thread finish what it has, all of them within so many seconds."""
         self._loader.shutdown(cancel_futures=True)
         workers = list(self.loaded.values())
         for worker in workers:
             worker.close()
+        until = time.monotonic() + seconds
         for worker in workers:
-            worker.join(seconds)
+            worker.join(max(0.0, until - time.monotonic()))
 
     def _find(self, run: str, checkpoint: str | None = None) -> Future[Worker]:
         path = self.path(run)
