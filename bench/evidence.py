@@ -31,8 +31,8 @@ from pathlib import Path
 from random import Random
 
 from regard.cli.display import display
-from regard.explain.importance import masking_between
-from regard.explain.meaning import find, meaning
+from regard.explain.attribution import masking_between
+from regard.explain.contextual import find, meaning
 from regard.fable.author import Author
 from regard.fable.corpus import pools, split_of
 from regard.fable.sentence import Sentence, compose

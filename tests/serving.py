@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,7 +96,14 @@ def on_a_port(
     finally:  # also when a test fails, or it would go on beside all others
         server.should_exit = True
         thread.join(PATIENCE)
-    assert not thread.is_alive(), "the service did not end"
+    assert not thread.is_alive(), f"the service did not end; its threads are at\n{where_threads_are()}"
+
+
+def where_threads_are() -> str:
+    """The stack of every thread, for a test that has waited in vain."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    stacks = sys._current_frames().items()
+    return "\n".join(f"{names.get(ident)}:\n{''.join(traceback.format_stack(frame))}" for ident, frame in stacks)
 
 
 # Eight runs of all tasks and qualities: which one is shown where nobody names one?

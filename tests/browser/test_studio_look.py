@@ -15,7 +15,7 @@ import corpora_for_tests as small
 from regard.explain.alignment import Aligner
 from regard.explain.edits import from_data
 from regard.explain.explanation import Explanation
-from regard.explain.importance_answer import importance
+from regard.explain.importance import importance
 from regard.explain.look import Question, look
 from regard.explain.recurrent import saliency
 from regard.explain.views import View, attention_map, gate_maps, saliency_map, state_maps

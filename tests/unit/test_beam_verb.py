@@ -13,7 +13,7 @@ from regard.cli.main import run
 from regard.decode.rules import Beam
 from regard.decode.tree import Fate, Reason
 from regard.explain.beam import Searched, SearchNode, search_tree
-from regard.show.beam_drawn import tree_lines
+from regard.show.beam_terminal import tree_lines
 from regard.tasks.load import load, load_predictor
 from regard.trainer.start import start
 

@@ -10,8 +10,8 @@ import torch
 import regard
 import tiny
 from regard.errors import DataError
-from regard.explain.importance import gradient, masking
-from regard.explain.meaning import Neighbours, find, layers, meaning
+from regard.explain.attribution import gradient, masking
+from regard.explain.contextual import Neighbours, find, layers, meaning
 from regard.explain.recurrent import saliency
 from regard.explain.replay import Spelling, replay
 from regard.explain.trace import Trace

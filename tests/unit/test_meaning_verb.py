@@ -15,8 +15,8 @@ from pages import asks_for_nothing
 from regard.cli.main import run
 from regard.errors import DataError
 from regard.explain.alignment import Aligner
-from regard.explain.word import Compared, compare_meanings
-from regard.show.meaning import meaning_page, meaning_svg
+from regard.explain.meaning import Compared, compare_meanings
+from regard.show.meaning_page import meaning_page, meaning_svg
 from regard.tasks.load import load_predictor
 from regard.trainer.start import start
 
@@ -106,7 +106,7 @@ def test_without_its_validation_text_neighbours_are_of_the_same_sentences(
     def gone(_: object) -> None:
         raise DataError("valid.en: is not there")
 
-    monkeypatch.setattr("regard.explain.word.materials", gone)
+    monkeypatch.setattr("regard.explain.meaning.materials", gone)
     found = compared(trained(folder, "classify"), "cat", SENTENCES)
     assert found.among == "the words of these sentences"
     assert {near.sentence for layer in found.neighbours for place in layer for near in place} <= {*SENTENCES}

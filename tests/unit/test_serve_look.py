@@ -24,10 +24,11 @@ from regard.explain import look as inside
 from regard.explain import looked
 from regard.explain.alignment import Aligner, Attended
 from regard.explain.answer import pack
+from regard.explain.attribution import gradient, masking
 from regard.explain.checks import checks
+from regard.explain.contextual import Neighbours, find, meaning
 from regard.explain.edits import KINDS, Editor, Scene, from_data
-from regard.explain.importance import gradient, masking
-from regard.explain.meaning import Neighbours, find, meaning
+from regard.explain.meaning import validation_texts
 from regard.explain.recurrent import filling, saliency
 from regard.explain.recurrent import gates as gate_views
 from regard.explain.replay import Spelling, replay
@@ -35,7 +36,6 @@ from regard.explain.statistics import statistics
 from regard.explain.trace import Trace
 from regard.explain.walk import walk_text
 from regard.explain.whatif import what_if
-from regard.explain.word import validation_texts
 from regard.fable.corpus import generate
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library

@@ -29,7 +29,7 @@ def beam(
     from regard.device import pick_device
     from regard.explain.beam import search_tree
     from regard.runs.folder import Run
-    from regard.show.beam import beam_page
+    from regard.show.beam_page import beam_page
     from regard.tasks.load import load_predictor
 
     rule = Beam(width, length_penalty)
@@ -47,7 +47,7 @@ def _print(tree: Searched) -> None:
     from rich.text import Text
 
     from regard.cli.streams import say, show, terminal_width
-    from regard.show.beam_drawn import tree_lines
+    from regard.show.beam_terminal import tree_lines
     from regard.show.tree import PRUNED, number, percent
 
     show([Text(tree.text, "bold"), "", *tree_lines(tree, terminal_width())])

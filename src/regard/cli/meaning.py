@@ -12,7 +12,7 @@ from regard.cli.streams import put, say, show
 from regard.errors import DataError
 
 if TYPE_CHECKING:
-    from regard.explain.word import Compared
+    from regard.explain.meaning import Compared
 
 
 def meaning(
@@ -28,8 +28,8 @@ def meaning(
     """One word in several sentences: how alike its vectors are, layer by layer, and how each is translated."""
     from regard.cli.streams import write_whole
     from regard.device import pick_device
-    from regard.explain.word import compare_meanings
-    from regard.show.meaning import meaning_page, meaning_svg
+    from regard.explain.meaning import compare_meanings
+    from regard.show.meaning_page import meaning_page, meaning_svg
     from regard.tasks.load import load_predictor
 
     predictor = load_predictor(run, str(pick_device(device)))

@@ -11,8 +11,8 @@ from torch import Tensor
 from regard.decode.rules import Beam
 from regard.evaluate.run_report import Chosen, Example, Link, Look, Map
 from regard.explain.alignment import Attended, links_of_masking
+from regard.explain.attribution import gradient, masking_between
 from regard.explain.beam import Searched, search_tree
-from regard.explain.importance import gradient, masking_between
 from regard.explain.replay import Spelling
 from regard.explain.trace import Trace
 from regard.explain.words import fold

@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.cancel import check_cancelled
 from regard.errors import DataError, ModelError
-from regard.explain.importance import masking_between
+from regard.explain.attribution import masking_between
 from regard.explain.replay import Keeper, resting
 from regard.explain.side import OUTSIDE, Side, spell
 from regard.explain.trace import Trace, layer_names

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from regard.explain.beam import Searched, search_tree
 from regard.explain.cells import Cells, cells
-from regard.explain.importance_answer import Importance, importance
+from regard.explain.importance import Importance, importance
 from regard.explain.look import Question, look
 from regard.explain.looked import Looked
+from regard.explain.meaning import Compared, compare_meanings
 from regard.explain.walk import walk_text
 from regard.explain.walkthrough.step import Walkthrough
-from regard.explain.word import Compared, compare_meanings
 
 __all__ = [
     "Cells",

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.decode.cancel import check_cancelled
 from regard.explain.answer import Answer
-from regard.explain.importance import Under, alone
+from regard.explain.attribution import Under, alone
 from regard.explain.replay import Keeper, Model, forward, resting
 from regard.explain.trace import Trace
 from regard.models.encoder_decoder import EncoderDecoder

@@ -8,8 +8,8 @@ from functools import cached_property
 from torch import Tensor
 
 from regard.explain.alignment import Aligner
+from regard.explain.attribution import masking_between
 from regard.explain.heatmap import HeatMap
-from regard.explain.importance import masking_between
 from regard.explain.recurrent import saliency
 from regard.explain.replay import Model
 from regard.explain.side import OUTSIDE, Side

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from regard.errors import DataError
 from regard.explain.answer import Answer, Hidden, OfSentence, PackedTensor, computed
+from regard.explain.attribution import Under, alone
 from regard.explain.checks import Checks, checks
 from regard.explain.edits import Edit, Editor, Scene
 from regard.explain.explanation import Explanation
-from regard.explain.importance import Under, alone
 from regard.explain.side import Side
 from regard.explain.statistics import HeadStatistics, statistics
 from regard.explain.trace import Trace

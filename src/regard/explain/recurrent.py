@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.errors import ModelError
 from regard.explain.answer import Answer, PackedTensor
-from regard.explain.importance import Under, alone, slopes
+from regard.explain.attribution import Under, alone, slopes
 from regard.explain.replay import Model
 from regard.explain.side import Rows
 from regard.explain.trace import Trace

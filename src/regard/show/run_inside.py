@@ -7,7 +7,7 @@ from itertools import groupby
 
 from regard.evaluate.run_report import Look, Map, RunReport
 from regard.explain.heatmap import HeatMap, reaching
-from regard.show.beam import drawing
+from regard.show.beam_page import drawing
 from regard.show.heatmap_svg import heat_svg, multiples_svg
 from regard.show.markup import Html, element
 from regard.show.page import more, paragraph, scrolled, sentence

@@ -11,7 +11,7 @@ from regard.show.page import figure, items, page, paragraph, scrolled, section, 
 from regard.show.plane import Dot, Panel
 
 if TYPE_CHECKING:
-    from regard.explain.word import Compared, Neighbour, WordPlace
+    from regard.explain.meaning import Compared, Neighbour, WordPlace
 
 PAIRS = 6  # lines in a chart, beside the control's
 
