@@ -147,7 +147,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
     )
     monkeypatch.setattr("regard.fable.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
     monkeypatch.setattr("regard.cli.demo.TESTED", 20)
-    monkeypatch.setattr(server.Place, "open", server_socket)
+    monkeypatch.setattr(server.Address, "open", server_socket)
     monkeypatch.setattr(server, "run", serve_for_a_moment)
 
     for kind in ("encoder_decoder", "language_model", "labeller"):
@@ -159,10 +159,10 @@ def narrow(make: Callable[..., Any], model: Any, *sizes: Any, **named: Any) -> A
     return make(model.model_copy(update={"width": 32, "hidden": 32}) if model.width > 100 else model, *sizes, **named)
 
 
-_open = server.Place.open
+_open = server.Address.open
 
 
-def server_socket(place: server.Place) -> Any:
+def server_socket(place: server.Address) -> Any:
     """Any port that is free: the documented one may be taken here."""
     return _open(replace(place, port=0))
 

@@ -9,7 +9,7 @@ import torch
 
 import tiny
 from regard.decode.engines.captured import Captured, fitting, on_menu
-from regard.decode.engines.pooled import Shape
+from regard.decode.engines.pooled import StepShape
 from regard.decode.engines.slots import Fetched
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
@@ -91,7 +91,7 @@ def test_no_operation_of_a_step_depends_on_a_value() -> None:
     assert engine.graphs is None
     with torch.inference_mode():
         room = engine._room_for(Beam(3), 5, 11, 41)
-        engine.step(room, Shape(2, 32, 32))
+        engine.step(room, StepShape(2, 32, 32))
         engine.step(room, room.shape)
 
 

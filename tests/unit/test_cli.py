@@ -16,7 +16,7 @@ import pytest
 
 import corpora_for_tests as small
 from regard import __version__
-from regard.cli.display import Bar, Events, Lines, display, when
+from regard.cli.display import Events, PlainLines, ProgressBar, display, when
 from regard.cli.main import run
 from regard.cli.streams import stdin
 from regard.errors import DataError, ResourceError
@@ -304,7 +304,7 @@ def test_stdin_that_cannot_be_read_is_told_after_the_lines_that_could(monkeypatc
 
 
 def test_a_log_gets_a_plain_line_now_and_then(capsys: Capture) -> None:
-    lines = Lines()
+    lines = PlainLines()
     lines.moment(MOMENT)
     lines.moment(MOMENT)  # too soon for another line
     lines.validation(VALIDATION)
@@ -318,7 +318,7 @@ def test_a_log_gets_a_plain_line_now_and_then(capsys: Capture) -> None:
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     with display() as shown:
-        assert isinstance(shown, Bar)
+        assert isinstance(shown, ProgressBar)
         shown.moment(MOMENT)
         shown.validation(VALIDATION)
         shown.tell("a [word]")
@@ -346,7 +346,7 @@ def test_the_bar_fits_the_terminal_and_commands_stay_whole(
 def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     with display() as shown:
-        assert isinstance(shown, Lines)
+        assert isinstance(shown, PlainLines)
 
 
 def test_tensorboard_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from regard.errors import DataError, SettingsError
 from regard.evaluate import compare as comparing
 from regard.evaluate.compare import (
     Candidate,
-    Material,
+    EvaluationSet,
     Statistics,
     fitting_edges,
     judged,
@@ -201,7 +201,7 @@ def test_what_cannot_be_written_is_named(comparison: Comparison, tmp_path: Path)
     with pytest.raises(NotADirectoryError, match="file"):
         comparison.save(tmp_path / "file" / "compare.html")
     with pytest.raises(NotADirectoryError, match="file"):
-        comparing.save_texts(tmp_path / "file", Material("", ["a"], ["b"]), [])
+        comparing.save_texts(tmp_path / "file", EvaluationSet("", ["a"], ["b"]), [])
 
 
 def test_runs_are_called_by_the_shortest_name_that_tells_them_apart(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_a_row_that_is_no_run_stands_in_the_table_with_what_is_known_of_it() -> 
 def judge(sources: list[str], references: list[str], *outputs: list[str]) -> Comparison:
     statistics = Statistics(("bleu", "chrf"), (), 20, 20, 5, 1, "13a")
     candidates = [Candidate(f"run {number}", texts, Cost(), "") for number, texts in enumerate(outputs)]
-    return judged(candidates, Material("hand", sources, references), statistics, FACTS, (row("extra", 3.0, None),))
+    return judged(candidates, EvaluationSet("hand", sources, references), statistics, FACTS, (row("extra", 3.0, None),))
 
 
 def test_a_line_of_the_corpus_is_shown_and_never_obeyed() -> None:

@@ -22,7 +22,7 @@ from regard.decode.rules import Beam, Sample
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
-from regard.tasks.engines import Auto, CTranslate2, Material, _cached, _open, choose, export
+from regard.tasks.engines import Auto, CTranslate2, LoadedModel, _cached, _open, choose, export
 from regard.tasks.load import load, open_material
 from regard.trainer.start import start
 
@@ -176,8 +176,8 @@ def test_int8_has_a_folder_of_its_own(copied: Path) -> None:
 
 def test_an_engine_that_does_not_fit_is_refused_in_one_line(trained: Path) -> None:
     material = open_material(trained)
-    several = Material(material.run, material.models * 2, material.tokenizers, material.device, 7)
-    elsewhere = Material(material.run, material.models, material.tokenizers, torch.device("meta"), 7)
+    several = LoadedModel(material.run, material.models * 2, material.tokenizers, material.device, 7)
+    elsewhere = LoadedModel(material.run, material.models, material.tokenizers, torch.device("meta"), 7)
     with pytest.raises(SettingsError, match="engine = nativ: no such engine; did you mean 'native'"):
         choose("nativ", material)
     with pytest.raises(SettingsError, match="translates with one run, and here are several"):
@@ -191,7 +191,7 @@ def test_an_engine_that_does_not_fit_is_refused_in_one_line(trained: Path) -> No
 def test_on_a_gpu_our_own_search_is_the_one_in_captured_steps(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no GPU here: the engine is told of one, and searches where the weights are."""
     material = open_material(trained)
-    there = Material(material.run, material.models, material.tokenizers, torch.device("cuda"), material.longest)
+    there = LoadedModel(material.run, material.models, material.tokenizers, torch.device("cuda"), material.longest)
     searcher = choose("native", there)
     assert isinstance(searcher.engine, Captured)
     native = load(trained)

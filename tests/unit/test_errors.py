@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 
 import regard
 import tiny
-from regard.cli.display import Lines
+from regard.cli.display import PlainLines
 from regard.cli.main import run as cli
 from regard.cli.streams import show
 from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError, did_you_mean, failure
@@ -323,7 +323,7 @@ def test_nothing_that_was_read_commands_the_terminal(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     assert cli(["data", "check", str(tmp_path / "a"), str(tmp_path / "a")]) == 3
     assert cli(["translate", f"{tmp_path}/{strange}", "x"]) == 4
-    Lines().tell(strange)
+    PlainLines().tell(strange)
     show([strange, Text(strange), Text(spaced), Text("\x9b1m")])
     assert cli(["data", "check", str(tmp_path / "a"), str(tmp_path / "a"), "--json"]) == 3
     shown = capsys.readouterr()

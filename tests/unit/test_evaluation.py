@@ -16,7 +16,7 @@ import pytest
 
 import corpora_for_tests as small
 from regard.cli.main import run
-from regard.cli.progress import Lines
+from regard.cli.progress import LineCounter
 from regard.data.readers import Pair
 from regard.errors import DataError, SettingsError
 from regard.evaluate import evaluate as evaluation
@@ -384,10 +384,10 @@ def test_a_line_that_is_no_sentence_is_named(trained: Path, monkeypatch: pytest.
 def test_progress_is_a_counter_in_a_terminal_and_a_line_now_and_then_in_a_log(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = Lines("translated")
+    lines = LineCounter("translated")
     lines(1024, 3000)
     assert capsys.readouterr().err == ""  # too soon
-    lines = Lines("translated", every=0.0)
+    lines = LineCounter("translated", every=0.0)
     lines(2048, 3000)
     assert capsys.readouterr().err == "2,048 of 3,000 lines translated\n"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -14,7 +14,7 @@ from regard.models.transformer import TransformerDecoder
 from regard.nn import masks, recurrent
 from regard.nn.attention import Attention, Memory, Projections, one_hot_choice, relu, softmax
 from regard.nn.cache import Cache
-from regard.nn.embeddings import Embedding, OneHotEmbedding, Output
+from regard.nn.embeddings import Embedding, OneHotEmbedding, OutputLayer
 from regard.nn.feed_forward import GatedFeedForward
 from regard.nn.observe import UNOBSERVED, Recorder
 from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced, sinusoid
@@ -47,7 +47,7 @@ def test_an_embedding_may_begin_with_word_vectors() -> None:
 
 def test_a_tied_output_is_the_embedding() -> None:
     embedding = Embedding(11, 5)
-    output = Output(5, 11, embedding)
+    output = OutputLayer(5, 11, embedding)
     assert output.weight is embedding.weight
     x = torch.randn(3, 5)
     torch.testing.assert_close(output(x), x @ embedding.weight.T)

@@ -20,7 +20,7 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, SettingsError
 from regard.evaluate.report import PINNED, POINTS, architecture, learning, report
-from regard.evaluate.run_report import Learning, Look, Map, Moment, RunReport
+from regard.evaluate.run_report import CurvePoint, Learning, Look, Map, RunReport
 from regard.evaluate.sentences import LOOKS, MOST_CELLS, RANDOM, WORST
 from regard.fable.corpus import generate
 from regard.metrics.sentences import sentence_scores
@@ -209,7 +209,7 @@ def test_a_long_log_is_thinned_to_what_can_be_seen(runs: Runs, tmp_path: Path) -
     found = learning(run)
     assert len(found.moments) == POINTS
     assert found.moments[-1].step == 1009
-    assert found.moments[0] == Moment(5, 3.0, 1.0, 0.5)
+    assert found.moments[0] == CurvePoint(5, 3.0, 1.0, 0.5)
     assert found.validations == ()
 
 
@@ -360,7 +360,7 @@ def test_linked_words_share_a_class_and_say_what_they_belong_to() -> None:
 
 def test_numbers_that_json_does_not_have_are_null_and_leave_gaps() -> None:
     known = by_hand()
-    moments = (Moment(1, math.nan, math.inf, 1.0), *known.learning.moments)
+    moments = (CurvePoint(1, math.nan, math.inf, 1.0), *known.learning.moments)
     broken = replace(known, learning=replace(known.learning, moments=moments))
     assert broken.as_json()["learning"]["moments"][0] == {"step": 1, "loss": None, "norm": None, "rate": 1.0}
     assert "nan" not in run_page(broken).lower().replace("nano", "")

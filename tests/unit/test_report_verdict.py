@@ -8,12 +8,12 @@ import pytest
 
 from regard.evaluate import verdict as rules
 from regard.evaluate.run_report import Learning
-from regard.evaluate.verdict import Finding
+from regard.evaluate.verdict import Claim
 from regard.metrics.labels import Confusion
 from reports import GOOD, bucket, by_hand, labelled, learning, quality
 
 
-def claims(found: list[Finding]) -> list[tuple[str, str]]:
+def claims(found: list[Claim]) -> list[tuple[str, str]]:
     return [(one.claim, one.tone) for one in found]
 
 

@@ -20,7 +20,7 @@ import studios
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
 from regard.runs.folder import occupied
 from regard.runs.listing import find
-from regard.serve.commands import Commands, Outcome
+from regard.serve.commands import CommandResult, Commands
 from regard.serve.corpora import Corpora
 from regard.serve.limits import BusyError, LateError, Limits
 from regard.serve.routes.presets import in_words
@@ -433,9 +433,9 @@ ESTIMATE = {
 def test_an_estimate_is_made_by_the_command_and_remembered(service: TestClient) -> None:
     asked: list[list[str]] = []
 
-    async def command(_: object, arguments: list[str], __: Path) -> Outcome:
+    async def command(_: object, arguments: list[str], __: Path) -> CommandResult:
         asked.append(arguments)
-        return Outcome(0, ESTIMATE, "")
+        return CommandResult(0, ESTIMATE, "")
 
     service.app.state.commands = command  # type: ignore[attr-defined]
     body = {"preset": "lstm", "corpus": "fable:fr", "overrides": ["train.steps=17"]}
@@ -448,8 +448,10 @@ def test_an_estimate_is_made_by_the_command_and_remembered(service: TestClient) 
 
 
 def test_an_estimate_complains_as_the_command_does(service: TestClient, tmp_path: Path) -> None:
-    async def command(*_: object) -> Outcome:
-        return Outcome(3, None, f"{tmp_path.resolve()}/corpora/x: size = 8,000: too large for this corpus", "a hint")
+    async def command(*_: object) -> CommandResult:
+        return CommandResult(
+            3, None, f"{tmp_path.resolve()}/corpora/x: size = 8,000: too large for this corpus", "a hint"
+        )
 
     service.app.state.commands = command  # type: ignore[attr-defined]
     answer = service.post("/api/v1/estimate", json={"preset": "lstm", "corpus": "fable:fr"})
@@ -460,8 +462,8 @@ def test_an_estimate_complains_as_the_command_does(service: TestClient, tmp_path
 def test_no_more_estimates_are_remembered_than_there_is_room_for(
     service: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def command(*_: object) -> Outcome:
-        return Outcome(0, ESTIMATE, "")
+    async def command(*_: object) -> CommandResult:
+        return CommandResult(0, ESTIMATE, "")
 
     monkeypatch.setattr("regard.serve.routes.presets.REMEMBERED", 2)
     service.app.state.commands = command  # type: ignore[attr-defined]

@@ -31,7 +31,7 @@ from regard.serve.app import Service, create_app
 from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
-from regard.serve.server import Place, address, listens_on, make, own_names
+from regard.serve.server import Address, address, listens_on, make, own_names
 from serving import CAT
 
 PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
@@ -243,7 +243,7 @@ def test_requests_in_flight_are_finished_when_the_service_ends(runs: Path) -> No
 
 def test_a_service_in_a_thread_ends_with_its_process(runs: Path) -> None:
     """As `atexit` has it end."""
-    app, listening, ready = create_app(Service(Library(runs))), Place("127.0.0.1", 0).open(), threading.Event()
+    app, listening, ready = create_app(Service(Library(runs))), Address("127.0.0.1", 0).open(), threading.Event()
     server = make(app, reading=1.0, started=ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
@@ -449,7 +449,7 @@ def test_an_address_is_one_that_a_browser_can_open() -> None:
         ("::", "http://[::1]:"),
     ):
         try:
-            listening = Place(host, 0).open()
+            listening = Address(host, 0).open()
         except ResourceError:
             assert ":" in host  # a machine without IPv6
             continue

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.progress import EVERY, Lines
+from regard.cli.progress import EVERY, LineCounter
 from regard.cli.streams import put, say
 from regard.errors import SettingsError
 
@@ -56,7 +56,7 @@ def compare(
         device=device,
         texts=texts or "",
         tell=_tell,
-        progress=Lines("translated", every),
+        progress=LineCounter("translated", every),
     )
     _tell(str(comparison))
     for path in out or []:

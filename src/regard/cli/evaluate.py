@@ -153,14 +153,14 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, devi
 
 
 def _translate(run: Path, texts: Texts, beam: int, device: str, engine: str) -> list[str]:
-    from regard.cli.progress import Lines
+    from regard.cli.progress import LineCounter
     from regard.device import pick_device
     from regard.evaluate import evaluate as evaluation
     from regard.tasks.load import load
 
     place = str(pick_device(device))
     translator = load(run, device=place, engine=engine, tell=say)
-    return evaluation.translate(translator, texts.sources, beam=beam, progress=Lines("translated"))
+    return evaluation.translate(translator, texts.sources, beam=beam, progress=LineCounter("translated"))
 
 
 def _write(path: Path, lines: list[str]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from regard.explain.explanation import Explanation
     from regard.explain.heatmap import HeatMap
     from regard.explain.views import View
-    from regard.explain.whatif import Outcome
+    from regard.explain.whatif import EditOutcome
 
 MANY = ("256", "truecolor", "windows")  # colours; with eight or sixteen, shades tell more
 ALL = "all"  # heads, each by itself
@@ -82,7 +82,7 @@ def _files(
     shown: Explanation,
     view: View,
     picture: HeatMap,
-    outcome: Outcome | None,
+    outcome: EditOutcome | None,
     html: Path | None,
     svg: Path | None,
     png: Path | None,
@@ -107,7 +107,7 @@ def _files(
         write_whole(html, explanation_page(shown, view, outcome))
 
 
-def _print(shown: Explanation, view: View, picture: HeatMap, outcome: Outcome | None, *, every: bool) -> None:
+def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcome | None, *, every: bool) -> None:
     """The output and its heat map on stdout; where the numbers come from on stderr."""
     from rich.console import Console
 
@@ -135,7 +135,7 @@ def _signed(value: float, sign: str = "") -> str:
     return f"{value:{sign}.2f}".replace("-", "−")
 
 
-def _changes(outcome: Outcome) -> list[str]:
+def _changes(outcome: EditOutcome) -> list[str]:
     """What the edits did, in text and in log-probability."""
     before, after = outcome.texts
     scores = outcome.scores
@@ -161,7 +161,7 @@ def _table(shown: Explanation, view: View) -> list[str]:
     return [row.rstrip() for row in rows]
 
 
-def _json(shown: Explanation, picture: HeatMap, outcome: Outcome | None) -> dict[str, Any]:
+def _json(shown: Explanation, picture: HeatMap, outcome: EditOutcome | None) -> dict[str, Any]:
     from regard.show.explanation_page import explanation_numbers
 
     content = explanation_numbers(shown, picture)

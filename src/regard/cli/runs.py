@@ -16,7 +16,7 @@ from regard.cli.streams import put, say
 from regard.errors import ModelError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
-    from regard.runs.listing import Portrait, Summary
+    from regard.runs.listing import RunDetails, Summary
 
 app = typer.Typer(
     help="List, show, verify, rename, remove, restore, sweep, export and import runs.",
@@ -115,7 +115,7 @@ def show(run: RunFolder, as_json: Json = False) -> None:
         put(f"{name:14}{value}")
 
 
-def _facts(portrait: Portrait) -> list[tuple[str, str]]:
+def _facts(portrait: RunDetails) -> list[tuple[str, str]]:
     summary, settings, progress = portrait.summary, portrait.settings, portrait.progress
     model, text, train = settings["model"], settings["text"], settings["train"]
     kind = model.get("cell", model["kind"])
@@ -144,7 +144,7 @@ def _corpus(data: dict[str, str]) -> str:
     return " ".join(filter(None, (data["corpus"], data["source"], data["target"])))
 
 
-def _curves(portrait: Portrait) -> list[tuple[str, str]]:
+def _curves(portrait: RunDetails) -> list[tuple[str, str]]:
     """First value, sparkline, last value."""
     curves = {
         "loss": [loss for _, loss in portrait.losses],
@@ -160,7 +160,7 @@ def _curve(values: list[float]) -> str:
     return f"{values[0]:.3g} {sparkline(values)} {values[-1]:.3g}"
 
 
-def _checkpoints(portrait: Portrait) -> list[tuple[str, str]]:
+def _checkpoints(portrait: RunDetails) -> list[tuple[str, str]]:
     lines = []
     for number, kept in enumerate(portrait.checkpoints):
         best = (

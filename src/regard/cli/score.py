@@ -25,7 +25,7 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, and one with the sums.")] = False,
 ) -> None:
     """How probable a model finds given translations: natural log-probabilities, one line for each pair."""
-    from regard.cli.progress import Lines
+    from regard.cli.progress import LineCounter
     from regard.data.readers import Corpus, read_pairs
     from regard.device import pick_device
     from regard.errors import DataError
@@ -33,7 +33,7 @@ def score(
     from regard.tasks.load import load
 
     translator = load(run, device=str(pick_device(device)))
-    told = Lines("scored")
+    told = LineCounter("scored")
     lines, pieces, total = 0, 0, 0.0
     for scored in evaluation.score(translator, read_pairs(Corpus((str(source), str(target))))):
         lines, pieces, total = lines + 1, pieces + len(scored.pieces), total + scored.total

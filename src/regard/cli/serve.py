@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from regard.serve.app import Service
     from regard.serve.guard import Doors
     from regard.serve.limits import Limits
-    from regard.serve.server import Place
+    from regard.serve.server import Address
 
 Host = Annotated[str, typer.Option(help="Where to listen; anything but this machine needs a token.")]
 Port = Annotated[int, typer.Option(help="0 takes any that is free.", min=0, max=65535)]
@@ -86,13 +86,13 @@ def serve(
     from regard.serve.app import Service
     from regard.serve.library import Library
     from regard.serve.pairs import check_pins
-    from regard.serve.server import Place
+    from regard.serve.server import Address
 
     place = str(pick_device(device))
     library = Library(runs, folders, device=place, engine=engine, tell=_log, limits=limits, pinned=pin or [])
     check_pins(library)
     service = Service(library, doors=doors, log=None if quiet else _log)
-    _run(Place(host, port), service, made_up=made_up, as_json=as_json)
+    _run(Address(host, port), service, made_up=made_up, as_json=as_json)
 
 
 def studio(
@@ -123,7 +123,7 @@ def studio(
     from regard.serve.app import Service
     from regard.serve.library import Library
     from regard.serve.pairs import check_pins
-    from regard.serve.server import Place
+    from regard.serve.server import Address
 
     if not runs.exists():  # perhaps mistyped
         runs.mkdir(parents=True)
@@ -133,7 +133,7 @@ def studio(
     check_pins(library)
     service = Service(library, studio=True, doors=doors, log=_log if log else None, stop_trainings=stop_trainings)
     wanted = browser and sys.stderr.isatty()
-    _run(Place(host, port), service, made_up=made_up, browser=wanted, as_json=as_json)
+    _run(Address(host, port), service, made_up=made_up, browser=wanted, as_json=as_json)
 
 
 def _limits(queue: int, batch: int, gather: float, timeout: float, memory: str) -> Limits:
@@ -183,7 +183,7 @@ def _doors(
 
 
 def _run(
-    place: Place,
+    place: Address,
     service: Service,
     *,
     made_up: bool = False,

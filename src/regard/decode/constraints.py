@@ -162,7 +162,7 @@ class Terms:
         banned[:, :, END] |= lacking
         torch.where(forced[:, :, None], nothing_but, banned, out=banned)
 
-    def progress(self, written: Tensor, sentences: Tensor) -> Progress:
+    def progress(self, written: Tensor, sentences: Tensor) -> TermProgress:
         """How far each of the texts ``written`` (B, N, t) has come with the terms of its sentence."""
         terms = self.tokens.to(written.device)[sentences]  # (B, K, M)
         lengths = (terms != PAD).sum(2)[:, None]  # (B, 1, K)
@@ -174,11 +174,11 @@ class Terms:
             begun = torch.where(same & (lengths > size), size, begun)
         begun = begun.masked_fill(~unmet, 0)
         following = terms[:, None].expand(-1, written.shape[1], -1, -1).gather(3, begun[..., None]).squeeze(3)
-        return Progress(unmet, begun, following.masked_fill(~unmet, PAD), lengths)
+        return TermProgress(unmet, begun, following.masked_fill(~unmet, PAD), lengths)
 
 
 @dataclass(frozen=True)
-class Progress:
+class TermProgress:
     """Of N texts with K terms, each a row of (B, N, K)."""
 
     unmet: Tensor  # whether the term is still missing

@@ -57,7 +57,7 @@ class Source:
         return Source(self.joint.index_select(0, rows), mask, self.heads)
 
 
-class Page:
+class LayerCache:
     """What one layer has written so far, (R, capacity, 3 · D): queries, keys and values side by side.
 
     One product writes all three where they stay. Queries of the past are never read; they only keep the place.
@@ -69,48 +69,50 @@ class Page:
         apart = flat.view(rows, capacity, 3, heads, width // (3 * heads))
         self.queries, self.keys, self.values = apart.permute(2, 0, 3, 1, 4)  # (R, H, capacity, K)
 
-    def first(self, count: int, heads: int) -> Page:
-        return self if len(self.flat) == count else Page(self.flat[:count], heads)
+    def first(self, count: int, heads: int) -> LayerCache:
+        return self if len(self.flat) == count else LayerCache(self.flat[:count], heads)
 
 
-class Room:
+class DecoderCache:
     """A page for each layer, and a spare of each to move rows into."""
 
-    def __init__(self, pages: list[Page], heads: int, spare: list[Page] | None = None, length: int = 0) -> None:
+    def __init__(
+        self, pages: list[LayerCache], heads: int, spare: list[LayerCache] | None = None, length: int = 0
+    ) -> None:
         self.pages = pages
         self.heads = heads
         self.spare = spare
         self.length = length
 
     @staticmethod
-    def of(like: Tensor, shape: tuple[int, int, int], depth: int, heads: int) -> Room:
+    def of(like: Tensor, shape: tuple[int, int, int], depth: int, heads: int) -> DecoderCache:
         """Empty, for (R, capacity, 3 · D)."""
-        return Room([Page(like.new_empty(shape), heads) for _ in range(depth)], heads)
+        return DecoderCache([LayerCache(like.new_empty(shape), heads) for _ in range(depth)], heads)
 
-    def select_rows(self, rows: Tensor) -> Room:
+    def select_rows(self, rows: Tensor) -> DecoderCache:
         """These rows, moved into the spare; what is here becomes the next spare."""
         count, taken, flat = len(rows), self.length, self.pages[0].flat
         shape = (count, flat.shape[1], flat.shape[2])
         if not taken:
-            return Room.of(flat, shape, len(self.pages), self.heads)
+            return DecoderCache.of(flat, shape, len(self.pages), self.heads)
         spare = self.spare
         if spare is None or spare[0].flat.shape[1] < shape[1] or len(spare[0].flat) < count:
-            spare = Room.of(flat, shape, len(self.pages), self.heads).pages
+            spare = DecoderCache.of(flat, shape, len(self.pages), self.heads).pages
         moved = [each.first(count, self.heads) for each in spare]
         used = slice(shape[2] // 3, None)  # not the queries
         for old, new in zip(self.pages, moved, strict=True):
             torch.index_select(old.flat[:, :taken, used], 0, rows, out=new.flat[:, :taken, used])
-        return Room(moved, self.heads, self.pages, taken)
+        return DecoderCache(moved, self.heads, self.pages, taken)
 
-    def grown(self) -> Room:
+    def grown(self) -> DecoderCache:
         """With room for at least one position more."""
         rows, capacity, width = self.pages[0].flat.shape
         if self.length < capacity:
             return self
-        wider = Room.of(self.pages[0].flat, (rows, 2 * capacity, width), len(self.pages), self.heads)
+        wider = DecoderCache.of(self.pages[0].flat, (rows, 2 * capacity, width), len(self.pages), self.heads)
         for old, new in zip(self.pages, wider.pages, strict=True):
             new.flat[:, :capacity] = old.flat
-        return Room(wider.pages, self.heads, None, self.length)
+        return DecoderCache(wider.pages, self.heads, None, self.length)
 
 
 class Fused:
@@ -140,14 +142,14 @@ class Fused:
         return on_cpu and all(each is not None and each.plain for each in attentions)
 
     @torch.no_grad()
-    def start(self, source: Tensor) -> tuple[Tensor, State[Source, Room]]:
+    def start(self, source: Tensor) -> tuple[Tensor, State[Source, DecoderCache]]:
         """As `EncoderDecoder.start`."""
         rows, size = source.shape
         real = masks.check(masks.padding(source, self.model.pad), source)
         states, mask = self._encode(source, real)
         joint = self.remember(states).view(rows, size, len(self.layers), 2, -1)
         heads, width = self.layers[0].heads, joint.shape[-1]
-        room = Room.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
+        room = DecoderCache.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
         return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads), room, 0)
 
     def _encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -178,7 +180,7 @@ class Fused:
             x = layer(x, page, place, memory)
         x = x if self.norm is None else self.norm(x)
         weight, bias = self.output
-        written = Room(room.pages, room.heads, room.spare, place + 1)
+        written = DecoderCache(room.pages, room.heads, room.spare, place + 1)
         return torch.addmm(bias, x, weight), State(source, written, place + 1)
 
     def _placed(self, tokens: Tensor, place: int) -> Tensor:
@@ -261,13 +263,13 @@ class _Layer:
         last = own.output, cross.projections.output, layer.feed_forward.contract
         self.first, self.second, self.third = map(_Block, layer.residuals, last)
 
-    def __call__(self, x: Tensor, page: Page, place: int, source: Memory) -> Tensor:
+    def __call__(self, x: Tensor, page: LayerCache, place: int, source: Memory) -> Tensor:
         """``x`` (R, D) is written into."""
         x = self.first.add(x, self._own(self.first.read(x), page, place))
         x = self.second.add(x, self._source(self.second.read(x), source))
         return self.third.add(x, self.think(self.third.read(x)))
 
-    def _own(self, x: Tensor, page: Page, place: int) -> Tensor:
+    def _own(self, x: Tensor, page: LayerCache, place: int) -> Tensor:
         weight, bias = self.ask
         torch.addmm(bias, x, weight, out=page.flat.select(1, place))
         query = page.queries.narrow(2, place, 1)  # (R, H, 1, K)

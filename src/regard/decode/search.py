@@ -24,7 +24,7 @@ from regard.nn.state import State
 from regard.text.special import PAD
 
 
-class Writer(Protocol):
+class StepModel(Protocol):
     """What search knows of a model, or of several: `models.generator.Generator`, `decode.ensemble.Ensemble`."""
 
     def step(
@@ -42,7 +42,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Step:
+class SearchStep:
     """What happened in one step of a search, for whoever listens."""
 
     before: Front
@@ -52,10 +52,10 @@ class Step:
     over: Tensor  # (B,) sentences that are done
 
 
-class Listener(Protocol):
+class SearchListener(Protocol):
     """Told of every step. Without one, nothing is collected."""
 
-    def hear(self, step: Step) -> None: ...
+    def hear(self, step: SearchStep) -> None: ...
 
 
 BEAM = Beam()
@@ -64,7 +64,7 @@ WORTH_MOVING = 7 / 8  # without a beam, rows stay where they are until so few ar
 
 @torch.inference_mode()
 def search(
-    model: Writer,
+    model: StepModel,
     first: Tensor,
     state: State[Any, Any],
     limits: Tensor,
@@ -72,7 +72,7 @@ def search(
     rule: Rule = BEAM,
     constraints: Sequence[Constraint] = (),
     numbers: Sequence[int] | None = None,
-    listener: Listener | None = None,
+    listener: SearchListener | None = None,
 ) -> list[list[Hypothesis]]:
     """Each sentence's outputs, best first, from `start`'s first tokens (B,) and state.
 
@@ -101,7 +101,7 @@ def search(
         if after.any_finished or now.near or listener is not None:
             over = _over(after, rule)
             if listener is not None:
-                listener.hear(Step(now, choice, scores, after, over))
+                listener.hear(SearchStep(now, choice, scores, after, over))
             if bool(over.any()):
                 _collect(after.select(over.nonzero().squeeze(1)), results)
                 after = _close(after, over)

@@ -23,7 +23,7 @@ from regard.decode.ensemble import Ensemble
 from regard.decode.grouping import of_like_length
 from regard.decode.options import SLACK, Options
 from regard.decode.risk import utilities
-from regard.decode.search import Hypothesis, Listener, search
+from regard.decode.search import Hypothesis, SearchListener, search
 from regard.decode.split import split
 from regard.errors import DataError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
@@ -101,7 +101,7 @@ class TextSearch:
         *,
         first: int = 0,
         budget: int | None = None,
-        listener: Listener | None = None,
+        listener: SearchListener | None = None,
     ) -> list[list[Output]]:
         """Each text's outputs, best first. ``first`` is the number of the first text, which decides its chance.
 
@@ -158,7 +158,7 @@ class TextSearch:
         options: Options,
         budget: int,
         *,
-        listener: Listener | None,
+        listener: SearchListener | None,
     ) -> list[list[Output]]:
         """One list for each stretch. Where a source has words to copy, and only there, <unk> may be written."""
         results: list[list[Output]] = [[] for _ in stretches]
@@ -205,7 +205,7 @@ class TextSearch:
         options: Options,
         budget: int,
         *,
-        listener: Listener | None,
+        listener: SearchListener | None,
     ) -> list[list[Output]]:
         results: list[list[Output]] = [[] for _ in stretches]
         left = list(range(len(stretches)))
@@ -241,7 +241,7 @@ class TextSearch:
         wishes: _Wishes,
         numbers: list[int],
         *,
-        listener: Listener | None,
+        listener: SearchListener | None,
     ) -> list[list[Hypothesis]]:
         """Search one batch; again, where a forbidden word was written in a way not thought of before."""
         source = pad_sequence([torch.tensor(row) for row in sources], batch_first=True, padding_value=PAD)

@@ -23,7 +23,7 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import ModelError, SettingsError
-from regard.evaluate.compare_labels import LabelledMaterial, baseline_rows, labelled_material, qualities
+from regard.evaluate.compare_labels import LabelledSet, baseline_rows, labelled_material, qualities
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
 from regard.fable.sentence import Language
 from regard.files import new_file
@@ -50,7 +50,7 @@ Progress = Callable[[int, int], None]  # sentences done, of all
 
 
 @dataclass(frozen=True)
-class Material:
+class EvaluationSet:
     """What is translated, and where it comes from."""
 
     name: str
@@ -147,7 +147,7 @@ def compare(
 
 
 def _compare_labels(
-    opened: dict[str, Run], material: LabelledMaterial, others: Sequence[Row], device: torch.device, say: Tell
+    opened: dict[str, Run], material: LabelledSet, others: Sequence[Row], device: torch.device, say: Tell
 ) -> Comparison:
     """Taggers, classifiers or language models: scores and cost, and for classes what counting words would reach."""
     sha256, count = material.fingerprint()
@@ -166,7 +166,7 @@ def _compare_labels(
     return Comparison((*rows, *counted, *others), (), (), facts)
 
 
-def _measured(run: Run, material: LabelledMaterial, device: torch.device) -> tuple[Quality, ...]:
+def _measured(run: Run, material: LabelledSet, device: torch.device) -> tuple[Quality, ...]:
     return qualities(evaluate(run.folder, material.rows, str(device)))
 
 
@@ -176,7 +176,7 @@ def versions() -> dict[str, str]:
 
 def judged(
     candidates: Sequence[Candidate],
-    material: Material,
+    material: EvaluationSet,
     statistics: Statistics,
     facts: Conditions,
     others: Sequence[Row] = (),
@@ -203,7 +203,7 @@ def judged(
     return Comparison((*rows, *others), tuple(verdicts), tuple(differing), facts)
 
 
-def _row(candidate: Candidate, material: Material, statistics: Statistics) -> Row:
+def _row(candidate: Candidate, material: EvaluationSet, statistics: Statistics) -> Row:
     """A candidate's scores on the material, whole and by length; lengths that nobody has are left out."""
     outputs, references = candidate.outputs, material.references
     resamples, seed, tokenize = statistics.resamples, statistics.seed, statistics.tokenize
@@ -262,7 +262,7 @@ def _short_names(folders: Sequence[Path]) -> list[str]:
 # What is translated
 
 
-def test_material(runs: Sequence[Run], source: str, target: str, limit: int | None) -> Material:
+def test_material(runs: Sequence[Run], source: str, target: str, limit: int | None) -> EvaluationSet:
     """The files that are given, else what all runs can be tested on."""
     names = PairEncoder.names
     if source and target:
@@ -286,17 +286,17 @@ def test_material(runs: Sequence[Run], source: str, target: str, limit: int | No
     raise SettingsError("--source, --target: missing, and the runs share no test; name the two files of one")
 
 
-def _material(name: str, rows: Iterator[tuple[int, tuple[str, ...]]], limit: int | None) -> Material:
+def _material(name: str, rows: Iterator[tuple[int, tuple[str, ...]]], limit: int | None) -> EvaluationSet:
     pairs = [texts for _, texts in islice(rows, limit)]
-    return Material(name, [source for source, _ in pairs], [target for _, target in pairs])
+    return EvaluationSet(name, [source for source, _ in pairs], [target for _, target in pairs])
 
 
-def fingerprint(material: Material) -> str:
+def fingerprint(material: EvaluationSet) -> str:
     lines = [*material.sources, *material.references]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def save_texts(folder: Path, material: Material, candidates: Sequence[Candidate]) -> None:
+def save_texts(folder: Path, material: EvaluationSet, candidates: Sequence[Candidate]) -> None:
     """``source.txt``, ``reference.txt`` and a file for each system: what the `sacrebleu` command takes."""
     texts = {"source": material.sources, "reference": material.references}
     texts |= {candidate.name.replace("/", "-"): candidate.outputs for candidate in candidates}
@@ -316,7 +316,7 @@ def _one_line(text: str) -> str:
 
 def _candidates(
     runs: dict[str, Run],
-    material: Material,
+    material: EvaluationSet,
     beam: int,
     device: torch.device,
     *,

@@ -21,7 +21,7 @@ from regard.device import pick_device
 from regard.errors import DataError
 from regard.evaluate import evaluate as evaluation
 from regard.evaluate.compare import (
-    Material,
+    EvaluationSet,
     check_numbers,
     device_name,
     fingerprint,
@@ -33,9 +33,9 @@ from regard.evaluate.compare_labels import labelled_material, qualities
 from regard.evaluate.evaluate import Measures, Texts
 from regard.evaluate.run_report import (
     CorpusCard,
+    CurvePoint,
     Labels,
     Learning,
-    Moment,
     Portrait,
     Recipe,
     RunReport,
@@ -128,7 +128,7 @@ def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
 
 
 def _measured(
-    plain: RunReport, run: Run, material: Material, found: Sequence[Translation], measures: Measures
+    plain: RunReport, run: Run, material: EvaluationSet, found: Sequence[Translation], measures: Measures
 ) -> RunReport:
     """All numbers about the whole test."""
     outputs = [" ".join(each.text.splitlines()) for each in found]
@@ -225,9 +225,9 @@ def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:
     return [steps[begin:end] for begin, end in pairwise(edges)]
 
 
-def _moment(group: Sequence[dict[str, Any]]) -> Moment:
+def _moment(group: Sequence[dict[str, Any]]) -> CurvePoint:
     means = (sum(event[name] for event in group) / len(group) for name in ("loss", "norm", "rate"))
-    return Moment(group[-1]["step"], *means)
+    return CurvePoint(group[-1]["step"], *means)
 
 
 def corpus_card(run: Run) -> CorpusCard:

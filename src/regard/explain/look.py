@@ -9,12 +9,12 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError
 from regard.explain.alignment import Aligner
-from regard.explain.asked import Continuing, Labelling
+from regard.explain.asked import LabellerSubject, LanguageSubject
 from regard.explain.edits import Edit, ForcePrefix
 from regard.explain.explanation import Explanation
 from regard.explain.looked import Looked, TaskName
 from regard.explain.replay import Spelling, check_size, replay
-from regard.explain.whatif import Asked, Outcome, Translating, carry_out
+from regard.explain.whatif import EditOutcome, Subject, TranslatorSubject, carry_out
 from regard.tasks.kinds import Predicting, Trained
 from regard.tasks.language import Writer
 from regard.tasks.load import load_predictor
@@ -69,7 +69,7 @@ def task_of(predictor: Trained) -> TaskName:
 def _translated(translator: Translator, question: Question, name: str) -> Looked:
     text, target, model = question.text, question.target, translator.model
     written = None if target is None else [*translator.tokenizers.target.encode(target), END]
-    asked = Translating(model, translator.tokenizers)
+    asked = TranslatorSubject(model, translator.tokenizers)
     begun = len(translator.tokenizers.target.encode(_prefix(question.edits)))
     read = len(asked.read(_changed(question)))
     check_size(model, read, max(begun, len(written or ())))
@@ -97,12 +97,12 @@ def _translated(translator: Translator, question: Question, name: str) -> Looked
 def _predicted(predictor: Predicting, question: Question, name: str) -> Looked:
     """Labels; of a language model, the text itself or, under edits, the text and how it goes on."""
     task, text, model = task_of(predictor), question.text, predictor.model
-    asked: Continuing | Labelling
+    asked: LanguageSubject | LabellerSubject
     if isinstance(predictor, Writer):
-        asked = Continuing(predictor.model, predictor.tokenizer)
+        asked = LanguageSubject(predictor.model, predictor.tokenizer)
     else:
         labels = predictor.tags if isinstance(predictor, Tagger) else predictor.labels
-        asked = Labelling(predictor.model, predictor.reader, labels.tokens)
+        asked = LabellerSubject(predictor.model, predictor.reader, labels.tokens)
     count = len(asked.read(_changed(question)))
     check_size(model, *((0, count) if isinstance(predictor, Writer) else (count, 0)))
     if question.edits:
@@ -113,13 +113,13 @@ def _predicted(predictor: Predicting, question: Question, name: str) -> Looked:
         spelling = Spelling(target=predictor.tokenizer, target_text=text)
         trace = replay(model, (), predictor.tokenizer.encode(text), spelling=spelling)
     else:
-        assert isinstance(asked, Labelling)
+        assert isinstance(asked, LabellerSubject)
         spelling = Spelling(predictor.reader.tokenizer, source_text=text, labels=asked.labels)
         trace = replay(model, asked.read(text).rows, spelling=spelling)
     return Looked(name, task, text, Explanation(model, trace, name=name))
 
 
-def _edited(found: Looked, question: Question, outcome: Outcome, asked: Asked) -> Looked:
+def _edited(found: Looked, question: Question, outcome: EditOutcome, asked: Subject) -> Looked:
     text = _changed(question)
     scene = asked.scene(asked.read(text))
     return replace(found, text=text, edits=question.edits, outcome=outcome, scene=scene)

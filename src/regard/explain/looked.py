@@ -18,7 +18,7 @@ from regard.explain.side import Side
 from regard.explain.statistics import HeadStatistics, statistics
 from regard.explain.trace import Trace
 from regard.explain.views import read_so_far
-from regard.explain.whatif import Outcome
+from regard.explain.whatif import EditOutcome
 
 TaskName = Literal["translate", "tag", "classify", "language"]
 SideName = Literal["encoder", "decoder", "cross"]
@@ -121,7 +121,7 @@ class Difference(Answer):
     changes: tuple[Exchange, ...]
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Difference:
+    def of(cls, outcome: EditOutcome) -> Difference:
         (old, new), (before, same, after) = outcome.texts, outcome.scores
         pieces, counted = outcome.before.target.pieces, outcome.places[0]
         return cls(
@@ -144,7 +144,7 @@ class Looked(OfSentence):
     text: Annotated[str, Field(description="What was read, after edits of the text.")]
     explanation: Hidden[Explanation]  # of the output under the edits
     edits: Hidden[tuple[Edit, ...]] = ()
-    outcome: Hidden[Outcome | None] = None  # of the edits
+    outcome: Hidden[EditOutcome | None] = None  # of the edits
     scene: Hidden[Scene | None] = None  # of the edits
 
     @property

@@ -36,7 +36,7 @@ Places = tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EditOutcome:
     """What the edits did. ``places`` are the pieces of each trace that count, where not all do.
 
     Those of a language model are what it wrote; of a tagger, the first piece of each word, which has its tag.
@@ -89,7 +89,7 @@ def _counted(trace: Trace, places: Places) -> Tensor:
     return trace.log_probability if places is None else trace.log_probability[list(places)]
 
 
-class Asked(Protocol):
+class Subject(Protocol):
     """Who is asked what if: reads a text, writes an output, and can be seen doing so."""
 
     def read(self, text: str) -> Side:
@@ -112,8 +112,8 @@ class Asked(Protocol):
 
 
 def carry_out(
-    asked: Asked, text: str, edits: Sequence[Edit], *, output: Sequence[int] | None = None, detail: Detail = "usual"
-) -> Outcome:
+    asked: Subject, text: str, edits: Sequence[Edit], *, output: Sequence[int] | None = None, detail: Detail = "usual"
+) -> EditOutcome:
     """Carry out ``edits`` on a text. ``output`` is what was written; without it, what the model would write.
 
     Replacements are made first, in order; the other edits count the words of the text that results.
@@ -137,7 +137,7 @@ def carry_out(
     anew = asked.write(read, Editor(edits, scene), prefix="".join(prefix))
     after = asked.replay(read, anew, Editor(edits, scene), detail)
     places = asked.places(before, first), asked.places(same, read), asked.places(after, read)
-    return Outcome(tuple(edits), before, same, after, places)
+    return EditOutcome(tuple(edits), before, same, after, places)
 
 
 def what_if(
@@ -148,13 +148,13 @@ def what_if(
     *,
     output: Sequence[int] | None = None,
     detail: Detail = "usual",
-) -> Outcome:
+) -> EditOutcome:
     """Carry out ``edits`` on a sentence and its translation. ``output`` ends in ``<end>``; without it, greedy's."""
-    return carry_out(Translating(model, tokenizers), text, edits, output=output, detail=detail)
+    return carry_out(TranslatorSubject(model, tokenizers), text, edits, output=output, detail=detail)
 
 
 @dataclass(frozen=True)
-class Translating:
+class TranslatorSubject:
     """A translator that is asked."""
 
     model: EncoderDecoder
@@ -181,7 +181,7 @@ class Translating:
 
 
 @dataclass(frozen=True)
-class Watched:
+class ObservedModel:
     """A model whose every step is watched: all that search wants to know of one."""
 
     model: EncoderDecoder | LanguageModel
@@ -203,5 +203,5 @@ def write(
     with torch.no_grad(), resting(model):
         first, state = model.start(source, observer=observer)
         constraints = [Prefix([prefix])] if prefix else []
-        found = search(Watched(model, observer), first, state, limit, rule=Beam(1), constraints=constraints)
+        found = search(ObservedModel(model, observer), first, state, limit, rule=Beam(1), constraints=constraints)
     return [*found[0][0].tokens, END]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 
-class _Room:
+class _Buffer:
     """Space for keys and values, and how much of it is taken."""
 
     def __init__(self, keys: Tensor, values: Tensor, taken: int) -> None:
@@ -34,13 +34,13 @@ class Cache:
     """The keys and values of the first ``length`` positions."""
 
     length: int = 0
-    room: _Room | None = None
+    room: _Buffer | None = None
     least: int = 64  # positions to make room for at first
 
     def append(self, keys: Tensor, values: Tensor) -> Cache:
         """The cache with the keys and values (B, H, T, K) of the next T positions."""
         if self.room is None:  # a whole sequence at once (training): nothing to copy
-            return Cache(keys.shape[2], _Room(keys, values, keys.shape[2]), self.least)
+            return Cache(keys.shape[2], _Buffer(keys, values, keys.shape[2]), self.least)
         if any(part.requires_grad for part in (keys, values, *self.view())):
             # Somebody differentiates through the steps: writing in place would spoil that.
             joined = (torch.cat((old, new), 2) for old, new in zip(self.view(), (keys, values), strict=True))
@@ -64,7 +64,7 @@ class Cache:
             return self
         return Cache(self.length, self._moved(rows, max(self.least, self.room.keys.shape[2])), self.least)
 
-    def _moved(self, rows: Tensor, capacity: int) -> _Room:
+    def _moved(self, rows: Tensor, capacity: int) -> _Buffer:
         """These rows of what is there, in a new room; only what is taken is copied."""
         moved = []
         for old in self.view():
@@ -74,4 +74,4 @@ class Cache:
             else:
                 torch.index_select(old, 0, rows, out=new[:, :, : self.length])
             moved.append(new)
-        return _Room(moved[0], moved[1], self.length)
+        return _Buffer(moved[0], moved[1], self.length)

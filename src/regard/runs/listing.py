@@ -34,7 +34,14 @@ from regard.runs.folder import (
     steps,
 )
 from regard.runs.log import outline, read_log
-from regard.settings import ContextDecoder, ModelSettings, RecurrentModel, TrainSettings, load_settings, preset_names
+from regard.settings import (
+    ContextDecoderSettings,
+    ModelSettings,
+    RecurrentModel,
+    TrainSettings,
+    load_settings,
+    preset_names,
+)
 from regard.settings.languages import languages_of
 
 State = Literal["prepared", "running", "interrupted", "finished", "unreadable"]
@@ -83,7 +90,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Portrait:
+class RunDetails:
     """All that `regard runs show` tells of a run."""
 
     summary: Summary
@@ -161,14 +168,14 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def portray(folder: Path) -> Portrait:
+def portray(folder: Path) -> RunDetails:
     """Everything about one run."""
     run = Run.open(folder)
     summary, events = summarise(run.folder, str(folder)), _events(run)
     if summary.state == "unreadable":
         raise ModelError(summary.note)
     best = best_checkpoint(run).name if steps(run.checkpoints) else ""
-    return Portrait(
+    return RunDetails(
         summary,
         run.settings.model_dump(),
         _progress(run),
@@ -241,7 +248,7 @@ def _parts(model: ModelSettings) -> tuple[dict[str, Any], dict[str, float]]:
     if isinstance(model, RecurrentModel):
         decoder = model.decoder
         found: dict[str, Any] = {"cell": model.cell, "reverse": model.reverse, "decoder": decoder.kind}
-        if not isinstance(decoder, ContextDecoder):
+        if not isinstance(decoder, ContextDecoderSettings):
             attention = decoder.attention
             found |= {"score": attention.score, "selection": attention.selection, "window": attention.window.kind}
         return found, {"width": model.width, "hidden": model.hidden, "depth": model.depth}
@@ -265,8 +272,8 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
     words = [_CELLS[model.cell] + (", both ways" if model.bidirectional else "")]
     if task == "translate":
         decoder = model.decoder
-        attention = "" if isinstance(decoder, ContextDecoder) else f"{decoder.kind.title()} attention"
-        score = "" if isinstance(decoder, ContextDecoder) else f" ({decoder.attention.score})"
+        attention = "" if isinstance(decoder, ContextDecoderSettings) else f"{decoder.kind.title()} attention"
+        score = "" if isinstance(decoder, ContextDecoderSettings) else f" ({decoder.attention.score})"
         words.append(f"{attention}{score}" if attention else "no attention")
     words.append(f"{model.depth} {'layer' if model.depth == 1 else 'layers'}")
     return ", ".join((*words, f"width {model.width}"))

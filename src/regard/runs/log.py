@@ -14,7 +14,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from regard.runs.samples import Sample, Watched
+from regard.runs.samples import ValidationSample, Watched
 
 LONGEST = 1 << 26  # bytes of a log that are read: days of training
 LONGEST_LINE = 1 << 20
@@ -52,7 +52,7 @@ class Validation:
     score: float
     name: str
     best: bool
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[ValidationSample, ...] = ()
 
 
 def clock(seconds: float) -> str:
@@ -302,5 +302,7 @@ def _is_number(value: object) -> bool:
 def _is_validation(event: dict[str, Any]) -> bool:
     samples = event.get("samples", [])
     rows = isinstance(samples, list) and all(isinstance(each, dict) for each in samples)
-    texts = rows and all(isinstance(each.get(field.name), str) for each in samples for field in fields(Sample))
+    texts = rows and all(
+        isinstance(each.get(field.name), str) for each in samples for field in fields(ValidationSample)
+    )
     return texts and isinstance(event.get("name"), str) and isinstance(event.get("best"), bool)

@@ -26,7 +26,7 @@ KINDS: dict[int, type[RegardError]] = {2: SettingsError, 3: DataError, 4: ModelE
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandResult:
     """What a command answered."""
 
     code: int
@@ -47,7 +47,7 @@ class Commands:
         self._turn = asyncio.Semaphore(1)
         self._waiting = 0
 
-    async def __call__(self, request: Request, arguments: Sequence[str], folder: Path) -> Outcome:
+    async def __call__(self, request: Request, arguments: Sequence[str], folder: Path) -> CommandResult:
         """Run ``regard`` in a folder."""
         if self._waiting >= WAITING:
             raise BusyError("commands: too many wait already; ask again in 10 s", 10)
@@ -58,7 +58,7 @@ class Commands:
         finally:
             self._waiting -= 1
 
-    async def _run(self, request: Request, arguments: Sequence[str], folder: Path) -> Outcome:
+    async def _run(self, request: Request, arguments: Sequence[str], folder: Path) -> CommandResult:
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "regard", *arguments),
@@ -89,7 +89,7 @@ class Commands:
         raise LateError(f"time = {self._seconds:g} s: was not enough; do it on the command line")
 
 
-def _outcome(code: int, output: bytes, errors: bytes) -> Outcome:
+def _outcome(code: int, output: bytes, errors: bytes) -> CommandResult:
     try:
         answer = json.loads(output)
     except (ValueError, RecursionError):
@@ -98,4 +98,4 @@ def _outcome(code: int, output: bytes, errors: bytes) -> Outcome:
     hints = [line.strip() for line in lines if line.startswith("  ")]
     said = [line for line in lines if not line.startswith("  ")]
     found = answer if isinstance(answer, dict) else None
-    return Outcome(code, found, said[-1] if said else "", hints[-1] if hints else "")
+    return CommandResult(code, found, said[-1] if said else "", hints[-1] if hints else "")

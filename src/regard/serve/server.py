@@ -25,7 +25,7 @@ LAST = 10  # seconds more for all that is behind them
 
 
 @dataclass(frozen=True)
-class Place:
+class Address:
     """Where to listen."""
 
     host: str

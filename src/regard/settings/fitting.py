@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from regard.settings.learning import MovingAverage, TrainSettings
+from regard.settings.learning import MovingAverageSettings, TrainSettings
 from regard.settings.model import TransformerModel
 from regard.settings.whole import Settings
 
@@ -107,7 +107,7 @@ def _fit_train(
         "rate": rate,
         "schedule": "cosine",
         "warmup": _rounded(min(max(0.05 * expected, 10), 400, expected / 4)),
-        "average": MovingAverage(kind="moving", decay=round(min(max(1 - 6 / expected, 0.9), 0.998), 3)),
+        "average": MovingAverageSettings(kind="moving", decay=round(min(max(1 - 6 / expected, 0.9), 0.998), 3)),
     }
 
 

@@ -23,7 +23,7 @@ from regard.explain.views import (
     stacked,
     state_maps,
 )
-from regard.explain.whatif import Outcome
+from regard.explain.whatif import EditOutcome
 from regard.show import charts, heatmap_svg
 from regard.show.heatmap_svg import heat_svg, multiples_svg
 from regard.show.markup import Html, element, join
@@ -47,7 +47,7 @@ MOST_CELLS, MOST_VALUES = 250_000, 100_000  # of small multiples: drawn, and wit
 KINDS = {"cross": "cross", "encoder": "encoder_self", "decoder": "decoder_self"}
 
 
-def explanation_page(found: Explanation, view: View | None = None, outcome: Outcome | None = None) -> str:
+def explanation_page(found: Explanation, view: View | None = None, outcome: EditOutcome | None = None) -> str:
     """The whole page."""
     shown = view or first_view(found.trace)
     picture = found.picture(shown)
@@ -221,7 +221,7 @@ def _statistics(found: Explanation) -> list[Html]:
     return [section("Heads in numbers", *parts, paragraph("note", words))]
 
 
-def _what_if(outcome: Outcome) -> Html:
+def _what_if(outcome: EditOutcome) -> Html:
     before, after = outcome.texts
     scores = outcome.scores
     rows = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regard.evaluate.run_report import RunReport
-from regard.evaluate.verdict import Finding, headline, verdict
+from regard.evaluate.verdict import Claim, headline, verdict
 from regard.metrics import numbers
 from regard.show import heatmap_svg, sentences, tree
 from regard.show.markup import Html, element
@@ -78,7 +78,7 @@ def _about(report: RunReport) -> str:
     return f"Task {run.task}; {size}{time}; weights of {run.checkpoint}.{about}"
 
 
-def _verdict(findings: Sequence[Finding]) -> Html:
+def _verdict(findings: Sequence[Claim]) -> Html:
     """Claims, each with its numbers."""
     tones = {"good": "good", "bad": "bad", "open": "worth knowing"}
     rows = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from regard.evaluate.run_report import Example, RunReport
+from regard.evaluate.run_report import ReportExample, RunReport
 from regard.show import sentences, tree
 from regard.show.markup import Html, element
 from regard.show.page import more, paragraph, sentence
@@ -34,7 +34,7 @@ def _group_title(kind: str, report: RunReport) -> str:
     return f"{GROUPS[kind]}{seed}{', by chrF2 of the sentence alone' if kind == 'worst' else ''}"
 
 
-def _card(one: Example) -> Html:
+def _card(one: ReportExample) -> Html:
     linked = bool(one.links)
     lines = [("source", sentences.linked_source(one) if linked else _text(one.source))]
     if one.reference is not None:
@@ -57,7 +57,7 @@ def _text(words: str) -> Html:
     return sentence(words if len(words) <= LONGEST else words[:LONGEST].rstrip() + " …")
 
 
-def _facts(one: Example) -> str:
+def _facts(one: ReportExample) -> str:
     facts = [] if one.line is None else [f"line {one.line:,}"]
     facts += [] if one.score is None else [f"chrF2 {one.score:.0f}"]
     return " · ".join([*facts, f"log-probability {tree.number(one.log_probability)}"])

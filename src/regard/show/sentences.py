@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-from regard.evaluate.run_report import Example, Link
+from regard.evaluate.run_report import ReportExample, WordPair
 from regard.show.markup import Attributes, Html, element, join
 
 STYLE = """
@@ -39,9 +39,9 @@ def wrong_words(words: str, reference: str) -> list[bool]:
     return wrong
 
 
-def linked_source(one: Example) -> Html:
+def linked_source(one: ReportExample) -> Html:
     """The source, each word with the classes of the target words it is linked with."""
-    groups: dict[int, list[Link]] = {}
+    groups: dict[int, list[WordPair]] = {}
     for link in one.links:
         groups.setdefault(link.source, []).append(link)
     words = (
@@ -51,7 +51,7 @@ def linked_source(one: Example) -> Html:
     return element("span", {"dir": "auto"}, join(words, " "))
 
 
-def linked_output(one: Example) -> Html:
+def linked_output(one: ReportExample) -> Html:
     """The output, each word with its own class if it has links, and marked where it is wrong."""
     groups = by_target(one)
     wrong = wrong_words(" ".join(one.target_words), one.reference) if one.reference else []
@@ -68,7 +68,7 @@ def linked_output(one: Example) -> Html:
     return element("span", {"dir": "auto"}, join(words, " "))
 
 
-def in_words(one: Example) -> Html:
+def in_words(one: ReportExample) -> Html:
     """``chat ← cat 0.95 · noir ← black 0.96``, for those who cannot point."""
     groups = by_target(one)
     said = [
@@ -79,9 +79,9 @@ def in_words(one: Example) -> Html:
     return element("p", {"class": "links note"}, join(said, " · "))
 
 
-def by_target(one: Example) -> dict[int, list[Link]]:
+def by_target(one: ReportExample) -> dict[int, list[WordPair]]:
     """The links of each target word that has any, strongest first."""
-    groups: dict[int, list[Link]] = {}
+    groups: dict[int, list[WordPair]] = {}
     for link in sorted(one.links, key=lambda link: -(link.weight or 0.0)):
         groups.setdefault(link.target, []).append(link)
     return groups
@@ -94,12 +94,12 @@ def _word(word: str, numbers: Sequence[int], heard: str, *, bad: bool = False) -
     return element("mark" if bad else "span", about, word)
 
 
-def _heard(word: str, links: Sequence[Link], one: Example, arrow: str) -> str:
+def _heard(word: str, links: Sequence[WordPair], one: ReportExample, arrow: str) -> str:
     others = ", ".join(_others(links, one, arrow))
     return f"{word} {arrow} {others}" if others else ""
 
 
-def _others(links: Sequence[Link], one: Example, arrow: str) -> Iterator[str]:
+def _others(links: Sequence[WordPair], one: ReportExample, arrow: str) -> Iterator[str]:
     for link in links:
         word = one.source_words[link.source] if arrow == "←" else one.target_words[link.target]
         yield word if link.weight is None else f"{word} {link.weight:.2f}"

@@ -16,7 +16,7 @@ from regard.models.build import PoolName
 from regard.models.labeller import Labeller
 from regard.runs.folder import Run
 from regard.settings import Settings
-from regard.tasks.labels import Labelling, Reader, groups
+from regard.tasks.labels import LabelTask, Reader, groups
 from regard.tasks.predictor import WRITING, Writing
 from regard.text.known import KnownWords
 from regard.text.vocabulary import Vocabulary
@@ -90,7 +90,7 @@ class Classifier:
         return ClassResult(tally.confusion())
 
 
-class Classify(Labelling):
+class ClassifyTask(LabelTask):
     """A classifier in training."""
 
     columns = LabelEncoder.names

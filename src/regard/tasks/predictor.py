@@ -24,7 +24,7 @@ class Rows(Protocol):
         """Numbered rows with one text for each of the columns."""
 
 
-class Answer(Protocol):
+class Predicted(Protocol):
     """What a run says of one text. As a string it is a line of ``regard predict``."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Predictor(Protocol):
     def known(self) -> KnownWords | None:
         """The words it has seen."""
 
-    def predict(self, texts: Sequence[str], writing: Writing = ...) -> Sequence[Answer]:
+    def predict(self, texts: Sequence[str], writing: Writing = ...) -> Sequence[Predicted]:
         """What it says of each text. Of an empty one it says nothing, which is an answer too."""
 
     def read(self, texts: Sequence[str]) -> list[str]:

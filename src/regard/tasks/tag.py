@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
-from regard.data.encoding import Encoder, TagEncoder
+from regard.data.encoding import RowEncoder, TagEncoder
 from regard.data.tables import Row
 from regard.errors import DataError
 from regard.metrics.labels import TagResult, Tally
 from regard.models.labeller import Labeller
 from regard.runs.folder import Run
 from regard.settings import Settings
-from regard.tasks.labels import Labelling, Reader, groups, vocabulary
+from regard.tasks.labels import LabelTask, Reader, groups, vocabulary
 from regard.tasks.predictor import WRITING, Rows, Writing
 from regard.tasks.task import column
 from regard.text.known import KnownWords
@@ -85,13 +85,13 @@ class Tagger:
         tally = Tally(() if self.run is None else set(vocabulary(self.run.words)))
         for chunk in chunks:
             for (line, row), guess in zip(chunk, self.tag([row[0] for _, row in chunk]), strict=True):
-                if problem := Tag.fault(row):
+                if problem := TagTask.fault(row):
                     raise DataError(f"{name} line {line}: {problem}; every word needs one tag")
                 tally.tags(row[0].split(), row[1].split(), guess.tags)
         return TagResult(tally.texts, tally.confusion(), tally.unknown())
 
 
-class Tag(Labelling):
+class TagTask(LabelTask):
     """A tagger in training."""
 
     columns = TagEncoder.names
@@ -112,7 +112,7 @@ class Tag(Labelling):
         return "" if len(words) == len(tags) else f"{len(words)} words but {len(tags)} tags"
 
     @classmethod
-    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:
         found = super().encoder(run, tokenizers, train, valid)
         if not run.words.exists():
             words = (word for text in column(train, cls.columns, 0) for word in text.split())

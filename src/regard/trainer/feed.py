@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from regard.data.batches import Batch, Batches, Position, menu_for, trimmed
-from regard.data.menu import Shape
+from regard.data.menu import BatchShape
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
 from regard.trainer.workers import Workers
@@ -41,7 +41,7 @@ class Feed:
         """On a GPU there are few shapes: each can be captured, and memory is not cut into odd pieces."""
         self.task, self.accumulate, self.ahead = task, settings.accumulate, device.type == "cuda"
         examples, budget = task.train_examples, settings.batch
-        menu: tuple[Shape, ...] = ()
+        menu: tuple[BatchShape, ...] = ()
         if self.ahead:
             multiple = 8 if kind == "compiled-graph" else 1
             menu = menu_for(

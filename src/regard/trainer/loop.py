@@ -20,7 +20,7 @@ from regard.runs.checkpoint import Checkpoint
 from regard.runs.folder import Progress, step_of
 from regard.runs.log import Listener, Validation, clock
 from regard.runs.samples import Watched
-from regard.settings import LastAverage, MovingAverage, TrainSettings
+from regard.settings import LastAverage, MovingAverageSettings, TrainSettings
 from regard.tasks.task import Scores, Task, Tensors
 from regard.trainer import averaging
 from regard.trainer.feed import Feed, Group
@@ -30,7 +30,7 @@ from regard.trainer.pace import Pace, used_memory
 from regard.trainer.schedule import DECAYING, Schedule
 from regard.trainer.showing import Showing
 from regard.trainer.signals import interruptible
-from regard.trainer.steps import EagerStep, GraphStep, Recipe, Step
+from regard.trainer.steps import EagerStep, GraphStep, StepContext, TrainStep
 from regard.trainer.workers import ALONE, Workers
 
 SAVE_EVERY = 120.0  # seconds of training between two checkpoints at the most
@@ -89,7 +89,7 @@ class Trainer:
             capturable=self.kind in GRAPHS,
         )
         self.average = None
-        if isinstance(settings.average, MovingAverage):
+        if isinstance(settings.average, MovingAverageSettings):
             self.average = averaging.MovingAverage(self.weights, settings.average.decay)
         self.best_step = 0  # the best checkpoint there is, also where the validation of an interruption found it
         self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
@@ -156,7 +156,7 @@ class Trainer:
         if now.step:
             self._save()  # so that whoever resumes this knows too
 
-    def _take(self, step: Step, group: Group, pace: Pace) -> None:
+    def _take(self, step: TrainStep, group: Group, pace: Pace) -> None:
         """One update, and what it changes in the progress."""
         here = float(sum(batch.tokens for batch in group.batches))
         count, seconds = self.workers.sum(here, pace.seconds())
@@ -263,9 +263,9 @@ class Trainer:
 
     # Steps
 
-    def _step(self) -> Step:
+    def _step(self) -> TrainStep:
         settings = self.settings
-        recipe = Recipe(
+        recipe = StepContext(
             self.task,
             self.optimizer,
             self.average,

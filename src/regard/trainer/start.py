@@ -14,7 +14,7 @@ from time import monotonic
 
 import torch
 
-from regard.data.encoding import Encoder
+from regard.data.encoding import RowEncoder
 from regard.data.examples import Examples
 from regard.data.shards import open_shards
 from regard.device import pick_device
@@ -325,7 +325,7 @@ def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
         tell(f"held out for validation: {held.count:,} of {held.rows:,} {noun}, which training does not see")
 
 
-def _encoded(rows: Material, encoder: Encoder, folder: Path, tell: Tell) -> Examples:
+def _encoded(rows: Material, encoder: RowEncoder, folder: Path, tell: Tell) -> Examples:
     """Encoded rows. A corpus that is no longer the one of the beginning is told of."""
     before = _fingerprint(folder)
     examples = rows.encode(encoder, folder, Telling(tell, f"encoding {folder.name}"))

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.decode.engines.pooled import Encoded, Pool, Pooled, Shape
+from regard.decode.engines.pooled import Pool, Pooled, PooledSources, StepShape
 from regard.decode.engines.slots import Fetched, Slots
 from regard.decode.options import Options
 from regard.decode.rules import Beam
@@ -38,12 +38,12 @@ KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBacken
 
 
 @dataclass(frozen=True)
-class Room:
+class SearchMemory:
     """The memory of a search, and how large it is."""
 
     rule: Beam
     wanted: int  # sentences that were asked for; there may be memory for fewer
-    shape: Shape
+    shape: StepShape
     slots: Slots
     pool: Pool
 
@@ -64,7 +64,7 @@ class Captured:
         self.model = Pooled(model if weight.dtype == kind else copy.deepcopy(model).to(kind).eval())
         self.device, self.name = weight.device, name
         self.menu, self.look_every = tuple(menu), look_every
-        self.room: Room | None = None
+        self.room: SearchMemory | None = None
         self.bytes = 0  # torch has all of it
         self.graphs = Graphs(self.device) if self.device.type == "cuda" else None
 
@@ -106,7 +106,7 @@ class Captured:
             yield
         torch.cuda.current_stream(self.device).wait_stream(self.graphs.stream)
 
-    def _room_for(self, rule: Beam, count: int, source: int, target: int) -> Room:
+    def _room_for(self, rule: Beam, count: int, source: int, target: int) -> SearchMemory:
         """The room there is, if it is large enough; else a larger one, for which steps are captured anew."""
         wanted, source, target = on_menu(self.menu, count), grained(source), grained(target)
         old = self.room
@@ -119,9 +119,9 @@ class Captured:
         if self.graphs is not None:
             self.graphs.forget()
         each = self.model.bytes(rule.width, source, target)
-        shape = Shape(fitting(self.menu, wanted, each, self._free()), source, target)
+        shape = StepShape(fitting(self.menu, wanted, each, self._free()), source, target)
         slots = Slots.empty(rule, shape.sentences, target, self.model.weight)
-        self.room = Room(rule, wanted, shape, slots, self.model.pool(rule.width, shape))
+        self.room = SearchMemory(rule, wanted, shape, slots, self.model.pool(rule.width, shape))
         return self.room
 
     def _free(self) -> float:
@@ -132,14 +132,14 @@ class Captured:
         kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return SHARE * (free + kept)
 
-    def step(self, room: Room, shape: Shape) -> None:
+    def step(self, room: SearchMemory, shape: StepShape) -> None:
         """One token further for the first sentences of a room, as one graph where there are graphs."""
         if self.graphs is None:
             self._step(room, shape)
         else:
             self.graphs.run(shape, lambda: self._step(room, shape))
 
-    def _step(self, room: Room, shape: Shape) -> None:
+    def _step(self, room: SearchMemory, shape: StepShape) -> None:
         """Everything on the device, and nothing that depends on a value."""
         slots = room.slots.first(shape.sentences)
         logits = self.model.step(slots.tokens, slots.written, room.pool, shape)
@@ -158,10 +158,10 @@ class Graphs:
     def forget(self) -> None:
         """The memory that they wrote to is no more."""
         self.pool = torch.cuda.graph_pool_handle()
-        self.met: set[Shape] = set()
-        self.graphs: dict[Shape, torch.cuda.CUDAGraph] = {}
+        self.met: set[StepShape] = set()
+        self.graphs: dict[StepShape, torch.cuda.CUDAGraph] = {}
 
-    def run(self, shape: Shape, step: Step) -> None:
+    def run(self, shape: StepShape, step: Step) -> None:
         if shape not in self.met:
             self.met.add(shape)
             step()
@@ -185,13 +185,15 @@ class Graphs:
 class _Search:
     """One search, as the host sees it: who is in which slot, who waits, and what has been found."""
 
-    def __init__(self, engine: Captured, room: Room, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+    def __init__(
+        self, engine: Captured, room: SearchMemory, sources: Sequence[Sequence[int]], limits: Sequence[int]
+    ) -> None:
         self.engine, self.room, self.device = engine, room, engine.device
         self.sources, self.limits = sources, limits
         self.results: list[list[Hypothesis] | None] = [None] * len(sources)
         self.waiting = sorted(range(len(sources)), key=lambda row: len(sources[row]))  # the longest are taken first
         self.ready: list[int] = []  # of those, the ones that are encoded
-        self.encoded: Encoded | None = None
+        self.encoded: PooledSources | None = None
         self.held: dict[int, int] = {}  # the sentence in each slot that is taken
         self.began: dict[int, int] = {}  # and when it came
         self.time = 0
@@ -224,7 +226,7 @@ class _Search:
             self.ready, free = self.ready[count:], free[count:]
             part = slice(done, done + count)
             where = self._send(slots)
-            self.room.pool.fill(where, Encoded(self.encoded.joint[part], self.encoded.mask[part]))
+            self.room.pool.fill(where, PooledSources(self.encoded.joint[part], self.encoded.mask[part]))
             limits = self._send([self.limits[row] for row in rows])
             self.room.slots.fill(where, limits, self.engine.model.model.first, self.opening)
             self.held.update(zip(slots, rows, strict=True))
@@ -252,14 +254,14 @@ class _Search:
         for there, here in zip(late, free, strict=True):
             self.held[here], self.began[here] = self.held.pop(there), self.began[there]
 
-    def _shape(self) -> Shape:
+    def _shape(self) -> StepShape:
         """As much of the memory as those who are in it need for the next steps."""
         source = max(len(self.sources[row]) for row in self.held.values())
         ages = [
             min(self.time - self.began[slot] + self.engine.look_every, self.limits[row])
             for slot, row in self.held.items()
         ]
-        return Shape(on_menu(self.engine.menu, max(self.held) + 1), grained(source), grained(max(ages)))
+        return StepShape(on_menu(self.engine.menu, max(self.held) + 1), grained(source), grained(max(ages)))
 
     def _leave(self, still: list[bool]) -> tuple[list[int], Fetched] | None:
         """Those who are done, and what they have written, on its way to the host."""

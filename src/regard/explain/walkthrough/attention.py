@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from regard.explain.walkthrough.board import Board, Value, linear
-from regard.explain.walkthrough.step import Axis
+from regard.explain.walkthrough.step import AxisLabels
 from regard.nn.attention import Attention, relu
 from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
 from regard.nn.windows import MonotonicWindow, PredictedWindow
@@ -24,20 +24,26 @@ class Asking:
     head: int
     query: Value  # (T, D)
     source: Value  # (S, D)
-    asked_by: Axis
-    asked: Axis
+    asked_by: AxisLabels
+    asked: AxisLabels
     first: int = 0  # the position of the first query, which is its row in the trace too
     row: int = 0  # the query walked with
     causal: bool = False
-    predicts: Axis | None = None  # in a decoder: what is predicted where each query stands
+    predicts: AxisLabels | None = None  # in a decoder: what is predicted where each query stands
 
     @property
-    def rows(self) -> Axis:
+    def rows(self) -> AxisLabels:
         """Rows of scores and weights, named as a heat map names them: in a decoder, after the piece predicted."""
         return self.asked_by if self.predicts is None else self.predicts
 
     def write(
-        self, kind: str, name: str, inputs: dict[str, Value], snippet: str | list[str], *axes: Axis, recorded: bool
+        self,
+        kind: str,
+        name: str,
+        inputs: dict[str, Value],
+        snippet: str | list[str],
+        *axes: AxisLabels,
+        recorded: bool,
     ) -> Value:
         """A step with a row for each query; ``recorded`` says whether the trace has it."""
         own = self.seen(name) if recorded else None

@@ -21,16 +21,16 @@ from regard.serve.detect import Detected
 from regard.serve.guard import AUTHORIZED
 from regard.serve.limits import TooLargeError
 from regard.serve.pairs import detector, pairs
-from regard.serve.passage import Passage, passage
+from regard.serve.passage import Translatable, passage
 from regard.serve.schema.libre import (
-    Asked,
     CodeAndName,
     Detection,
     DetectQuestion,
     FrontendLanguages,
     FrontendSettings,
     Health,
-    Language,
+    LibreBody,
+    LibreLanguage,
     TranslateQuestion,
     TranslateReply,
 )
@@ -38,13 +38,13 @@ from regard.serve.worker import Translated
 from regard.settings.languages import Languages, name_of
 
 router = APIRouter(tags=["LibreTranslate"])
-Question = TypeVar("Question", bound=Asked)
+Question = TypeVar("Question", bound=LibreBody)
 BEAM = 5
 AUTO = "auto"
 _FORM = "application/x-www-form-urlencoded"
 
 
-def _takes(question: type[Asked]) -> dict[str, Any]:
+def _takes(question: type[LibreBody]) -> dict[str, Any]:
     """The OpenAPI of a body that may be JSON or a form."""
     schema = question.model_json_schema(ref_template="#/components/schemas/{model}")
     content = {kind: {"schema": schema} for kind in ("application/json", _FORM)}
@@ -77,14 +77,14 @@ async def translate(request: Request, response: Response) -> TranslateReply:
 
 
 @router.get("/languages")
-async def languages(request: Request) -> list[Language]:
+async def languages(request: Request) -> list[LibreLanguage]:
     """What can be translated into what."""
     if not request.scope.get(AUTHORIZED, True):
-        await _question(request, Asked)
+        await _question(request, LibreBody)
     known = await asyncio.to_thread(pairs, request.app.state.service.library)
     codes = dict.fromkeys(code for pair in known for code in (pair.source, pair.target))
     return [
-        Language(code=code, name=name_of(code), targets=[pair.target for pair in known if pair.source == code])
+        LibreLanguage(code=code, name=name_of(code), targets=[pair.target for pair in known if pair.source == code])
         for code in codes
     ]
 
@@ -224,14 +224,16 @@ class _Rendered:
     unknown: list[str]
 
     @classmethod
-    def of(cls, passage: Passage, found: Sequence[Translated], count: int) -> _Rendered:
+    def of(cls, passage: Translatable, found: Sequence[Translated], count: int) -> _Rendered:
         texts = [each.translation for each in found]
         warnings = dict.fromkeys(text.warning for text in texts if text.warning)
         unknown = dict.fromkeys(each.word for text in texts for each in text.unknown)
         return cls(passage.render(found, count), "; ".join(warnings), list(unknown))
 
 
-async def _translate(request: Request, passages: Sequence[Passage], runs: Sequence[str], count: int) -> list[_Rendered]:
+async def _translate(
+    request: Request, passages: Sequence[Translatable], runs: Sequence[str], count: int
+) -> list[_Rendered]:
     """Each passage's translations, best first. Runs work side by side; each gets all its texts at once."""
     library = request.app.state.service.library
     if count > library.limits.beam:

@@ -13,7 +13,7 @@ from regard.errors import ModelError
 from regard.serve.library import Library
 from regard.serve.schema.predict import PredictAnswer, PredictBody, Prediction
 from regard.serve.worker import Model
-from regard.tasks.predictor import Answer, Writing
+from regard.tasks.predictor import Predicted, Writing
 from regard.text.known import KnownWords
 from regard.text.reading import unseen
 
@@ -31,7 +31,7 @@ async def predict(request: Request, body: PredictBody) -> PredictAnswer:
     def work(model: Model) -> tuple[str, list[Prediction]]:
         if model.task == "translate":
             raise ModelError(f"run = {body.run}: translates; ask /api/v1/translate")
-        answers: Sequence[Answer] = model.predict(body.texts, Writing(body.length, rule))
+        answers: Sequence[Predicted] = model.predict(body.texts, Writing(body.length, rule))
         found = zip(body.texts, answers, strict=True)
         return model.task, [_prediction(text, answer, model.known) for text, answer in found]
 
@@ -40,7 +40,7 @@ async def predict(request: Request, body: PredictBody) -> PredictAnswer:
     return PredictAnswer(run=body.run, task=task, predictions=found, milliseconds=spent)
 
 
-def _prediction(text: str, answer: Answer, known: KnownWords | None) -> Prediction:
+def _prediction(text: str, answer: Predicted, known: KnownWords | None) -> Prediction:
     """With the words that the run has never seen."""
     unknown, warning = unseen(text, known)
     remarks = {"warning": warning, "unknown": [asdict(each) for each in unknown]}

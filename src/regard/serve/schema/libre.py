@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from regard.serve.limits import LINE, NAME
 
 
-class Asked(BaseModel):
+class LibreBody(BaseModel):
     """What every question may hold."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -17,7 +17,7 @@ class Asked(BaseModel):
     api_key: Annotated[str, Field(max_length=LINE, description="The token, where one is needed.")] = ""
 
 
-class TranslateQuestion(Asked):
+class TranslateQuestion(LibreBody):
     """A text, or several."""
 
     q: Annotated[str | list[str], Field(description="What to translate.", examples=["the black cat ate the mouse"])]
@@ -27,7 +27,7 @@ class TranslateQuestion(Asked):
     alternatives: Annotated[int, Field(ge=0, le=10, description="Further translations to give.")] = 0
 
 
-class DetectQuestion(Asked):
+class DetectQuestion(LibreBody):
     """A text."""
 
     q: Annotated[str, Field(description="What to look at.", examples=["le chat noir"])]
@@ -56,7 +56,7 @@ class TranslateReply(BaseModel):
     ] = None
 
 
-class Language(BaseModel):
+class LibreLanguage(BaseModel):
     """A language that can be translated from or into."""
 
     code: Annotated[str, Field(examples=["en"])]
