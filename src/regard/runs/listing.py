@@ -79,7 +79,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CheckpointSummary:
     """A checkpoint of a run."""
 
     name: str
@@ -98,7 +98,7 @@ class RunDetails:
     progress: Progress
     losses: tuple[tuple[int, float], ...]  # of training, by step
     validations: tuple[tuple[int, float, float], ...]  # step, loss, score
-    checkpoints: tuple[Kept, ...]
+    checkpoints: tuple[CheckpointSummary, ...]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -182,7 +182,7 @@ def portray(folder: Path) -> RunDetails:
         tuple((event["step"], event["loss"]) for event in events if _is(event, "step", "loss")),
         tuple((event["step"], event["loss"], event["score"]) for event in events if _is(event, "validation", "score")),
         tuple(
-            Kept(
+            CheckpointSummary(
                 path.name, int(path.name[5:]), size(path), path.name == best, (path / "optimizer.safetensors").exists()
             )
             for path in steps(run.checkpoints)

@@ -19,6 +19,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
+
+from pydantic import Field
 
 from regard.text.special import SPECIAL_TOKENS
 from regard.text.subwords import SPACE
@@ -28,9 +31,11 @@ _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
 @dataclass(frozen=True)
-class Detected:
-    language: str
-    confidence: float  # in percent
+class Detection:
+    """A language, and how sure we are."""
+
+    confidence: Annotated[float, Field(ge=0, le=100, description="In percent.", examples=[97.0])]
+    language: Annotated[str, Field(examples=["fr"])]
 
 
 class Letters:
@@ -62,7 +67,7 @@ class Detector:
 
     known: Mapping[str, Letters]
 
-    def __call__(self, text: str) -> list[Detected]:
+    def __call__(self, text: str) -> list[Detection]:
         """Every language with its confidence, the surest first."""
         letters, found = _letters(text), list(triples(text))
         odds = {code: each.log_probability(found, self._different) for code, each in self.known.items()}
@@ -70,7 +75,7 @@ class Detector:
         weights = {code: math.exp(value - best) for code, value in odds.items()}
         total = sum(weights.values())
         results = [
-            Detected(code, round(100 * weight / total * self._share(code, letters), 1))
+            Detection(round(100 * weight / total * self._share(code, letters), 1), code)
             for code, weight in weights.items()
         ]
         return sorted(results, key=lambda each: -each.confidence)

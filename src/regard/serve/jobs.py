@@ -18,9 +18,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from regard.errors import ModelError, SettingsError
+from regard.explain.answer import Answer
 from regard.files import new_file
 from regard.runs import listing as shelf
 from regard.runs.folder import is_occupied
@@ -59,13 +62,15 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Standing:
+class JobStatus(Answer):
     """How a job stands."""
 
     state: JobState
-    progress: float
-    line: str  # the last thing it said
-    result: dict[str, Any] | None = None
+    progress: Annotated[float, Field(ge=0, le=1)]
+    line: Annotated[str, Field(description="The last thing it said.")]
+    result: Annotated[
+        dict[str, Any] | None, Field(description="The comparison, as `regard compare --json` has it.")
+    ] = None
 
 
 class Jobs:
@@ -281,20 +286,20 @@ class Jobs:
         found = [self._read(path.name) for path in self.folder.glob("compare-*")] if self.folder.is_dir() else []
         return sorted((job for job in found if job is not None), key=lambda job: job.began)
 
-    def standing(self, name: str) -> Standing:
+    def status(self, name: str) -> JobStatus:
         """How a comparison stands, and what it found."""
         job = self._comparison(name)
         lines = [line for line in self._output(name) if line]
         line = lines[-1] if lines else "starting"
         if job.process.alive:
-            return Standing("stopped" if job.stopped else "running", _progress(lines), line)
+            return JobStatus("stopped" if job.stopped else "running", _progress(lines), line)
         result = self._result(name)
         if result is not None:
             if job.test:
                 result["conditions"]["data"] = job.test
-            return Standing("done", 1.0, "done", result)
+            return JobStatus("done", 1.0, "done", result)
         complaint = next((each for each in reversed(lines) if not each.startswith(" ")), "the process ended at once")
-        return Standing("stopped" if job.stopped else "failed", _progress(lines), complaint)
+        return JobStatus("stopped" if job.stopped else "failed", _progress(lines), complaint)
 
     def cancel(self, name: str) -> None:
         """End a comparison."""

@@ -9,9 +9,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from regard.errors import RegardError, SettingsError, did_you_mean
+from regard.explain.answer import Answer
 from regard.runs import listing as shelf
 from regard.runs.listing import Summary
 from regard.runs.log import LogReader, outline
@@ -60,40 +63,46 @@ def asked_for(
 
 
 @dataclass(frozen=True)
-class Complaint:
+class Complaint(Answer):
     """Why a training failed, in terms of what was asked for."""
 
-    line: str
-    setting: str = ""  # that is to blame, `text.size`; or the field of the request: preset, corpus, time
-    right: str = ""  # what would be right, as an override: text.size=625
+    line: Annotated[str, Field(description="What is wrong.")]
+    setting: Annotated[
+        str, Field(description="Which setting or field is to blame, where one is.", examples=["text.size"])
+    ] = ""
+    right: Annotated[
+        str, Field(description="An override that would be right, where one is known.", examples=["text.size=625"])
+    ] = ""
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Answer):
     """How a training stands."""
 
     run: str
     state: State
     stage: Stage
-    note: str  # why it failed, where it did
+    note: Annotated[str, Field(description="Why it failed, where it did.")]
     task: str = ""
-    preset: str = ""
+    preset: Annotated[str, Field(description="Whose architecture it has, by its settings.")] = ""
     steps: int = 0
     of_steps: int = 0
-    time: str = ""  # limit
+    time: Annotated[str, Field(description="The limit, where time is one.")] = ""
     validate_every: int = 0
     watch: str = ""
     loss: float | None = None
     score: float | None = None
     score_name: str = ""
     parameters: int | None = None
-    changed: float = 0.0
-    ours: bool = False  # started here: it can be stopped here
-    is_run: bool = False  # there is a folder to go on with
-    architecture: str = ""  # in words
-    languages: str = ""
-    request: dict[str, Any] | None = None  # what was asked for, where it was started here
-    error: Complaint | None = None  # where it failed
+    changed: Annotated[float, Field(description="Seconds since 1970.")] = 0.0
+    ours: Annotated[bool, Field(description="Whether it was started here, and so can be stopped here.")] = False
+    is_run: Annotated[bool, Field(description="Whether there is a run to go on with; not before it has begun.")] = False
+    architecture: Annotated[str, Field(description="In words.")] = ""
+    languages: Annotated[str, Field(examples=["en-fr"])] = ""
+    request: Annotated[dict[str, Any] | None, Field(description="What was asked for, where it was started here.")] = (
+        None
+    )
+    error: Annotated[Complaint | None, Field(description="Why it failed, where it did.")] = None
 
 
 _SETTING = re.compile(r"(?:^|: )((?:model|text|data|train)(?:\.\w+)+|size|preset|corpus|time|name|task)\b(?: = |:)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -11,8 +10,8 @@ from regard.errors import DataError, SettingsError
 from regard.runs.folder import Run
 from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, Corpora
-from regard.serve.jobs import Jobs
-from regard.serve.schema.trainings import CompareRequest, JobAnswer, JobStarted
+from regard.serve.jobs import Jobs, JobStatus
+from regard.serve.schema.trainings import CompareRequest, JobStarted
 from regard.serve.sharing import check_shared
 from regard.tasks.kinds import task_of
 
@@ -59,9 +58,10 @@ def _labelled(corpora: Corpora, corpus: str) -> list[str]:
 
 
 @router.get("/jobs/{job}", responses=PROBLEMS)
-def one_job(request: Request, job: str) -> JobAnswer:
+def one_job(request: Request, job: str) -> JobStatus:
     """How a job stands, and what it found."""
-    return JobAnswer(**asdict(request.app.state.jobs.standing(job)))
+    jobs: Jobs = request.app.state.jobs
+    return jobs.status(job)
 
 
 @router.delete("/jobs/{job}", status_code=204, responses=PROBLEMS)

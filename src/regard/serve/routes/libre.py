@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Request, Response
@@ -17,18 +17,16 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError
 from regard.serve.answers import RefusedError
-from regard.serve.detect import Detected
+from regard.serve.detect import Detection
 from regard.serve.guard import AUTHORIZED
 from regard.serve.limits import TooLargeError
 from regard.serve.pairs import detector, pairs
 from regard.serve.passage import Translatable, passage
 from regard.serve.schema.libre import (
     CodeAndName,
-    Detection,
     DetectQuestion,
     FrontendLanguages,
     FrontendSettings,
-    Health,
     LibreBody,
     LibreLanguage,
     TranslateQuestion,
@@ -65,11 +63,10 @@ async def translate(request: Request, response: Response) -> TranslateReply:
     response.headers["X-Regard-Run"] = ", ".join(quote(run) for run in dict.fromkeys(runs))
     best, others = [each.outputs[0] for each in found], [each.outputs[1:] for each in found]
     warnings, unknown = [each.warning for each in found], [each.unknown for each in found]
-    sure = [Detection(confidence=each.confidence, language=each.language) for each in detected]
     single = isinstance(question.q, str)
     return TranslateReply(
         translated=best[0] if single else best,
-        detected=(sure[0] if single else sure) if question.source == AUTO else None,
+        detected=(detected[0] if single else detected) if question.source == AUTO else None,
         alternatives=(others[0] if single else others) if question.alternatives else None,
         warning=(warnings[0] if single else warnings) if any(warnings) else None,
         unknown=(unknown[0] if single else unknown) if any(unknown) else None,
@@ -96,13 +93,13 @@ async def detect(request: Request) -> list[Detection]:
     _check(request, [question.q])
     known = await asyncio.to_thread(pairs, request.app.state.service.library)
     found = await _detect(request, [question.q], tuple(known.items()))
-    return [Detection(confidence=each.confidence, language=each.language) for each in found[0]]
+    return found[0]
 
 
 @router.get("/health")
-async def health() -> Health:
+async def health() -> dict[Literal["status"], Literal["ok"]]:
     """Whether the service answers."""
-    return Health()
+    return {"status": "ok"}
 
 
 @router.get("/frontend/settings")
@@ -181,10 +178,10 @@ def _check(request: Request, texts: Sequence[str]) -> None:
 
 async def _languages_of(
     request: Request, question: TranslateQuestion, texts: Sequence[str], known: Mapping[Languages, str]
-) -> list[Detected]:
+) -> list[Detection]:
     """Each text's language: what the client says, else what its letters say, of those that can be translated."""
     if question.source != AUTO:
-        return [Detected(question.source, 100.0)] * len(texts)
+        return [Detection(100.0, question.source)] * len(texts)
     able = {pair.source for pair in known if pair.target == question.target}
     if not able:
         _run(known, AUTO, question.target)
@@ -194,11 +191,11 @@ async def _languages_of(
 
 async def _detect(
     request: Request, texts: Sequence[str], known: tuple[tuple[Languages, str], ...]
-) -> list[list[Detected]]:
+) -> list[list[Detection]]:
     """Off the event loop: vocabularies are read from the disk when first needed."""
     library = request.app.state.service.library
 
-    def work() -> list[list[Detected]]:
+    def work() -> list[list[Detection]]:
         find = detector(library, known)
         return [find(text) for text in texts]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from fastapi import APIRouter, Request
 
@@ -43,5 +42,4 @@ async def predict(request: Request, body: PredictBody) -> PredictAnswer:
 def _prediction(text: str, answer: Predicted, known: KnownWords | None) -> Prediction:
     """With the words that the run has never seen."""
     unknown, warning = unseen(text, known)
-    remarks = {"warning": warning, "unknown": [asdict(each) for each in unknown]}
-    return Prediction.model_validate({"text": text, **answer.fields(), **remarks})
+    return Prediction.model_validate({"text": text, **answer.fields(), "warning": warning, "unknown": unknown})

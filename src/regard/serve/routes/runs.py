@@ -28,13 +28,11 @@ from regard.serve.jobs import Jobs
 from regard.serve.library import Library
 from regard.serve.pairs import best_runs, settings_at, summary_at
 from regard.serve.schema.runs import (
-    Example,
     ExamplesAnswer,
-    LanguagesAnswer,
     Removed,
     RenameBody,
-    Renamed,
     RunAnswer,
+    RunName,
     RunsAnswer,
     RunSummary,
     SettingsAnswer,
@@ -43,6 +41,7 @@ from regard.serve.shape import attends, shape
 from regard.serve.sharing import corpus_name, test_of
 from regard.serve.trainings import FILES
 from regard.settings import DataSettings, Settings
+from regard.settings.languages import Languages
 
 Name = Annotated[str, InPath(examples=["demo"])]
 REPORTED = 200  # sentences that a report measures
@@ -85,10 +84,10 @@ def one_run(request: Request, run: Name) -> RunAnswer:
 
 
 @router.post("/{run}/rename", responses=PROBLEMS)
-def rename(request: Request, run: Name, wish: RenameBody) -> Renamed:
+def rename(request: Request, run: Name, wish: RenameBody) -> RunName:
     """Give a run another name; not while it is trained."""
     request.app.state.jobs.rename(run, wish.to)
-    return Renamed(run=wish.to)
+    return RunName(run=wish.to)
 
 
 @router.delete("/{run}", responses=PROBLEMS)
@@ -99,10 +98,10 @@ def remove(request: Request, run: Name) -> Removed:
 
 
 @router.post("/{run}/restore", responses=PROBLEMS)
-def restore(request: Request, run: Name) -> Renamed:
+def restore(request: Request, run: Name) -> RunName:
     """Take back what was removed last under this name."""
     request.app.state.jobs.restore(run)
-    return Renamed(run=run)
+    return RunName(run=run)
 
 
 # Showing and trying
@@ -121,8 +120,7 @@ def examples_of(
 ) -> ExamplesAnswer:
     """Sentences to try it with: some of those it was validated on."""
     opened = Run.open(request.app.state.service.library.path(run))
-    found = [Example(text=each.text, reference=each.reference) for each in examples(opened, count)]
-    return ExamplesAnswer(run=run, task=opened.settings.task, examples=found)
+    return ExamplesAnswer(run=run, task=opened.settings.task, examples=examples(opened, count))
 
 
 @router.get("/{run}/export", responses={**PROBLEMS, **ARCHIVE}, response_class=StreamingResponse)
@@ -201,7 +199,7 @@ def _summary(library: Library, name: str, path: Path, best: set[str], *, changes
     return RunSummary(
         **_finite(content)
         | {
-            "languages": LanguagesAnswer(source=source, target=target) if target else None,
+            "languages": Languages(source, target) if target else None,
             "attention": attention,
             "best": name in best,
             "pinned": name in library.pinned,

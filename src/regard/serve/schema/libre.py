@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.serve.detect import Detection
 from regard.serve.limits import LINE, NAME
 
 
@@ -33,13 +34,6 @@ class DetectQuestion(LibreBody):
     q: Annotated[str, Field(description="What to look at.", examples=["le chat noir"])]
 
 
-class Detection(BaseModel):
-    """A language, and how sure we are."""
-
-    confidence: Annotated[float, Field(ge=0, le=100, description="In percent.", examples=[97.0])]
-    language: Annotated[str, Field(examples=["fr"])]
-
-
 class TranslateReply(BaseModel):
     """Of several texts, lists in their order."""
 
@@ -62,12 +56,6 @@ class LibreLanguage(BaseModel):
     code: Annotated[str, Field(examples=["en"])]
     name: Annotated[str, Field(examples=["English"])]
     targets: Annotated[list[str], Field(description="Into what it can be translated.", examples=[["fr"]])]
-
-
-class Health(BaseModel):
-    """Whether the service answers."""
-
-    status: Literal["ok"] = "ok"
 
 
 class CodeAndName(BaseModel):

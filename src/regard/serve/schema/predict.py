@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.serve.limits import BEAM, LENGTH, NAME
-from regard.serve.schema.translate import UnknownAnswer
+from regard.text.reading import Unknown
 
 
 class PredictBody(BaseModel):
@@ -48,7 +48,7 @@ class Prediction(BaseModel):
     continuation: Annotated[str, Field(description="Of a language model: what follows the text.")] = ""
     score: Annotated[float | None, Field(description="Of a continuation: its log-probability over its length.")] = None
     warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")] = ""
-    unknown: Annotated[list[UnknownAnswer], Field(description="Words that the run has never seen.")] = []
+    unknown: Annotated[tuple[Unknown, ...], Field(description="Words that the run has never seen.")] = ()
 
 
 class PredictAnswer(BaseModel):

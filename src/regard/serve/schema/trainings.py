@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.serve.corpora import CorpusSummary
 from regard.serve.limits import BEAM, COMPARED, LINE, NAME, OVERRIDES, WORD
+from regard.serve.trainings import Training
 from regard.settings import TaskName
 
 FORBID = ConfigDict(frozen=True, extra="forbid")
@@ -29,20 +31,6 @@ class Presets(BaseModel):
     presets: list[Preset]
 
 
-class CorpusAnswer(BaseModel):
-    """A corpus at a glance."""
-
-    name: str = Field(examples=["fable:fr"])
-    built_in: bool
-    about: str
-    pairs: int | None = Field(description="For training; null until the corpus was checked, or if there is no end.")
-    languages: dict[str, str] | None = Field(examples=[{"source": "en", "target": "fr"}])
-    bytes: int
-    state: Literal["built in", "incomplete", "unchecked", "clean", "findings"]
-    parts: dict[str, list[str]] = Field(examples=[{"train": ["train.source", "train.target"]}])
-    names: dict[str, str] = Field(description="What files were called.", examples=[{"train.source": "news.en"}])
-
-
 class CorpusDeleted(BaseModel):
     """A corpus that is in the trash."""
 
@@ -53,7 +41,7 @@ class CorpusDeleted(BaseModel):
 class CorporaAnswer(BaseModel):
     """What can be trained on."""
 
-    corpora: list[CorpusAnswer]
+    corpora: list[CorpusSummary]
     changes: Annotated[bool, Field(description="Whether who asks may send, check, split, train and compare here.")]
 
 
@@ -126,25 +114,11 @@ class TrainingRequest(EstimateRequest):
     )
 
 
-class Started(BaseModel):
-    """A training that was started."""
-
-    run: str = Field(examples=["my-run"])
-
-
 class StopRequest(BaseModel):
     """How to stop."""
 
     model_config = FORBID
     now: bool = Field(default=False, description="Do not wait for the checkpoint that was asked for before.")
-
-
-class ComplaintAnswer(BaseModel):
-    """Why a training failed, in terms of what was asked for."""
-
-    line: str = Field(description="What is wrong.")
-    setting: str = Field(description="Which setting or field is to blame, where one is.", examples=["text.size"])
-    right: str = Field(description="An override that would be right, where one is known.", examples=["text.size=625"])
 
 
 class ResumeRequest(BaseModel):
@@ -161,38 +135,17 @@ class ResumeRequest(BaseModel):
     ] = ""
 
 
-class TrainingAnswer(BaseModel):
-    """How a training stands."""
-
-    run: str
-    state: Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
-    stage: Literal["", "starting", "preparing", "training", "validating", "stopping"]
-    note: str = Field(description="Why it failed, where it did.")
-    task: str
-    preset: str = Field(description="Whose architecture it has, by its settings.")
-    architecture: str = Field(description="In words.")
-    languages: str = Field(examples=["en-fr"])
-    steps: int
-    of_steps: int
-    time: str
-    validate_every: int
-    watch: str
-    loss: float | None
-    score: float | None
-    score_name: str
-    parameters: int | None
-    changed: float = Field(description="Seconds since 1970.")
-    ours: bool = Field(description="Whether it was started here, and so can be stopped here.")
-    is_run: bool = Field(description="Whether there is a run to go on with; not before it has begun.")
-    request: dict[str, Any] | None = Field(description="What was asked for, where it was started here.")
-    error: ComplaintAnswer | None = Field(description="Why it failed, where it did.")
-
-
 class TrainingsAnswer(BaseModel):
     """Running ones first, then the newest."""
 
-    trainings: list[TrainingAnswer]
+    trainings: list[Training]
     most: int = Field(description="How many may run at once; 0 where who asks may not train.")
+
+
+class JobStarted(BaseModel):
+    """A job that was started."""
+
+    job: str = Field(examples=["compare-00112233445566ff"])
 
 
 class CompareRequest(BaseModel):
@@ -207,18 +160,3 @@ class CompareRequest(BaseModel):
     )
     limit: int = Field(200, ge=2, le=10_000, description="Sentences at the most.")
     beam: int = Field(5, ge=1, le=BEAM)
-
-
-class JobStarted(BaseModel):
-    """A job that was started."""
-
-    job: str = Field(examples=["compare-00112233445566ff"])
-
-
-class JobAnswer(BaseModel):
-    """How a job stands."""
-
-    state: Literal["running", "done", "failed", "stopped"]
-    progress: float = Field(ge=0, le=1)
-    line: str = Field(description="The last thing it said.")
-    result: dict[str, Any] | None = Field(description="The comparison, as `regard compare --json` has it.")

@@ -6,7 +6,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.explain.looked import WordLink
 from regard.serve.limits import BEAM, LINE, NAME
+from regard.text.reading import Unknown
 
 CAT = "the black cat ate the mouse"
 
@@ -24,14 +26,6 @@ class TranslateBody(BaseModel):
     prefix: Annotated[str, Field(max_length=LINE, description="What each translation begins with.")] = ""
 
 
-class LinkAnswer(BaseModel):
-    """A target word and the source word it looked at most, both by number."""
-
-    target: int
-    source: int
-    weight: Annotated[float, Field(description="The attention weight, 0 to 1.", examples=[0.97])]
-
-
 class OutputAnswer(BaseModel):
     """One translation."""
 
@@ -39,7 +33,7 @@ class OutputAnswer(BaseModel):
     words: list[str]
     log_probability: Annotated[float, Field(description="Natural logarithm, end included.", examples=[-0.41])]
     score: Annotated[float, Field(description="What outputs are compared by.", examples=[-0.05])]
-    links: list[LinkAnswer]
+    links: list[WordLink]
 
 
 class SpanAnswer(BaseModel):
@@ -47,12 +41,6 @@ class SpanAnswer(BaseModel):
 
     start: Annotated[int, Field(description="Its first character.")]
     end: Annotated[int, Field(description="The one behind its last.")]
-
-
-class UnknownAnswer(SpanAnswer):
-    """A word of the source that the run has never seen."""
-
-    word: Annotated[str, Field(examples=["wizard"])]
 
 
 class TranslationAnswer(BaseModel):
@@ -63,7 +51,7 @@ class TranslationAnswer(BaseModel):
     outputs: list[OutputAnswer]
     aligner: Annotated[str, Field(description="Where the links were read; empty where there are none.")]
     warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")]
-    unknown: Annotated[list[UnknownAnswer], Field(description="Words that the run has never seen.")]
+    unknown: Annotated[tuple[Unknown, ...], Field(description="Words that the run has never seen.")]
     read_as: Annotated[str, Field(description="How the text was read, where that differs from how it is written.")]
     sentences: Annotated[list[SpanAnswer], Field(description="Where its sentences are; each was translated by itself.")]
 
