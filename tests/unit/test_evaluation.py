@@ -194,7 +194,7 @@ def test_links_are_read_from_attention_and_joined_with_those_of_a_reverse_run(
     translator = load(tmp_path / "luong")
     sources, references = zip(*PAIRS, strict=True)
     links = evaluation.aligned(translator, sources, references)
-    back = evaluation.turned(evaluation.aligned(translator, references, sources))
+    back = evaluation.swapped(evaluation.aligned(translator, references, sources))
     assert alone["predicted"] == sum(map(len, links))
     assert joined["predicted"] == sum(len(one & other) for one, other in zip(links, back, strict=True))
 

@@ -130,7 +130,7 @@ def test_the_last_step_speaks_of_what_the_task_gives(folder: Path, task: str, ti
     assert walk["probability"].title == title
     if task in ("tag", "classify"):
         assert "label" in walk["logits"].idea
-        assert "word" not in walk["odds"].idea
+        assert "word" not in walk["probabilities"].idea
 
 
 def test_rows_of_a_decoders_attention_are_named_after_the_piece_predicted(folder: Path) -> None:
@@ -154,7 +154,7 @@ def test_weight_and_colour_are_for_titles_the_marked_row_and_code() -> None:
 def test_a_label_is_named(folder: Path) -> None:
     tagger = load_predictor(trained(folder, "tag"))
     assert isinstance(tagger, Tagger)
-    axis = walk_text(tagger, TEXT, word=2)["odds"].axes[0]
+    axis = walk_text(tagger, TEXT, word=2)["probabilities"].axes[0]
     assert axis.labels == tuple(map(tagger.tags.token, axis.shown))
     assert tagger.tag([TEXT])[0].tags[2] == axis.labels[0]
 

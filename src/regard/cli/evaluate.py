@@ -147,7 +147,7 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, devi
         say(f"links: {translator.aligner.describe()}")
         if wanted.reverse is not None:
             backward = load(wanted.reverse, device=chosen)
-            found.append(evaluation.turned(evaluation.aligned(backward, texts.references, texts.sources)))
+            found.append(evaluation.swapped(evaluation.aligned(backward, texts.references, texts.sources)))
     both = found[1] if len(found) > 1 else None
     return evaluation.alignment_of(found[0], golds, both, wanted.method)  # type: ignore[arg-type]
 

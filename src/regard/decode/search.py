@@ -81,7 +81,7 @@ def search(
     """
     results: list[list[Hypothesis]] = [[] for _ in range(len(first))]
     names = range(len(first)) if numbers is None else numbers
-    choose = rule.begin(names, limits, constraints, heard=listener is not None)
+    choose = rule.begin(names, limits, constraints, observed=listener is not None)
     cover = Cover(rule.coverage_penalty, state) if rule.coverage_penalty else None
     now = _opening(limits, rule)
     state = state.select(now.sentences[:, None].expand(-1, rule.rows)) if rule.rows > 1 else state
@@ -89,12 +89,12 @@ def search(
     while True:
         check_cancelled()
         logits, state = model.step(token, state, UNOBSERVED if cover is None else cover.watch)
-        odds = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)
-        odds = odds.reshape(-1, rule.rows, odds.shape[1])  # (B, W, V)
+        log_probabilities = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)
+        log_probabilities = log_probabilities.reshape(-1, rule.rows, log_probabilities.shape[1])  # (B, W, V)
         now = now if cover is None else cover.look(now)
         if constraints:
-            restrict(odds, now, constraints, unknown=rule.unknown)
-        choice = choose(now, odds)
+            restrict(log_probabilities, now, constraints, unknown=rule.unknown)
+        choice = choose(now, log_probabilities)
         scores = None if choice.ended is None else _scores(now, choice.ended, rule, cover)
         after = _advance(now, choice, scores)
         kept = None

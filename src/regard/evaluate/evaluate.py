@@ -180,7 +180,7 @@ def aligned(translator: Translator, sources: Sequence[str], targets: Sequence[st
     return align_texts(translator.model, translator.tokenizers, sources, targets, translator.aligner)
 
 
-def turned(links: Sequence[Links]) -> list[Links]:
+def swapped(links: Sequence[Links]) -> list[Links]:
     """The links of the other direction, source first again."""
     return [frozenset((target, source) for source, target in each) for each in links]
 

@@ -204,34 +204,36 @@ def _at_most(name: str) -> str:
     return f"at most {name.rsplit(maxsplit=1)[-1]}"
 
 
-def habits(told: Habits) -> list[Claim]:
+def habits(found: Habits) -> list[Claim]:
     """What a translator does when it does not know."""
-    extra = told.repeated - told.repeated_in_reference
+    extra = found.repeated - found.repeated_in_reference
     rules = (
-        (told.copied >= COPIES, f"copies {_percent(told.copied)} of inputs", "the output is the source as it was"),
-        (told.empty >= EMPTY, f"writes nothing for {_percent(told.empty)} of inputs", "the reference has words"),
+        (found.copied >= COPIES, f"copies {_percent(found.copied)} of inputs", "the output is the source as it was"),
+        (found.empty >= EMPTY, f"writes nothing for {_percent(found.empty)} of inputs", "the reference has words"),
         (
             extra >= REPEATS,
             "repeats itself",
-            f"{_percent(told.repeated)} of its trigrams are repetitions, {_percent(told.repeated_in_reference)} of "
+            f"{_percent(found.repeated)} of its trigrams are repetitions, {_percent(found.repeated_in_reference)} of "
             "the reference's",
         ),
         (
-            told.untranslated >= UNTRANSLATED,
-            f"leaves {_percent(told.untranslated)} of words untranslated",
+            found.untranslated >= UNTRANSLATED,
+            f"leaves {_percent(found.untranslated)} of words untranslated",
             "in the source, not in the reference",
         ),
         (
-            abs(told.length_ratio - 1) >= LENGTH,
-            "writes too little" if told.length_ratio < 1 else "writes too much",
-            f"{told.length_ratio:.2f} words for each word of the reference",
+            abs(found.length_ratio - 1) >= LENGTH,
+            "writes too little" if found.length_ratio < 1 else "writes too much",
+            f"{found.length_ratio:.2f} words for each word of the reference",
         ),
     )
     found = [Claim(claim, evidence, "bad") for holds, claim, evidence in rules if holds]
     if found:
         return found
-    quiet = f"copied {_percent(told.copied)}, empty {_percent(told.empty)}, untranslated {_percent(told.untranslated)}"
-    return [Claim("shows no bad habit", f"{quiet}, length {told.length_ratio:.2f} of the reference's", "good")]
+    quiet = (
+        f"copied {_percent(found.copied)}, empty {_percent(found.empty)}, untranslated {_percent(found.untranslated)}"
+    )
+    return [Claim("shows no bad habit", f"{quiet}, length {found.length_ratio:.2f} of the reference's", "good")]
 
 
 def guessing(confusion: Confusion) -> list[Claim]:

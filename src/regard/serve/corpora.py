@@ -121,8 +121,8 @@ class Corpora:
         pairs = None if checked is None else checked["parts"].get("train", {}).get("pairs")
         shown = {part: files for part, files in parts.items() if files}
         languages = self.languages(name)
-        told = None if languages is None else asdict(languages)
-        return CorpusSummary(name, "sent to this studio", pairs, told, size, state, shown, self.called(name))
+        codes = None if languages is None else asdict(languages)
+        return CorpusSummary(name, "sent to this studio", pairs, codes, size, state, shown, self.called(name))
 
     def called(self, name: str) -> dict[str, str]:
         """What the files of a corpus were called before they were sent."""

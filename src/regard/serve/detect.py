@@ -70,9 +70,9 @@ class Detector:
     def __call__(self, text: str) -> list[Detection]:
         """Every language with its confidence, the surest first."""
         letters, found = _letters(text), list(triples(text))
-        odds = {code: each.log_probability(found, self._different) for code, each in self.known.items()}
-        best = max(odds.values(), default=0.0)
-        weights = {code: math.exp(value - best) for code, value in odds.items()}
+        log_probabilities = {code: each.log_probability(found, self._different) for code, each in self.known.items()}
+        best = max(log_probabilities.values(), default=0.0)
+        weights = {code: math.exp(value - best) for code, value in log_probabilities.items()}
         total = sum(weights.values())
         results = [
             Detection(round(100 * weight / total * self._share(code, letters), 1), code)

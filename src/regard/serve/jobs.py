@@ -25,7 +25,7 @@ from pydantic import Field
 from regard.errors import ModelError, SettingsError
 from regard.explain.answer import Answer
 from regard.files import new_file
-from regard.runs import listing as shelf
+from regard.runs import listing
 from regard.runs.folder import is_occupied
 from regard.runs.listing import NAME
 from regard.serve.library import Library
@@ -163,7 +163,7 @@ class Jobs:
         path = self.library.runs().get(run)
         return path is not None and is_occupied(path)
 
-    def last_words(self, run: str) -> str:
+    def last_line(self, run: str) -> str:
         """Why a training ended before its time; empty if somebody asked it to."""
         job = self.training(run)
         if job is None or job.stopped or job.process.alive:
@@ -197,11 +197,11 @@ class Jobs:
         """Give a run another name, and what is written down about its training with it."""
         path = self._movable(run)
         _check_name(name)
-        shelf.vacant(path.parent, name)
+        listing.vacant(path.parent, name)
         if name in self.library.runs() or self.training(name) is not None:
             raise SettingsError(f"name = {name}: is taken; choose another")
         self.library.forget(run)
-        shelf.rename_run(path, name)
+        listing.rename_run(path, name)
         self.report_of(run).unlink(missing_ok=True)
         if (job := self.training(run)) is not None:
             (self.folder / job.name).rename(self.folder / f"train-{name}")
@@ -213,24 +213,24 @@ class Jobs:
         if path is None and self.training(run) is None:
             self.library.path(run)  # complains
         if path is not None:
-            shelf.trash_run(self._movable(run))
+            listing.trash_run(self._movable(run))
             self.library.forget(run)
         elif self.is_training(run):
             raise SettingsError(f"run = {run}: is being trained; stop it first")
         self.report_of(run).unlink(missing_ok=True)
         if (job := self.training(run)) is not None:
-            shelf.put_away(self.folder / job.name)
+            listing.put_away(self.folder / job.name)
 
     def restore(self, run: str) -> None:
         """Take back what was removed last under this name."""
         if not NAME.fullmatch(run):
             raise ModelError(f"run = {run[:100]}: no such run in the trash")
         job = f"train-{run}"
-        runs, records = shelf.trashed(self._runs()), shelf.trashed(self.folder)
+        runs, records = listing.trashed(self._runs()), listing.trashed(self.folder)
         if run in runs or job not in records:
-            shelf.put_back(self._runs(), run)
+            listing.put_back(self._runs(), run)
         if job in records and not (self.folder / job).exists():
-            shelf.put_back(self.folder, job)
+            listing.put_back(self.folder, job)
 
     def _runs(self) -> Path:
         if self.library.folder is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.explain.look import at_checkpoint
-from regard.runs import listing as shelf
+from regard.runs import listing
 from regard.runs.folder import DEMO, SETTINGS, Run, named_checkpoint, packaged
 from regard.runs.listing import NAME
 from regard.serve.limits import Limits
@@ -58,7 +58,7 @@ class Library:
         self._device = device
         self._engine = engine
         self._tell = tell
-        self.heard: Callable[[int], object] = lambda _: None  # told the size of every batch
+        self.on_batch: Callable[[int], object] = lambda _: None  # told the size of every batch
         self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
         self._changing = threading.Lock()
         self._loader = ThreadPoolExecutor(1, "loader")  # one at a time: two might not fit while each alone does
@@ -81,7 +81,7 @@ class Library:
 
     def is_fixed(self, name: str) -> bool:
         """Whether a run is not this server's to rename or remove: it was named, or comes with the package."""
-        return name in self._named or shelf.is_fixed(self.path(name))
+        return name in self._named or listing.is_fixed(self.path(name))
 
     def forget(self, name: str) -> None:
         """Put a run away that has another name now, or is gone."""
@@ -147,7 +147,7 @@ class Library:
             return known.worker
 
     def _load(self, name: str, path: Path, checkpoint: str | None) -> Worker:
-        self._make_room(name, 4 * (shelf.parameters(Run.open(path)) or 0))
+        self._make_room(name, 4 * (listing.parameters(Run.open(path)) or 0))
 
         def tell(line: str) -> None:
             self._tell(f"{name}: {line}")
@@ -157,7 +157,7 @@ class Library:
                 model = at_checkpoint(path, checkpoint, self._device)
             else:
                 model = load_predictor(path, self._device, engine=self._engine, tell=tell)
-            return Worker(model, self.limits, heard=self._hear)
+            return Worker(model, self.limits, on_batch=self._batch_done)
 
         try:
             with ThreadPoolExecutor(1, "loading") as brief:  # torch's threads end with it: docs/decisions/0005
@@ -167,8 +167,8 @@ class Library:
         self._make_room(name, worker.bytes)  # an engine may hold as much again
         return worker
 
-    def _hear(self, size: int) -> None:
-        self.heard(size)  # whoever listens now, not whoever did when the run was loaded
+    def _batch_done(self, size: int) -> None:
+        self.on_batch(size)  # whoever listens now, not whoever did when the run was loaded
 
     def _make_room(self, name: str, needed: int) -> None:
         """Put away what was not asked for longest and does not work now, until ``needed`` bytes are free."""

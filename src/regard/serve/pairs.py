@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from regard.errors import SettingsError
-from regard.runs import listing as shelf
+from regard.runs import listing
 from regard.runs.folder import SETTINGS, Run, is_occupied
 from regard.runs.listing import Summary
 from regard.serve.detect import Detector, Letters
@@ -64,7 +64,7 @@ class _UnreadableError(Exception):
 @lru_cache(maxsize=256)
 def _summary(path: Path, name: str, changed: tuple[object, ...]) -> Summary:
     del changed
-    found = shelf.summarise(path, name)
+    found = listing.summarise(path, name)
     if found.state == "unreadable":
         raise _UnreadableError(found)
     return found
@@ -78,13 +78,13 @@ def best_runs(library: Library) -> dict[tuple[str, str], str]:
     """
     known: dict[tuple[str, str], list[Summary]] = {}
     for name, path in library.runs().items():
-        if shelf.is_usable(found := summary_at(path, name)):
+        if listing.is_usable(found := summary_at(path, name)):
             known.setdefault((found.task, found.languages), []).append(found)
     return {what: _first(library, several) for what, several in known.items()}
 
 
 def _first(library: Library, several: Sequence[Summary]) -> str:
-    ranked = [each.name for each in shelf.best_first(several)]
+    ranked = [each.name for each in listing.best_first(several)]
     return min(ranked, key=lambda name: (name not in library.pinned, name not in library.named))
 
 

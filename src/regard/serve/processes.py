@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-KINDNESS = 5  # how far a child steps back, so that pages stay quick while it works
+NICENESS = 5  # how far a child steps back, so that pages stay quick while it works
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,6 @@ def spawn(arguments: Sequence[str], output: Path, errors: Path | None = None) ->
         )
     process = Process(child.pid, started(child.pid))
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, child.pid, KINDNESS)
+        os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
     threading.Thread(target=child.wait, daemon=True, name=f"child {child.pid}").start()  # or it would stay as a zombie
     return process

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from regard.errors import RegardError, SettingsError, did_you_mean
 from regard.explain.answer import Answer
-from regard.runs import listing as shelf
+from regard.runs import listing
 from regard.runs.listing import Summary
 from regard.runs.log import LogReader, outline
 from regard.serve.corpora import Corpora
@@ -147,7 +147,7 @@ class Trainings:
             assert job is not None
             alive = job.process.alive
             state: State = "running" if alive else "interrupted" if job.stopped else "failed"
-            words, stage = self.jobs.last_words(run), self._stage(run, None) if alive else ""
+            words, stage = self.jobs.last_line(run), self._stage(run, None) if alive else ""
             known = Training(run, state, stage, plain(words), changed=job.began, ours=alive)
             known = replace(known, request=self.jobs.request(run), error=self._error(run, words))
             return self._about_to_be(known)
@@ -166,8 +166,8 @@ class Trainings:
         return replace(
             known,
             task=settings.task,
-            preset=shelf.preset_of(settings.model),
-            architecture=shelf.architecture(settings.model, settings.task),
+            preset=listing.preset_of(settings.model),
+            architecture=listing.architecture(settings.model, settings.task),
             languages=str(languages_of(settings) or ""),
             of_steps=train.steps,
             time=train.time,
@@ -180,7 +180,7 @@ class Trainings:
         ours = job is not None and job.process.alive
         state, note = summary.state, summary.note
         training = None if state == "unreadable" else settings_at(path).train
-        words = "" if ours or state not in ("prepared", "interrupted") else self.jobs.last_words(run)
+        words = "" if ours or state not in ("prepared", "interrupted") else self.jobs.last_line(run)
         running = ours or state == "running"
         return Training(
             run,
@@ -234,7 +234,7 @@ class Trainings:
         Events named ``state`` say what goes on, ``end`` that nothing more will come; they have no line.
         """
         path = (await asyncio.to_thread(self.jobs.library.runs)).get(run) or self._place(run)
-        reader, told, silence = LogReader(path / "log.jsonl"), "", 0.0
+        reader, shown, silence = LogReader(path / "log.jsonl"), "", 0.0
         yield "retry: 1000\n\n"
         while not self.jobs.closing.is_set():
             running = await asyncio.to_thread(self.jobs.is_training, run)  # before reading: its last lines are there
@@ -242,7 +242,7 @@ class Trainings:
             if reader.stale:  # another log: all of it is new
                 reader, after = LogReader(path / "log.jsonl"), 0
                 continue
-            lines = [] if read is None else await asyncio.to_thread(_told, read, after)
+            lines = [] if read is None else await asyncio.to_thread(_events_after, read, after)
             for number, line in lines:
                 yield f"id: {number}\ndata: {self.jobs.shown(line)}\n\n"
             if not running:
@@ -251,10 +251,10 @@ class Trainings:
                     return
                 continue
             stage = await asyncio.to_thread(self.stage, run)
-            silence = 0.0 if lines or stage != told else silence + TICK
-            if stage != told:
+            silence = 0.0 if lines or stage != shown else silence + TICK
+            if stage != shown:
                 yield _event("state", {"state": "running", "stage": stage})
-                told = stage
+                shown = stage
             elif silence >= HEARTBEAT:
                 yield ": still here\n\n"
                 silence = 0.0
@@ -281,7 +281,7 @@ def _next(reader: LogReader) -> list[tuple[int, bytes]] | None:
     return None
 
 
-def _told(lines: list[tuple[int, bytes]], after: int) -> list[tuple[int, str]]:
+def _events_after(lines: list[tuple[int, bytes]], after: int) -> list[tuple[int, str]]:
     """Events after a line. What is no JSON, cut short by a crash, counts but is not told."""
     found = ((number, _parsed(line)) for number, line in lines if number > after)
     return [(number, json.dumps(event, ensure_ascii=False)) for number, event in found if event is not None]

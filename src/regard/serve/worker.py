@@ -102,14 +102,14 @@ class Worker:
     """A model and the thread that alone may touch it."""
 
     def __init__(
-        self, model: Model, limits: Limits | None = None, *, heard: Callable[[int], object] = lambda _: None
+        self, model: Model, limits: Limits | None = None, *, on_batch: Callable[[int], object] = lambda _: None
     ) -> None:
         self._weight = weight_of(model) - _outside(model)
         self._model = model
         self._translator = model if model.task == "translate" else None
         self.attends = self._translator is not None and _attends(self._translator)
         self._limits = limits or Limits()
-        self._heard = heard  # told the size of every batch
+        self._on_batch = on_batch  # told the size of every batch
         self._queue: deque[_Call | _Text] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -147,7 +147,7 @@ class Worker:
         answer: Future[Result] = Future()
         return await self._answer(answer, [_Call(work, answer)])
 
-    def remembered(self, question: object, answer: Callable[[], Result]) -> Result:
+    def cached(self, question: object, answer: Callable[[], Result]) -> Result:
         """The answer to one of the last questions, or a new one; for work on the model's own thread.
 
         What was read by another aligner than the run has now, is read anew.
@@ -400,7 +400,7 @@ class Worker:
 
     def _translate(self, batch: list[_Text], *, brief: bool = False) -> None:
         """Search for these texts. What is ``brief`` is not interrupted for others."""
-        self._heard(len(batch))
+        self._on_batch(len(batch))
         self._find(batch, brief=brief)
 
     def _find(self, batch: list[_Text], *, brief: bool) -> None:

@@ -66,8 +66,10 @@ class Classifier:
         read = [self.reader.text(text) for text in texts]
         results = [Classified(text, ()) for text in texts]
         for group in groups([len(rows) for rows in read]):
-            odds = self.model(self.reader.batch([read[row] for row in group])).float().softmax(-1).cpu()  # (B, C)
-            best, which = odds.sort(descending=True, stable=True)
+            probabilities = (
+                self.model(self.reader.batch([read[row] for row in group])).float().softmax(-1).cpu()
+            )  # (B, C)
+            best, which = probabilities.sort(descending=True, stable=True)
             for place, row in enumerate(group):
                 names = map(self.labels.token, which[place].tolist())
                 results[row] = Classified(texts[row], tuple(zip(names, best[place].tolist(), strict=True)))

@@ -338,9 +338,9 @@ class Auto:
         """How many of the sample have the same outputs: as the run remembers it, else measured."""
         folder = self.material.run.engines / "ctranslate2-float32"
         kept, about = _receipt(folder) == _wanted(self.material), {"ctranslate2": version("ctranslate2")}
-        remembered = _json(folder / _VERDICT) if kept else None
-        if isinstance(remembered, dict) and about.items() <= remembered.items():
-            return SAMPLE if remembered.get("same") == remembered.get("sentences") else 0
+        saved = _json(folder / _VERDICT) if kept else None
+        if isinstance(saved, dict) and about.items() <= saved.items():
+            return SAMPLE if saved.get("same") == saved.get("sentences") else 0
         same = len(self.sample) - len(_others(Searcher.of(self.material.models), engine, self.sample))
         if kept:
             with suppress(OSError), new_file(folder / _VERDICT) as file:

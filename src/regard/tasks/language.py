@@ -134,8 +134,8 @@ class Writer:
             rows = [[START, *encoded[row], END] + [PAD] * (width - 1 - len(encoded[row])) for row in group]
             tokens = torch.tensor(rows, device=self.device)  # (B, T + 1)
             logits = self.model(tokens[:, :-1].masked_fill(tokens[:, :-1] == END, PAD)).float()
-            odds = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None]).squeeze(-1)  # (B, T)
-            totals = (odds * (tokens[:, 1:] != PAD)).sum(1)
+            log_probabilities = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None]).squeeze(-1)  # (B, T)
+            totals = (log_probabilities * (tokens[:, 1:] != PAD)).sum(1)
             for row, total in zip(group, totals.tolist(), strict=True):
                 results[row] = total
         return results

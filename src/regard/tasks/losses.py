@@ -38,7 +38,7 @@ class Choices:
     active = True
 
     def __init__(self) -> None:
-        self._seen: dict[str, list[Tensor]] = {"log_probability": [], "odds": [], "queries": []}
+        self._seen: dict[str, list[Tensor]] = {"log_probability": [], "probabilities": [], "queries": []}
 
     def at(self, place: str | int) -> Choices | Unobserved:
         return self if place in ("decoder", "cross") else UNOBSERVED
@@ -65,8 +65,8 @@ def reinforce(
     states = choices["queries"].transpose(1, 2).flatten(2).detach()  # (B, T, D)
     returns = _discounted(reward.detach() * mask, settings.discount)
     guess = baseline(states).squeeze(-1)
-    odds = choices["odds"]  # (B, H, T, S)
-    entropy = -(odds * odds.clamp_min(1e-9).log()).sum((1, 3))  # (B, T)
+    probabilities = choices["probabilities"]  # (B, H, T, S)
+    entropy = -(probabilities * probabilities.clamp_min(1e-9).log()).sum((1, 3))  # (B, T)
     advantage = (returns - guess).detach()
     each = -advantage * chosen - settings.entropy * entropy + (returns - guess).square()
     return settings.weight * (each * mask).sum()

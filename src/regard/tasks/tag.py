@@ -66,8 +66,10 @@ class Tagger:
         read = [self.reader.words(row) for row in words]
         results = [TaggedText((), (), ())] * len(texts)
         for group in groups([len(rows) for rows, _ in read]):
-            odds = self.model(self.reader.batch([read[row][0] for row in group])).float().softmax(-1)  # (B, S, C)
-            best, which = (part.cpu() for part in odds.max(-1))
+            probabilities = (
+                self.model(self.reader.batch([read[row][0] for row in group])).float().softmax(-1)
+            )  # (B, S, C)
+            best, which = (part.cpu() for part in probabilities.max(-1))
             for place, row in enumerate(group):
                 first = read[row][1]
                 tags = tuple(self.tags.token(number) for number in which[place, first].tolist())

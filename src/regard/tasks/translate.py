@@ -177,8 +177,8 @@ class TranslateTask(Task):
     def _reinforce(self, choices: Choices, features: Tensor, targets: Tensor) -> Tensor:
         assert self.baseline is not None
         with torch.no_grad():
-            odds = self.model.project(features).log_softmax(-1)
-            reward = odds.gather(-1, targets[:, :, None]).squeeze(-1)  # (B, T)
+            log_probabilities = self.model.project(features).log_softmax(-1)
+            reward = log_probabilities.gather(-1, targets[:, :, None]).squeeze(-1)  # (B, T)
         return reinforce(choices, reward, targets != PAD, self.baseline, self.habits.reinforce)
 
     @torch.no_grad()

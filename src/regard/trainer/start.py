@@ -328,7 +328,7 @@ def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
 def _encoded(rows: Material, encoder: RowEncoder, folder: Path, tell: Tell) -> Examples:
     """Encoded rows. A corpus that is no longer the one of the beginning is told of."""
     before = _fingerprint(folder)
-    examples = rows.encode(encoder, folder, Telling(tell, f"encoding {folder.name}"))
+    examples = rows.encode(encoder, folder, ProgressLines(tell, f"encoding {folder.name}"))
     if before and _fingerprint(folder) != before:
         tell(f"the {folder.name} corpus has changed since this run was prepared, and was encoded anew")
     return examples
@@ -341,7 +341,7 @@ def _fingerprint(folder: Path) -> str:
         return ""
 
 
-class Telling:
+class ProgressLines:
     """Says now and then how far a preparation has come."""
 
     def __init__(self, tell: Tell, what: str) -> None:
@@ -366,11 +366,11 @@ def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Token
     settings, text = run.settings, run.settings.text
     tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
     names, pair = kind.columns, kind.texts == 2
-    telling = Telling(tell, "reading for the tokenizer")
+    progress = ProgressLines(tell, "reading for the tokenizer")
     tokenizers = Tokenizers.learn(
         text.tokenizer,
-        telling.counted(column(rows, names, 0)),
-        telling.counted(column(rows, names, 1)) if pair else iter(()),
+        progress.counted(column(rows, names, 0)),
+        progress.counted(column(rows, names, 1)) if pair else iter(()),
         joint=text.joint or not pair,
         size=text.size,
         minimum=text.minimum,

@@ -143,8 +143,8 @@ class Captured:
         """Everything on the device, and nothing that depends on a value."""
         slots = room.slots.first(shape.sentences)
         logits = self.model.step(slots.tokens, slots.written, room.pool, shape)
-        odds = logits.log_softmax(-1, dtype=slots.totals.dtype)  # (B, W, V)
-        room.pool.follow(slots.advance(odds, room.rule), shape)
+        log_probabilities = logits.log_softmax(-1, dtype=slots.totals.dtype)  # (B, W, V)
+        room.pool.follow(slots.advance(log_probabilities, room.rule), shape)
 
 
 class Graphs:

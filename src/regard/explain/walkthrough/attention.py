@@ -68,7 +68,7 @@ class Asking:
 def attention_steps(asking: Asking) -> Value:
     """From what asks (T, D) and what is asked (S, D) to the contexts (T, D) of all heads."""
     query, keys, values = _heads_view(asking)
-    query, keys = _turned(asking, query, "queries"), _turned(asking, keys, "keys")
+    query, keys = _rotated(asking, query, "queries"), _rotated(asking, keys, "keys")
     centre = _centre(asking)
     weights = _weights(asking, _masked(asking, _scores(asking, query, keys), centre), centre)
     context = asking.write(
@@ -115,7 +115,7 @@ def _for_each_key(asking: Asking, kind: str, name: str, inputs: dict[str, Value]
     return asking.board.write(kind, full, asking.part, inputs, snippet, axes=(asking.asked,), recorded=recorded)
 
 
-def _turned(asking: Asking, x: Value, name: str) -> Value:
+def _rotated(asking: Asking, x: Value, name: str) -> Value:
     if asking.attention.rotary is None:
         return x
     axis = asking.asked_by if name == "queries" else asking.asked
@@ -126,7 +126,7 @@ def _turned(asking: Asking, x: Value, name: str) -> Value:
         "even, odd = x[:, 0::2], x[:, 1::2]",
         "result = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1).flatten(1)",
     ]
-    return asking.board.write("turned", f"{asking.place}.turned_{name}", asking.part, {"x": x}, snippet, axes=(axis,))
+    return asking.board.write("rotated", f"{asking.place}.rotated_{name}", asking.part, {"x": x}, snippet, axes=(axis,))
 
 
 def _scores(asking: Asking, query: Value, keys: Value) -> Value:
@@ -211,12 +211,15 @@ def _weights(asking: Asking, scores: Value, centre: Value | None) -> Value:
         snippet = ["positive = scores.relu()", "total = positive.sum(-1, keepdim=True)"]
         snippet.append("result = positive / torch.where(total > 0, total, 1.0)")
     window = attention.window if isinstance(attention.window, PredictedWindow) else None
-    name = "odds" if attention.hard else "weights" if window is None else "shares"
+    name = "probabilities" if attention.hard else "weights" if window is None else "shares"
     weights = asking.write(kind, name, {"scores": scores}, snippet, keys, recorded=name != "shares")
     if attention.hard:
         name = "weights" if window is None else "choice"
-        snippet = ["place = odds.argmax(-1, keepdim=True)", "result = torch.zeros_like(odds).scatter(-1, place, 1.0)"]
-        weights = asking.write("hard", name, {"odds": weights}, snippet, keys, recorded=window is None)
+        snippet = [
+            "place = probabilities.argmax(-1, keepdim=True)",
+            "result = torch.zeros_like(probabilities).scatter(-1, place, 1.0)",
+        ]
+        weights = asking.write("hard", name, {"probabilities": weights}, snippet, keys, recorded=window is None)
     if window is None or centre is None:
         return weights
     snippet = [

@@ -47,7 +47,7 @@ PROBLEMS = {
 router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  # type: ignore[arg-type]
 
 
-async def told(request: Request, run: str, question: Callable[[Model], Answer]) -> Response:
+async def answered(request: Request, run: str, question: Callable[[Model], Answer]) -> Response:
     """The answer to a question about a run, found and written as JSON by the thread that owns its model."""
     worker = await request.app.state.service.library.worker(run, None)
     return Response(await worker.call(lambda model: question(model).to_json()), media_type="application/json")
@@ -65,7 +65,7 @@ async def look_into(
         question = Question(asked.text, body.target, edits=edits)
         if isinstance(body, TraceBody):
             question = replace(question, rank=body.rank, beam=body.beam)
-        found = view(worker.remembered(question, lambda: look(model, question, body.run)))
+        found = view(worker.cached(question, lambda: look(model, question, body.run)))
         return asked.about(found, found.output).to_json()
 
     return Response(await worker.call(work), media_type="application/json")
@@ -105,7 +105,7 @@ async def beam(request: Request, body: BeamBody) -> Response:
         found = search_tree(model, asked.text, rule, prefix=body.prefix)
         return asked.about(found, found.text)
 
-    return await told(request, body.run, work)
+    return await answered(request, body.run, work)
 
 
 @router.post("/meaning", response_model=Compared)
@@ -118,7 +118,7 @@ async def meaning(request: Request, body: MeaningBody) -> Response:
             model, body.word, body.sentences, control=body.control, neighbours=body.neighbours, folder=folder
         )
 
-    return await told(request, body.run, work)
+    return await answered(request, body.run, work)
 
 
 @router.post("/walkthrough", response_model=Walkthrough)
@@ -130,4 +130,4 @@ async def walkthrough(request: Request, body: WalkthroughBody) -> Response:
         found = walk_text(model, asked.text, layer=body.layer, head=body.head, word=body.word, side=body.side)
         return asked.about(found, " ".join(found.target.words))
 
-    return await told(request, body.run, work)
+    return await answered(request, body.run, work)

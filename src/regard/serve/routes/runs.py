@@ -18,7 +18,7 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 
 from regard.errors import RegardError
 from regard.explain.alignment import Aligner
-from regard.runs import listing as shelf
+from regard.runs import listing
 from regard.runs.archive import pack
 from regard.runs.folder import Run
 from regard.serve.answers import Problem, RefusedError
@@ -69,7 +69,7 @@ def one_run(request: Request, run: Name) -> RunAnswer:
     """Settings, curves and checkpoints of one run."""
     library: Library = request.app.state.service.library
     path = library.path(run)
-    portrait, settings = shelf.portray(path), settings_at(path)
+    portrait, settings = listing.portray(path), settings_at(path)
     aligner = Aligner.load(path)
     content = portrait.to_dict() | {
         "summary": _summary(library, run, path, set(best_runs(library).values()), changes=may_change(request)),
