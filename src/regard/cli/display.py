@@ -103,7 +103,7 @@ class PlainLines:
 
 
 class Quiet:
-    """Nobody who wants to hear of it. What goes wrong is an error, and not told here."""
+    """Shows nothing. What goes wrong is an error, and is not shown here."""
 
     def moment(self, moment: Moment) -> None: ...
 

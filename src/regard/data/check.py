@@ -163,7 +163,7 @@ class Judge:
 
 
 def log_ratio(source: str, target: str) -> float:
-    """How much longer the source is than the target, in logarithms; short texts are taken with salt."""
+    """How much longer the source is than the target, in logarithms; smoothed, because short texts say little."""
     return math.log((len(source) + _SOFTENING) / (len(target) + _SOFTENING))
 
 

@@ -23,7 +23,7 @@ ProblemKind = Literal["encoding", "format", "mismatch"]
 
 @dataclass(frozen=True, slots=True)
 class CorpusProblem:
-    """Something wrong with a corpus at a place: what a strict reader raises and a lenient one reports."""
+    """Something wrong with a corpus, and where: a strict reader raises it, a lenient one reports it."""
 
     kind: ProblemKind
     path: str
@@ -36,12 +36,12 @@ Complain = Callable[[CorpusProblem], None]
 
 
 def refuse(problem: CorpusProblem) -> None:
-    """The strict way to complain, and the usual one: where complaining returns, reading carries on."""
+    """The strict way, and the default: raise. Where the callback returns, reading goes on."""
     raise DataError(problem.message, hint=problem.hint)
 
 
 def ignore(problem: CorpusProblem) -> None:
-    """The way to complain of those who want what can be had."""
+    """The lenient way: read what can be read."""
     del problem
 
 

@@ -251,7 +251,7 @@ def _read_manifest(path: Path) -> Manifest:
 
 
 def _is_plain(manifest: Manifest) -> bool:
-    """Whether all of it is of the kind that it should be: it may have been changed by anybody."""
+    """Whether all of it is of the kind that it should be: the file may have been changed."""
     counts: list[object] = [manifest.version, manifest.rows]
     for name, summary in manifest.columns.items():
         if name not in get_args(Column) or len(summary.checksums) != 2:

@@ -5,7 +5,7 @@ queries, keys and values in one product, weights lie as the product reads them, 
 a source are one tensor, and a step writes into memory that is there already. The numbers are the same up to
 rounding: `tests/parity/test_fused.py` binds the two.
 
-Unlike other states, one of these is spent by the step or the selection that follows it: search never looks back.
+Unlike other states, a state is overwritten by the step or the selection that follows it: search never goes back.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Fused:
         return torch.addmm(bias, x, weight), State(source, written, place + 1)
 
     def _placed(self, tokens: Tensor, place: int) -> Tensor:
-        """``scale · E[token] + position`` (R, D), where nobody else looks: layers write into it."""
+        """``scale · E[token] + position`` (R, D), a fresh tensor: layers write into it."""
         rows, scale = torch.embedding(self.words, tokens), self.decoder.embedding.scale
         if place < len(self.places):
             return torch.add(self.places[place], rows, alpha=scale)

@@ -82,7 +82,7 @@ class Beam:
     groups: int = 1
     diversity: float = 0.0
     early: bool = True
-    unknown: bool = False  # whether <unk> may be written, for somebody to replace it
+    unknown: bool = False  # whether <unk> may be written, to be replaced later
 
     def __post_init__(self) -> None:
         if self.width < 1:

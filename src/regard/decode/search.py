@@ -43,7 +43,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class SearchStep:
-    """What happened in one step of a search, for whoever listens."""
+    """What happened in one step of a search, for a listener."""
 
     before: Front
     choice: Choice
@@ -53,7 +53,7 @@ class SearchStep:
 
 
 class SearchListener(Protocol):
-    """Told of every step. Without one, nothing is collected."""
+    """Gets every step. Without a listener nothing is collected."""
 
     def hear(self, step: SearchStep) -> None: ...
 

@@ -105,7 +105,7 @@ class TextSearch:
     ) -> list[list[Output]]:
         """Each text's outputs, best first. ``first`` is the number of the first text, which decides its chance.
 
-        Whoever has a ``listener`` hears of every step and of every target piece.
+        A ``listener`` gets every step and every target piece.
         """
         passages = [self.read(text) for text in texts]
         stretches = [self._stretches(passage, first + number) for number, passage in enumerate(passages)]
@@ -175,7 +175,7 @@ class TextSearch:
         return self._copied(results) if any(gaps) else results
 
     def copies(self, options: Options) -> bool:
-        """Whether unknown words are copied: where both vocabularies are of words, unless somebody says no."""
+        """Whether unknown words are copied: where both vocabularies are of words, unless it is switched off."""
         sides = self.tokenizers.source, self.tokenizers.target
         able = all(isinstance(side, WordTokenizer) for side in sides)
         if options.copy_unknown and not able:

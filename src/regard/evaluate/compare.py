@@ -39,10 +39,10 @@ from regard.tasks.kinds import task_of
 from regard.tasks.load import evaluate, labels_of, load
 from regard.tasks.translator import Translator
 
-HELD_OUT = 500  # sentences of the built-in corpus, when nobody says how many
+HELD_OUT = 500  # sentences of the built-in corpus, by default
 ROUND = 64  # sentences that a system translates before it is the next one's turn
 ALONE = 20  # sentences translated one by one
-WARM = 4  # sentences that nobody times
+WARM = 4  # sentences that are not timed
 
 Tell = Callable[[str], None]
 Translate = Callable[[list[str]], list[str]]
@@ -204,7 +204,7 @@ def judged(
 
 
 def _row(candidate: Candidate, material: EvaluationSet, statistics: Statistics) -> Row:
-    """A candidate's scores on the material, whole and by length; lengths that nobody has are left out."""
+    """A candidate's scores on the material, whole and by length; lengths without sentences are left out."""
     outputs, references = candidate.outputs, material.references
     resamples, seed, tokenize = statistics.resamples, statistics.seed, statistics.tokenize
     scores = measure(outputs, references, metrics=statistics.metrics, resamples=resamples, seed=seed, tokenize=tokenize)

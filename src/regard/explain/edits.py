@@ -326,7 +326,7 @@ def _edit(content: object) -> Edit:
 
 
 def _value(where: str, wanted: str, value: object) -> object:
-    """A value of the type that a field is declared with, and of a length that somebody may have meant."""
+    """A value of the type that a field is declared with, and of a plausible length."""
     if isinstance(value, str | list | tuple) and len(value) > LONGEST:
         raise DataError(f"{where} = {len(value):,} long: too long; {LONGEST:,} are the most")
     if wanted.startswith("tuple"):

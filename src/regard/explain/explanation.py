@@ -84,6 +84,6 @@ class Explanation:
 
 
 def first_view(trace: Trace) -> View:
-    """What to show when nobody says: the source if it is attended to, else what there is."""
+    """What to show by default: the source if it is attended to, else what there is."""
     sides = sides_of(trace)
     return View(side=sides[0]) if sides else View()

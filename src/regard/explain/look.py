@@ -25,7 +25,7 @@ from regard.text.special import END
 
 @dataclass(frozen=True)
 class Question:
-    """What to look into: a text and its output by the run, or ``target``, an output by somebody else."""
+    """What to look into: a text and its output by the run, or ``target``, a given output."""
 
     text: str
     target: str | None = None

@@ -72,7 +72,7 @@ class HeadPlace(Answer):
 
 @dataclass(frozen=True)
 class ReadingHeads(Answer):
-    """Which attention shows best who translates whom."""
+    """Which attention aligns best."""
 
     heads: Annotated[tuple[HeadPlace, ...], Field(description="Whose mean is read; none means all of them.")]
     late: Annotated[bool, Field(description="Whether row t is taken from the step that read target t.")]

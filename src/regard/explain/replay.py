@@ -33,7 +33,7 @@ from regard.text.tokenizer import Tokenizer
 Model = EncoderDecoder | LanguageModel | Labeller
 Detail = Literal["weights", "usual", "all"]
 TOP = 5
-MOST_PIECES = 2_000  # of a text or an output that somebody looks at
+MOST_PIECES = 2_000  # of a text or an output that is looked into
 MOST_NUMBERS = 8_000_000  # weights of one trace: 32 MB, about 230 pieces through 6 + 6 layers of 8 heads
 
 # What a detail keeps, by the last part of a name; "all" keeps everything there is.

@@ -90,7 +90,7 @@ def _counted(trace: Trace, places: Places) -> Tensor:
 
 
 class Subject(Protocol):
-    """Who is asked what if: reads a text, writes an output, and can be seen doing so."""
+    """A model under edits: reads a text, writes an output, and can be replayed."""
 
     def read(self, text: str) -> Side:
         """The text, as the model reads it."""
@@ -99,7 +99,7 @@ class Subject(Protocol):
         """What an edit may know of it."""
 
     def write(self, read: Side, observer: Observer = UNOBSERVED, *, prefix: str = "") -> list[int]:
-        """The likeliest output, with somebody watching and perhaps changing every step."""
+        """The likeliest output, with an observer that sees and may change every step."""
 
     def kept(self, read: Side, before: Trace, written: Sequence[int]) -> list[int]:
         """An output written before, for a text that may have changed."""
@@ -155,7 +155,7 @@ def what_if(
 
 @dataclass(frozen=True)
 class TranslatorSubject:
-    """A translator that is asked."""
+    """A translator under edits."""
 
     model: EncoderDecoder
     tokenizers: Tokenizers
@@ -197,7 +197,7 @@ class ObservedModel:
 def write(
     model: EncoderDecoder, source_ids: Sequence[int], observer: Observer = UNOBSERVED, *, prefix: Sequence[int] = ()
 ) -> list[int]:
-    """The greedy output, with its ``<end>``, with somebody watching and perhaps changing every step."""
+    """The greedy output, with its ``<end>``, under an observer that may change every step."""
     source = torch.tensor([list(source_ids)], device=next(model.parameters()).device)
     limit = torch.tensor([2 * len(source_ids) + 10 + len(prefix)], device=source.device)
     with torch.no_grad(), resting(model):

@@ -62,7 +62,7 @@ def one_hot_choice(weights: Tensor, *, sample: bool) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Memory:
-    """A source, ready to be asked."""
+    """The keys and values of a source, projected once."""
 
     keys: Tensor  # (B, H, S, K), prepared for the score
     values: Tensor  # (B, H, S, K)

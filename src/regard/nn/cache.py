@@ -42,7 +42,7 @@ class Cache:
         if self.room is None:  # a whole sequence at once (training): nothing to copy
             return Cache(keys.shape[2], _Buffer(keys, values, keys.shape[2]), self.least)
         if any(part.requires_grad for part in (keys, values, *self.view())):
-            # Somebody differentiates through the steps: writing in place would spoil that.
+            # Gradients go through the steps: writing in place would overwrite what they need.
             joined = (torch.cat((old, new), 2) for old, new in zip(self.view(), (keys, values), strict=True))
             return Cache(0, None, self.least).append(*joined)
         end = self.length + keys.shape[2]

@@ -220,7 +220,7 @@ def _write(file: Path, contents: Contents, parts: dict[str, IO[bytes]]) -> None:
 
 
 def _member(name: str, size: int) -> tarfile.TarInfo:
-    """A plain file of nobody's and of no time: an archive's bytes depend on the run alone."""
+    """A plain file without owner and time: an archive's bytes depend on the run alone."""
     member = tarfile.TarInfo(name)
     member.size = size
     return member
@@ -285,7 +285,7 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
 
 
 class _Member(tarfile.TarInfo):
-    """A file of a foreign archive. Tar reads long names and remarks into memory before anybody can look at them."""
+    """A file of a foreign archive. Tar reads long names and remarks into memory before they can be checked."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:

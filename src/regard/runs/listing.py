@@ -117,7 +117,7 @@ def _find(folder: Path, deep: int) -> Iterator[Path]:
             yield folder
             return
         inside = [path for path in sorted(folder.iterdir() if deep else ()) if _is_plain(path)]
-    except PermissionError:  # of somebody else, and perhaps a run: it is named as one that cannot be read
+    except PermissionError:  # of another user, and perhaps a run: it is named as one that cannot be read
         yield folder
         return
     for path in inside:
@@ -285,7 +285,7 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
 def best_first(found: Iterable[Summary]) -> list[Summary]:
     """Runs of one task and language pair in order of quality.
 
-    A run on somebody's own text comes before those on the built-in corpus, then the higher score of the best
+    A run on a user's own text comes before those on the built-in corpus, then the higher score of the best
     validation, then the newer; a run without a score comes after all that have one, and the one of the package after
     its equals.
     """
@@ -434,13 +434,13 @@ def leftovers(folder: Path) -> list[Path]:
 
 
 def _places(folder: Path, deep: int) -> Iterator[Path]:
-    """The folders in which something may be left over: down to the runs, and all of a run that nobody trains."""
+    """The folders in which something may be left over: down to the runs, and all of a run that is not being trained."""
     try:
         is_run = (folder / SETTINGS).is_file()
         if is_run and is_occupied(folder):
             return
         inside = [path for path in sorted(folder.iterdir() if deep else ()) if _is_plain(path)]
-    except PermissionError:  # of somebody else
+    except PermissionError:  # of another user
         return
     for path in inside:
         yield path
@@ -452,7 +452,7 @@ def trash_of(folder: Path) -> list[Path]:
     parents = [folder, folder / "corpora", folder.resolve().parent / "corpora"]
     found: list[Path] = []
     for parent in parents:
-        with contextlib.suppress(PermissionError):  # of somebody else
+        with contextlib.suppress(PermissionError):  # of another user
             found += [path for several in trashed(parent).values() for path in several]
     return found
 

@@ -63,7 +63,7 @@ def clock(seconds: float) -> str:
 
 
 class Listener(Protocol):
-    """Somebody who follows a training: a terminal, a log, TensorBoard, a page."""
+    """Follows a training: a terminal, a log, TensorBoard, a page."""
 
     def moment(self, moment: Moment) -> None: ...
 
@@ -115,7 +115,7 @@ class Log:
 class LogReader:
     """Reads a log while it is being written: each time the whole lines that were added since, some at a time.
 
-    A log that has become shorter, or another file, or was written anew, is `stale`: whoever reads it begins again.
+    A log that has become shorter, or another file, or was written anew, is `stale`: read it from the beginning.
     """
 
     def __init__(self, path: Path, most: int | None = None) -> None:
@@ -230,7 +230,7 @@ def outline(path: Path) -> Outline:
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The events of a training in order. What a resumed run did again counts once, as it was done last.
 
-    Lines that are no events (the last one of a run that was killed while writing it, or what somebody put there) are
+    Lines that are no events (the last one of a run that was killed while writing it, or what was put there by hand) are
     passed over; of a log that is too long for memory the end is read.
     """
     reader, kept = LogReader(path, LONGEST), _Kept()

@@ -1,4 +1,4 @@
-"""Bodies: how long, how slow and how deep they may be, found out before anybody reads them; and what happens when a
+"""Bodies: how long, how slow and how deep they may be, checked before they are read; and what happens when a
 client hangs up."""
 
 from __future__ import annotations

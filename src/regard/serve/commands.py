@@ -1,6 +1,6 @@
 """Short work in a process of its own: ``regard`` with some arguments, whose answer is waited for.
 
-It keeps the server quick, whatever the size of a corpus, and ends when nobody waits for it any more.
+It keeps the server quick, whatever the size of a corpus, and is stopped when its client leaves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from regard.serve.limits import BusyError, LateError
 
 WAITING = 4  # that stand in line
 LAST = 5.0  # seconds that a command gets to end once it is killed
-ASKING = 0.25  # seconds between two looks at whether somebody still waits
+ASKING = 0.25  # seconds between two looks at whether the client is still there
 KINDS: dict[int, type[RegardError]] = {2: SettingsError, 3: DataError, 4: ModelError, 5: ResourceError}
 
 
@@ -85,7 +85,7 @@ class Commands:
             if done:
                 return
             if await request.is_disconnected():
-                raise LateError("request: whoever asked has left")
+                raise LateError("request: the client has left")
         raise LateError(f"time = {self._seconds:g} s: was not enough; do it on the command line")
 
 

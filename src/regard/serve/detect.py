@@ -6,8 +6,8 @@ any language has, the text's triples t₁ … tₙ have the log-probability
 
     log p(text | language) = Σᵢ log (c(tᵢ) + ½) / (N + ½ T)
 
-and Bayes' rule with equal odds for all languages gives the probability of each. The confidence is that, in percent,
-times the share of the text's letters that the language has at all: a script that nobody here knows is nobody's.
+and Bayes' rule with equal prior probabilities gives the probability of each. The confidence is that, in percent,
+times the share of the text's letters that the language has at all: a script that no language here has gives 0.
 What no run has seen cannot be found, and a vocabulary that two languages share tells them apart no better than a coin.
 """
 

@@ -60,7 +60,7 @@ def _beginning(text: str) -> str:
 
 
 def _built_in(run: Run) -> Iterator[tuple[str, str]]:
-    known = run.settings.data.model_copy(update={"unknown": 0.0})  # nobody would try an invented word first
+    known = run.settings.data.model_copy(update={"unknown": 0.0})  # invented words are no good first examples
     _, valid = materials(run.settings.model_copy(update={"data": known}))
     for _, row in valid.rows(task_of(run.settings.task).columns):
         yield row[0], row[-1]

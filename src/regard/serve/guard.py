@@ -52,7 +52,7 @@ class Doors:
     origins: frozenset[str] = frozenset()  # such as https://example.org
     token: str = ""  # empty: none is needed
     admin: str = ""  # the token that also opens what changes something; empty: `token` opens all
-    read_only: bool = False  # nobody may change anything
+    read_only: bool = False  # no request may change anything
 
     def opens(self, key: str) -> bool:
         """Whether who has this token may use the service."""

@@ -53,7 +53,7 @@ class Job:
     pid: int
     started: str
     began: float  # seconds since 1970
-    stopped: bool = False  # somebody asked it to end
+    stopped: bool = False  # it was asked to stop
     test: str = ""  # what a comparison was made on, where its files do not say
 
     @property
@@ -164,7 +164,7 @@ class Jobs:
         return path is not None and is_occupied(path)
 
     def last_line(self, run: str) -> str:
-        """Why a training ended before its time; empty if somebody asked it to."""
+        """Why a training failed; empty if it was asked to stop."""
         job = self.training(run)
         if job is None or job.stopped or job.process.alive:
             return ""

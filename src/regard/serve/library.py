@@ -48,7 +48,7 @@ class Library:
     ) -> None:
         """``engine`` searches for all runs that translate; ``tell`` hears what each came to.
 
-        ``pinned`` are names of runs that are used before all others where nobody names one.
+        ``pinned`` are names of runs that are used by default.
         """
         check(engine)
         self.folder = folder
@@ -113,7 +113,7 @@ class Library:
         """The thread that owns a run's model; loads it if it is not there yet, or has changed on the disk.
 
         A ``checkpoint`` that is named is a model of its own: it is kept, counted and put away as others are.
-        Loading goes on if who asked for it leaves: somebody else may wait for the same.
+        Loading goes on if the client leaves: others may wait for the same run.
         """
         return await asyncio.shield(asyncio.wrap_future(self._find(name, checkpoint)))
 
@@ -168,7 +168,7 @@ class Library:
         return worker
 
     def _batch_done(self, size: int) -> None:
-        self.on_batch(size)  # whoever listens now, not whoever did when the run was loaded
+        self.on_batch(size)  # the callback of now, not of when the run was loaded
 
     def _make_room(self, name: str, needed: int) -> None:
         """Put away what was not asked for longest and does not work now, until ``needed`` bytes are free."""

@@ -49,7 +49,7 @@ def _is_trained(path: Path) -> bool:
     """Whether it is being trained at this moment, which no file says."""
     try:
         return is_occupied(path)
-    except OSError:  # somebody else's; the summary says so
+    except OSError:  # of another user; the summary says so
         return False
 
 
@@ -71,7 +71,7 @@ def _summary(path: Path, name: str, changed: tuple[object, ...]) -> Summary:
 
 
 def best_runs(library: Library) -> dict[tuple[str, str], str]:
-    """Which run is used for which task and languages, where nobody says.
+    """Which run is used for which task and languages by default.
 
     It is the best (`runs.best_first`). One that was pinned comes before all others; where runs were named at the start,
     those in the folder are used only for what none of these can do.

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-NICENESS = 5  # how far a child steps back, so that pages stay quick while it works
+NICENESS = 5  # nice value of a child, so that pages stay quick while it works
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _asked(pid: int) -> str:
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
-    except subprocess.TimeoutExpired:  # the system itself hangs: nobody is known to live
+    except subprocess.TimeoutExpired:  # the system itself hangs: no process is known to live
         return ""
     state, _, began = answer.partition(" ")
     return "" if state.startswith("Z") else began.strip()

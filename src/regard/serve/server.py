@@ -56,7 +56,7 @@ def address(listening: socket.socket) -> str:
 
 
 def own_names() -> list[str]:
-    """What others may call this machine: its name, and the address by which it reaches them. Nobody is asked."""
+    """What others may call this machine: its name, and the address by which it reaches them. Nothing is sent."""
     found = [socket.gethostname().lower()]
     for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:

@@ -30,7 +30,7 @@ FILES = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_ta
 State = Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
 Stage = Literal["", "starting", "preparing", "training", "validating", "stopping"]
 TICK = 0.3  # seconds between two looks at a log
-HEARTBEAT = 15.0  # seconds of silence before something is said, so that nobody takes the connection for dead
+HEARTBEAT = 15.0  # seconds without an event before a comment is sent, which keeps the connection open
 
 
 def asked_for(
@@ -43,7 +43,7 @@ def asked_for(
     watch: str = "",
     languages: str = "",
 ) -> list[str]:
-    """What `regard train` is told for what a client describes: a preset, and only those settings that somebody chose,
+    """The arguments of `regard train` for a client's request: a preset, and only those settings that were chosen,
     so that the others are fitted. Files are those of its corpus and no others."""
     data = corpora.settings(corpus) | ({"languages": languages} if languages else {})
     given = [f"data.{name}={json.dumps(path)}" for name, path in data.items()]
@@ -110,7 +110,7 @@ _FLAGS = {"--source": "the source file", "--target": "the target file", "--out":
 
 
 def plain(line: str) -> str:
-    """A complaint of the command line for somebody who has none: no flags, no commands to type."""
+    """An error of the command line for the studio: no flags, no commands to type."""
     for flag, words in _FLAGS.items():
         line = line.replace(flag, words)
     kept = [part for part in line.split("; ") if "regard " not in part and " --" not in part]
@@ -118,7 +118,7 @@ def plain(line: str) -> str:
 
 
 def complaint(line: str, right: str = "") -> Complaint:
-    """Which setting a training's last words blame."""
+    """Which setting the last line of a training names."""
     found = _SETTING.search(line)
     setting = right.partition("=")[0] or ("" if found is None else found[1])
     return Complaint(plain(line), "text.size" if setting == "size" else setting, right)

@@ -66,7 +66,7 @@ class _Models(Collector):
 class Watch:
     """The middleware around all others: counts, times, refuses what is too much at once, and writes the log.
 
-    What nobody has made an answer of is a bug: it is logged as one, with where it happened, and its answer is 500.
+    An exception that no handler knows is a bug: it is logged as one, with where it happened, and its answer is 500.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: Callable[[str], object] | None, most: int) -> None:

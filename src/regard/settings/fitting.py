@@ -1,4 +1,4 @@
-"""What nobody has set is fitted to the corpus, the machine and the time there is. Plain numbers; no torch here.
+"""Settings that were not given are fitted to the corpus, the machine and the time limit. Plain numbers; no torch here.
 
 The rules come from trainings on Multi30k with two cores (docs/training.md): in minutes a small model that takes many
 small steps learns most, and a rate that falls to zero when the time is up beats one that does not know of it.
@@ -65,7 +65,7 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
 
 
 def fit(settings: Settings, corpus: Extent, machine: Machine) -> tuple[Settings, str]:
-    """The settings with everything filled in that nobody has set, and a line that says what was chosen and why."""
+    """The settings with everything filled in that was not given, and a line that says what was chosen and why."""
     text, train = _fit_text(settings, corpus, machine), settings.train
     settings = settings.model_copy(update={"text": settings.text.model_copy(update=text)})
     pieces = _pieces(settings, corpus)

@@ -50,7 +50,7 @@ Tell = Callable[[str], object]
 
 
 def silent(line: str) -> None:
-    """Tell nobody."""
+    """Discard the line."""
 
 
 @dataclass(frozen=True)

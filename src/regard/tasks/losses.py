@@ -22,7 +22,7 @@ class CrossEntropy(nn.Module):
 def drop_words(ids: Tensor, rate: float) -> Tensor:
     """Replace a share of the ordinary tokens by ``<unk>``, so that the model learns to do without any one.
 
-    Where letters follow the ids, (B, S, 1 + L), they stay: that is how a word that nobody knows comes along.
+    Where letters follow the ids, (B, S, 1 + L), they stay: an unknown word is read by its letters.
     """
     if rate == 0.0:
         return ids

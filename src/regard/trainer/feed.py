@@ -64,7 +64,7 @@ class Feed:
         )
 
     def groups(self, position: Position) -> Generator[Group]:
-        """The batches of one step after another, from here on. Whoever wants no more closes this."""
+        """The batches of one step after another, from here on. The caller closes it at the end."""
         waiting: list[Batch] = []
         first = position
         batches = self._prepared(position)
@@ -104,7 +104,7 @@ def ahead(batches: Iterator[tuple[Batch, Position]], count: int = 8) -> Generato
             if isinstance(item, BaseException):
                 raise item
             yield item
-    finally:  # whoever waits to put one more finds room, and then that nobody wants another
+    finally:  # a thread that waits in put can go on, and then sees that it shall end
         over.set()
         while thread.is_alive():
             _empty(ready)

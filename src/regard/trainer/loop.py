@@ -95,7 +95,7 @@ class Trainer:
         self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
         self.validating = 0.0  # seconds that a validation takes
         self.mean: tuple[int, averaging.Weights] = (-1, {})  # of the last checkpoints, and at which step
-        self.damaged: set[Path] = set()  # checkpoints that somebody has been told of
+        self.damaged: set[Path] = set()  # checkpoints that were reported
         self.captures = 2 * settings.shapes if self.kind in GRAPHS else 0  # so many first steps may be slow
 
     # The loop
@@ -154,7 +154,7 @@ class Trainer:
         now = self.progress
         self.progress = replace(now, since_step=now.step, since_seconds=now.seconds, stale=0)
         if now.step:
-            self._save()  # so that whoever resumes this knows too
+            self._save()  # so that a resumed training knows too
 
     def _take(self, step: TrainStep, group: Group, pace: Pace) -> None:
         """One update, and what it changes in the progress."""
@@ -282,7 +282,7 @@ class Trainer:
 
     def _validate(self, pace: Pace, *, counts: bool = True) -> None:
         """Loss and score, told and kept where they are the best. One that does not count, as that of a training which
-        is interrupted, changes the progress in nothing: whoever resumes goes on as if there had been none."""
+        is interrupted, leaves the progress as it is: a resumed training goes on as if there had been none."""
         pace.pause()
         if self.workers.leads:
             average = self._averaged()
@@ -337,7 +337,7 @@ class Trainer:
             self.listener.watch(self.progress.step, watched)
 
     def _lost_patience(self) -> str:
-        """A reason to stop. The first process alone validates and knows: whoever asks lets all agree."""
+        """A reason to stop. Only the first process validates and knows; asking synchronises all processes."""
         return "patience" if self.workers.leads and 0 < self.settings.patience <= self.progress.stale else ""
 
     def _averaged(self) -> averaging.Weights:
@@ -401,7 +401,7 @@ class Trainer:
 
 def step_seed(seed: int, rank: int, number: int) -> int:
     """Where the chance of one step in one process comes from: from these numbers alone, so that none of it needs to be
-    kept, and a training goes on with the same numbers whoever stopped it."""
+    kept, and a training goes on with the same numbers however it was stopped."""
     return int.from_bytes(hashlib.blake2b(f"{seed} {rank} {number}".encode(), digest_size=8).digest())
 
 

@@ -1,4 +1,4 @@
-"""The clock of a training, and what happened since it was last told."""
+"""The clock of a training, and what happened since the last report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pace:
         """``share`` of the training lies behind."""
         self.before = progress.seconds
         self.measure_from(progress, share)
-        self.foretold = False  # whether somebody has said what all of it will take
+        self.foretold = False  # whether the time of the whole training has been estimated
         self._began = self._last = time.monotonic()
         self._paused = 0.0
         self._tokens = 0.0

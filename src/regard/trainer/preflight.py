@@ -116,7 +116,7 @@ def _mean_tokens(task: Task, batches: int) -> float:
 
 
 def _read_or_written(task: Task) -> list[Ragged]:
-    """The columns of tokens; how they are written and labelled comes along with them."""
+    """The columns of tokens; letters and labels are not counted."""
     columns = task.train_examples.columns
     return [columns[name] for name in TOKENS if name in columns]
 

@@ -286,7 +286,7 @@ def open_run(
 
 
 class _Silence:
-    """What the processes that do not lead tell."""
+    """The listener of all processes but the first: discards everything."""
 
     def moment(self, moment: object) -> None: ...
 

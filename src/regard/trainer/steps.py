@@ -28,7 +28,7 @@ from regard.trainer.workers import ALONE, Workers
 
 @dataclass(frozen=True)
 class StepContext:
-    """What every kind of step needs to know."""
+    """What every kind of step needs."""
 
     task: Task
     optimizer: torch.optim.Optimizer

@@ -183,7 +183,7 @@ class Graphs:
 
 
 class _Search:
-    """One search, as the host sees it: who is in which slot, who waits, and what has been found."""
+    """One search on the host: which sentence is in which slot, which wait, and what has been found."""
 
     def __init__(
         self, engine: Captured, room: SearchMemory, sources: Sequence[Sequence[int]], limits: Sequence[int]
@@ -214,7 +214,7 @@ class _Search:
         return self.results
 
     def _fill(self) -> bool:
-        """Waiting sentences into free slots; whether anybody is left to search for."""
+        """Waiting sentences into free slots; whether any sentence is left."""
         free = [slot for slot in range(self.room.shape.sentences) if slot not in self.held]
         while free and (self.ready or self.waiting):
             if not self.ready:
@@ -242,7 +242,7 @@ class _Search:
         self.encoded = self.engine.model.encode(source)
 
     def _close_ranks(self) -> None:
-        """When nobody waits and few are left, into the first slots, so that a step is smaller."""
+        """When no sentence waits and few are left, into the first slots, so that a step is smaller."""
         size = on_menu(self.engine.menu, len(self.held))
         late = [slot for slot in self.held if slot >= size]
         if self.ready or self.waiting or not late:

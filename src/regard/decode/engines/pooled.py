@@ -37,7 +37,7 @@ class StepShape:
 
 @dataclass(frozen=True)
 class PooledSources:
-    """Sources, ready to be asked by all layers."""
+    """Keys and values of the sources for all layers."""
 
     joint: Tensor  # (n, S, L, 2, D) keys and values
     mask: Tensor  # (n, S): 0 on real tokens, -inf on padding

@@ -15,7 +15,7 @@ from regard.nn.windows import MonotonicWindow, PredictedWindow
 
 @dataclass(frozen=True)
 class Asking:
-    """Who asks whom: one head of an attention at work."""
+    """One head of an attention: which positions are queries, and which are keys."""
 
     board: Board
     attention: Attention

@@ -82,7 +82,7 @@ def _spelling(board: Board, side: str, spelling: LetterConvolution, *, axis: Axi
 
 
 def _letters(source: Side) -> list[str]:
-    """Code for the letters (T, L) of all pieces: made of the pieces or, where nobody knows those, as numbers."""
+    """Code for the letters (T, L) of all pieces: made of the pieces or, where those are not known, as numbers."""
     places = len(source.letters[0])
     if any(spell(piece, places) != letters for piece, letters in zip(source.pieces, source.letters, strict=True)):
         numbers = [list(each) for each in source.letters]

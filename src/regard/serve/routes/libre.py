@@ -130,7 +130,7 @@ async def metrics(request: Request) -> Response:
 
 
 async def _question(request: Request, kind: type[Question]) -> Question:
-    """The body as what it should be, from somebody who may ask."""
+    """The body, read and checked, of an authorised client."""
     try:
         question = kind.model_validate(await _values(request))
     except ValidationError as error:

@@ -59,7 +59,7 @@ def _preset(name: str, settings: Settings) -> Preset:
 
 @router.post("/estimate", responses={status: {"model": Problem} for status in (400, 404, 429, 503, 504)})
 async def estimate(request: Request, wish: EstimateRequest) -> EstimateAnswer:
-    """Prepare a training in a corner, look at what it would need, and throw it away."""
+    """Prepare a training in a temporary folder, measure what it would need, and remove it."""
     state = request.app.state
     chosen = {"time": wish.time, "languages": wish.languages}
     asked = asked_for(state.corpora, wish.preset, wish.corpus, wish.overrides, **chosen)

@@ -57,7 +57,7 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 @router.get("")
 def every_run(request: Request) -> RunsAnswer:
-    """All runs at a glance. `best` marks the one that is used for its task and languages where nobody names one."""
+    """All runs at a glance. `best` marks the one that is used for its task and languages by default."""
     library: Library = request.app.state.service.library
     best, changes = set(best_runs(library).values()), may_change(request)
     found = library.runs().items()
@@ -212,7 +212,7 @@ def _summary(library: Library, name: str, path: Path, best: set[str], *, changes
 
 
 def without_paths(settings: dict[str, Any]) -> dict[str, Any]:
-    """Of files only their names: where they are is nobody's business."""
+    """Of files only their names, not where they are."""
     data = {
         key: Path(value).name if isinstance(value, str) and "/" in value else value
         for key, value in settings["data"].items()

@@ -81,9 +81,9 @@ class FrontendSettings(BaseModel):
     key_required: Annotated[bool, Field(alias="keyRequired", description="Whether one must be sent.")]
     character_limit: Annotated[int, Field(alias="charLimit", description="Characters of a text at the most.")]
     batch_limit: Annotated[int, Field(alias="batchLimit", description="Texts of a request at the most.")]
-    timeout: Annotated[
-        int, Field(alias="frontendTimeout", description="Milliseconds to wait while somebody types.")
-    ] = 500
+    timeout: Annotated[int, Field(alias="frontendTimeout", description="Milliseconds to wait after the last key.")] = (
+        500
+    )
     suggestions: bool = False
     files: Annotated[bool, Field(alias="filesTranslation")] = False
     formats: Annotated[list[str], Field(alias="supportedFilesFormat")] = []

@@ -18,7 +18,7 @@ _SENTENCE = Field(
 )
 _TARGET = Field(
     default=None,
-    description="An output by somebody else, looked into instead of the run's own.",
+    description="A given output, looked into instead of the run's own.",
     max_length=TEXT,
     examples=[None],
 )

@@ -1,4 +1,4 @@
-"""What is told of runs."""
+"""Bodies and answers about runs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class RunSummary(BaseModel):
     bytes: int
     languages: Annotated[Languages | None, Field(description="Where the run says so.")]
     attention: Annotated[bool, Field(description="Whether there is attention to look at.")]
-    best: Annotated[bool, Field(description="Whether it is the one for its task and languages where nobody names one.")]
-    pinned: Annotated[bool, Field(description="Whether it is so because somebody pinned it.")]
+    best: Annotated[bool, Field(description="Whether it is the default for its task and languages.")]
+    pinned: Annotated[bool, Field(description="Whether it is the default because it was pinned.")]
     fixed: Annotated[bool, Field(description="Whether it can be neither renamed nor removed here.")]
     corpus: Annotated[str, Field(description="What it was trained on.", examples=["fable:fr"])]
     test: Annotated[str, Field(description="Runs in which this is the same, and not empty, share a test.")]
@@ -69,7 +69,7 @@ class RunAnswer(BaseModel):
     validations: Annotated[list[tuple[int, float | None, float | None]], Field(description="Step, loss, score.")]
     checkpoints: list[CheckpointSummary]
     model: ModelAnswer
-    aligner: Annotated[str, Field(description="Which attention shows links; empty until somebody has asked for them.")]
+    aligner: Annotated[str, Field(description="Which attention shows links; empty until links were first asked for.")]
 
 
 class RenameBody(BaseModel):

@@ -22,7 +22,7 @@ class Preset(BaseModel):
     kind: str = Field(description="recurrent or transformer.", examples=["transformer"])
     parameters: int = Field(description="Of a translator with a vocabulary of 8,000 pieces.", examples=[2719040])
     sizes: dict[str, int] = Field(description="The settings that say how large it is.", examples=[{"model.width": 128}])
-    train: dict[str, Any] = Field(description="How it is trained, if nobody says otherwise.")
+    train: dict[str, Any] = Field(description="How it is trained by default.")
 
 
 class Presets(BaseModel):
@@ -71,7 +71,7 @@ Override = Annotated[str, Field(max_length=LINE, pattern=r"^[^\x00]*$")]  # beco
 
 
 class EstimateRequest(BaseModel):
-    """A training that is thought about."""
+    """A training whose cost is to be estimated."""
 
     model_config = FORBID
     preset: str = Field(max_length=NAME, examples=["transformer-tiny"])
