@@ -307,7 +307,7 @@ def test_a_finished_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.Capture
     assert cli(["train", "--resume", "run", "--device", "cpu"]) == 0
     said = errors_of(capsys)
     assert (
-        "run: is finished, all steps are done after 3 steps; go on with: regard train --resume run --time 10m" in said
+        "run: is finished, all steps are done after 3 steps; resume with: regard train --resume run --time 10m" in said
     )
 
 

@@ -254,13 +254,13 @@ def _interrupted_after_one_step(trainer: Trainer, *, asked: bool) -> str:  # noq
     return "interrupted" if trainer.progress.step else ""
 
 
-def test_an_interrupted_training_says_how_to_go_on(
+def test_a_stopped_training_says_how_to_resume_it(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.trainer.loop.Trainer._reason", _interrupted_after_one_step)
     (tmp_path / "small.toml").write_text(small.settings("lstm").to_toml())
     assert run(["train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--tensorboard"]) == 130
-    assert f"checkpoint written; go on with: regard train --resume {tmp_path / 'run'}" in capsys.readouterr().err
+    assert f"checkpoint written; resume with: regard train --resume {tmp_path / 'run'}" in capsys.readouterr().err
     assert any((tmp_path / "run" / "tensorboard").iterdir())
 
 

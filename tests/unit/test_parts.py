@@ -333,16 +333,16 @@ def test_a_cache_grows_in_place_and_older_ones_stay_true() -> None:
         keys, values = cache.view()
         assert torch.equal(keys, torch.cat(list(pieces[:length]), 2))
         assert torch.equal(values, -keys)
-    assert caches[3].room is caches[4].room  # no copy as long as there is room
-    assert caches[1].room is not caches[4].room
+    assert caches[3].buffer is caches[4].buffer  # no copy as long as there is room
+    assert caches[1].buffer is not caches[4].buffer
 
 
 def test_a_second_continuation_moves_into_its_own_room() -> None:
     pieces = torch.randn(4, 2, 3, 1, 5)
     stem = Cache().append(pieces[0], pieces[0]).append(pieces[1], pieces[1])
     one, two = stem.append(pieces[2], pieces[2]), stem.append(pieces[3], pieces[3])
-    assert one.room is stem.room
-    assert two.room is not stem.room
+    assert one.buffer is stem.buffer
+    assert two.buffer is not stem.buffer
     assert torch.equal(one.view()[0][:, :, 2:], pieces[2])
     assert torch.equal(two.view()[0][:, :, 2:], pieces[3])
 

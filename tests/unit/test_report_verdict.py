@@ -59,7 +59,7 @@ def test_a_run_says_how_far_its_training_came() -> None:
     run = by_hand().run
     assert rules.completeness(run) == []
     assert rules.completeness(replace(run, state="running", steps=7))[0].evidence.endswith("step 7 of 400")
-    assert claims(rules.completeness(replace(run, state="interrupted"))) == [("was interrupted", "bad")]
+    assert claims(rules.completeness(replace(run, state="interrupted"))) == [("was stopped before its end", "bad")]
 
 
 def test_the_ends_of_the_scale_are_called_by_name() -> None:

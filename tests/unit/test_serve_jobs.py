@@ -238,7 +238,7 @@ def test_a_training_that_died_says_why(jobs: Jobs, children: studios.Children, l
 def test_one_that_was_asked_to_end_has_not_failed(jobs: Jobs, children: studios.Children) -> None:
     jobs.train("one", ASKED)
     run_folder = studios.run_folder(jobs.library.folder or Path(), "one")
-    ended(jobs, "one", "interrupted at step 7, checkpoint written; go on with: …")
+    ended(jobs, "one", "stopped after step 7, checkpoint written; resume with: …")
     assert Trainings(jobs).one("one").state == "prepared"
     assert run_folder.exists()
     assert len(children.asked) == 1

@@ -42,7 +42,7 @@ def demo(
         )
         outcome = training.start(out, settings, shown)
         if outcome.reason == "interrupted":
-            shown.tell(f"interrupted, checkpoint written; go on with: regard train --resume {out}")
+            shown.tell(f"stopped, checkpoint written; resume with: regard train --resume {out}")
             return INTERRUPTED
         translator = load(out)
         shown.tell(f"test: {_report(out) if page else _test(translator)}")

@@ -62,7 +62,7 @@ def _cells(summary: Summary) -> dict[str, str]:
     score = "" if summary.score is None else f"{summary.score_name} {summary.score:.1f}"
     return {
         "run": summary.name,
-        "state": summary.state,
+        "state": summary.state_word,
         "task": summary.task,
         "languages": summary.languages,
         "preset": summary.preset or summary.about[:24] or summary.note[:24],
@@ -123,7 +123,7 @@ def _facts(portrait: RunDetails) -> list[tuple[str, str]]:
     size = "" if summary.parameters is None else f"{summary.parameters:,} parameters, "
     rate = f"{train['optimizer']}, rate {train['rate']:g}, {train['schedule']}"
     return [
-        ("run", f"{summary.folder}, {summary.state}, {_bytes(summary.bytes)}"),
+        ("run", f"{summary.folder}, {summary.state_word}, {_bytes(summary.bytes)}"),
         ("about", f"{summary.task}, {summary.preset + ': ' if summary.preset else ''}{summary.about}"),
         ("model", f"{size}{kind}, width {model['width']}, depth {depth}"),
         ("text", f"{text['tokenizer']}, {'joint' if text['joint'] else 'separate'}, at most {text['size']:,} pieces"),

@@ -154,9 +154,9 @@ def _ending(folder: Path, outcome: Outcome) -> str:
 
     step = f"{outcome.progress.step:,} steps"
     if outcome.reason == "interrupted":
-        return f"interrupted after {step}, checkpoint written; go on with: regard train --resume {folder}"
+        return f"stopped after {step}, checkpoint written; resume with: regard train --resume {folder}"
     why = f"{_REASONS[outcome.reason]} after {step}"
-    more = f"go on with: regard train --resume {folder} --time 10m"
+    more = f"resume with: regard train --resume {folder} --time 10m"
     if not outcome.taken:
         return f"{folder}: is finished, {why}; {more}"
     verb = "translate" if Run.open(folder).settings.task == "translate" else "predict"

@@ -74,7 +74,7 @@ class LayerCache:
 
 
 class DecoderCache:
-    """A page for each layer, and a spare of each to move rows into."""
+    """The cache of each layer, and a spare of each to copy rows into."""
 
     def __init__(
         self, pages: list[LayerCache], heads: int, spare: list[LayerCache] | None = None, length: int = 0
@@ -149,8 +149,8 @@ class Fused:
         states, mask = self._encode(source, real)
         joint = self.remember(states).view(rows, size, len(self.layers), 2, -1)
         heads, width = self.layers[0].heads, joint.shape[-1]
-        room = DecoderCache.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
-        return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads), room, 0)
+        cache = DecoderCache.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
+        return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads), cache, 0)
 
     def _encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """States (B · S, D) and what to add to scores (B, 1, 1, S); None where nothing is padding."""
@@ -174,13 +174,13 @@ class Fused:
             return self._step(tokens, state)
 
     def _step(self, tokens: Tensor, state: State[Any, Any]) -> tuple[Tensor, State[Any, Any]]:
-        source, room, place = state.source, state.target.grown(), state.length
+        source, cache, place = state.source, state.target.grown(), state.length
         x = self._placed(tokens, place)
-        for layer, page, memory in zip(self.layers, room.pages, source.layers, strict=True):
+        for layer, page, memory in zip(self.layers, cache.pages, source.layers, strict=True):
             x = layer(x, page, place, memory)
         x = x if self.norm is None else self.norm(x)
         weight, bias = self.output
-        written = DecoderCache(room.pages, room.heads, room.spare, place + 1)
+        written = DecoderCache(cache.pages, cache.heads, cache.spare, place + 1)
         return torch.addmm(bias, x, weight), State(source, written, place + 1)
 
     def _placed(self, tokens: Tensor, place: int) -> Tensor:
@@ -221,14 +221,14 @@ class _EncoderLayer:
         own = layer.attention.projections
         assert own is not None
         self.heads, self.scale, self.rotary = layer.attention.heads, _scale(layer.attention), layer.attention.rotary
-        self.ask, self.think = _joined(own.query, own.key, own.value), _thought(layer.feed_forward)
+        self.ask, self.feed_forward = _joined(own.query, own.key, own.value), _feed_forward(layer.feed_forward)
         first, second = layer.residuals
         self.first, self.second = _Block(first, own.output), _Block(second, layer.feed_forward.contract)
 
     def __call__(self, x: Tensor, shape: torch.Size, real: Tensor | None, added: Tensor | None) -> Tensor:
         """``x`` (N, D), the real tokens of ``shape`` (B, S, D); written into."""
         x = self.first.add(x, self._attend(self.first.read(x), shape, real, added))
-        return self.second.add(x, self.think(self.second.read(x)))
+        return self.second.add(x, self.feed_forward(self.second.read(x)))
 
     def _attend(self, x: Tensor, shape: torch.Size, real: Tensor | None, added: Tensor | None) -> Tensor:
         rows, size, _ = shape
@@ -259,7 +259,7 @@ class _Layer:
         self.scale, self.source_scale = _scale(layer.attention), _scale(cross)
         self.ask = _transposed(*side_by_side(own.query, own.key, own.value))
         self.ask_source = _linear(cross.projections.query)
-        self.think = _thought(layer.feed_forward)
+        self.feed_forward = _feed_forward(layer.feed_forward)
         last = own.output, cross.projections.output, layer.feed_forward.contract
         self.first, self.second, self.third = map(_Block, layer.residuals, last)
 
@@ -267,7 +267,7 @@ class _Layer:
         """``x`` (R, D) is written into."""
         x = self.first.add(x, self._own(self.first.read(x), page, place))
         x = self.second.add(x, self._source(self.second.read(x), source))
-        return self.third.add(x, self.think(self.third.read(x)))
+        return self.third.add(x, self.feed_forward(self.third.read(x)))
 
     def _own(self, x: Tensor, page: LayerCache, place: int) -> Tensor:
         weight, bias = self.ask
@@ -345,7 +345,7 @@ def _joined(*linears: nn.Linear) -> Map:
     return _map(*side_by_side(*linears))
 
 
-def _thought(ours: FeedForward | GatedFeedForward) -> Map:
+def _feed_forward(ours: FeedForward | GatedFeedForward) -> Map:
     """A feed-forward network up to its last linear map."""
     expand = _linear(ours.expand)
     if isinstance(ours, GatedFeedForward):

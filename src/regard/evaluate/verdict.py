@@ -75,7 +75,7 @@ def completeness(run: Portrait) -> list[Claim]:
         case "running":
             return [Claim("is still in training", f"this is how it stands at {steps}")]
         case "interrupted":
-            return [Claim("was interrupted", f"the newest checkpoint is of {steps}", "bad")]
+            return [Claim("was stopped before its end", f"the newest checkpoint is of {steps}", "bad")]
         case _:
             return []
 

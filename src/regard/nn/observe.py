@@ -26,7 +26,7 @@ class Observer(Protocol):
         """Whether values are recorded or changed; if not, modules may take their fused path."""
 
     def at(self, place: str | int) -> Observer:
-        """The same observer one room further in: names it is shown from now on begin with ``place``."""
+        """The same observer one module further in: the names it is shown from here on begin with ``place``."""
 
     def see(self, name: str, value: Tensor) -> Tensor:
         """Look at ``value``; the module goes on with what is returned."""

@@ -77,6 +77,11 @@ class Summary:
     bytes: int = 0
     built_in: bool = False  # whether its text is the built-in corpus, where scores come easily
 
+    @property
+    def state_word(self) -> str:
+        """For people (docs/glossary.md); JSON keeps the word of version 0.1."""
+        return "stopped" if self.state == "interrupted" else self.state
+
 
 @dataclass(frozen=True)
 class CheckpointSummary:

@@ -170,7 +170,7 @@ class Jobs:
             return ""
         lines = self._output(job.name)
         line = next((each for each in reversed(lines) if each and not each.startswith(" ")), "")
-        if line.startswith("interrupted"):
+        if line.startswith(("stopped", "interrupted")):
             return ""
         silent = not line or _PROGRESS.match(line)
         return "the process ended without a word: it was killed, or the memory was not enough" if silent else line
