@@ -148,6 +148,6 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911
 
 
 def _unread() -> int:
-    """Whoever read us has had enough, which is no fault: ``regard … | head -1``."""
+    """The reader closed the pipe, which is no error: ``regard … | head -1``."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

@@ -109,7 +109,7 @@ def _compare(
 
 
 def _beside(runs: list[Path]) -> list[Path]:
-    """Where a page goes if nobody says."""
+    """Where a page goes by default."""
     if len(runs) > 1:
         raise SettingsError("--out: missing; the page of several runs belongs to none of them, so name a file")
     from regard.runs.folder import packaged, resolve

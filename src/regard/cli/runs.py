@@ -284,7 +284,7 @@ def sweep(
 
 
 def _sweep(paths: list[Path], total: int, *, yes: bool) -> list[Path]:
-    """Remove them if that is wanted; where nobody is there to ask, they were listed and stay."""
+    """Remove them if that is wanted; without a terminal they are only listed."""
     from regard.files import sweep as remove
 
     noun = "thing" if len(paths) == 1 else "things"
@@ -300,7 +300,7 @@ def _sweep(paths: list[Path], total: int, *, yes: bool) -> list[Path]:
 
 def _confirmed(question: str) -> bool:
     if not sys.stdin.isatty():
-        raise SettingsError(f"{question} nobody is here to answer; add --yes")
+        raise SettingsError(f"{question} there is no terminal to answer in; add --yes")
     return typer.confirm(question, err=True)
 
 

@@ -51,7 +51,7 @@ def _broken(line: str, width: int) -> str:
 
 
 def hush(line: str) -> None:
-    """Nobody wants to know."""
+    """Discard the line."""
 
 
 class Remarks:

@@ -215,7 +215,7 @@ def _statistics(found: Explanation) -> list[Html]:
     if not parts:
         return []
     words = (
-        "Entropy in nats; coverage is the share of words that somebody looked at; distance in tokens from the "
+        "Entropy in nats; coverage is the share of words that were attended to; distance in tokens from the "
         "diagonal; diagonality is 1 straight, −1 reversed. Of this sentence alone."
     )
     return [section("Heads in numbers", *parts, paragraph("note", words))]
