@@ -1,4 +1,4 @@
-"""Everything a model had in mind while it wrote one output: the answer that ``regard explain``, the service and pages
+"""Everything recorded while a model wrote one output: the answer that ``regard explain``, the service and pages
 share. Most of it is computed when it is first wanted."""
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Difference(Answer):
 
 @dataclass(frozen=True)
 class Looked(OfSentence):
-    """Everything the model had in mind while it wrote one output."""
+    """Everything that was recorded while the model wrote one output."""
 
     run: str
     task: TaskName

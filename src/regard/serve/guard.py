@@ -1,4 +1,4 @@
-"""Who may come in. The first thing a request meets, before anything of it is read.
+"""Access: the first middleware that a request meets, before anything of it is read.
 
 Host        only names on the list, so that no page can reach us through a name of its own (DNS rebinding)
 Origin      no page of another origin may read or post, unless it was let in by name
@@ -46,7 +46,7 @@ _USES = frozenset(  # what is posted there changes nothing; whatever else is not
 
 @dataclass(frozen=True)
 class Doors:
-    """Whom to let in."""
+    """Which requests are let in."""
 
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = frozenset()  # such as https://example.org

@@ -324,7 +324,7 @@ class Jobs:
     # What is written down
 
     def shown(self, text: str) -> str:
-        """A text for clients: where things lie on this machine is not theirs to know."""
+        """A text for clients, without the folders of this machine."""
         runs = self.library.folder
         for place in (self.folder, *(() if runs is None else (runs.resolve(), runs.resolve().parent))):
             text = text.replace(f"{place}/", "")

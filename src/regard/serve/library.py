@@ -1,4 +1,4 @@
-"""The runs a server knows, by name: found in a folder, loaded when first asked for, put away when room is needed."""
+"""The runs a server knows, by name: found in a folder, loaded when first asked for, unloaded when memory is short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that outlive the server, told apart from all that come after them.
+"""Processes that outlive the server, identified for good.
 
 The system uses the number of a process again. So its start time is kept beside it: only the process that has both is
 the one that was started, and no other ever gets its signals.

@@ -73,7 +73,7 @@ def listens_on(listening: socket.socket) -> str:
 
 
 def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda: None) -> uvicorn.Server:
-    """A server of the app that is told by `started` when it listens, and ends in good order."""
+    """A server of the app that calls `started` when it listens, and ends in good order."""
     config = uvicorn.Config(
         app,
         http=_patient(reading, app.state.service.library.limits.connections),

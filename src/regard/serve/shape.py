@@ -1,4 +1,4 @@
-"""What a model looks like from outside, told by its settings alone: layers, heads, and the names of its attentions."""
+"""The shape of a model by its settings alone: layers, heads, and the names of its attentions."""
 
 from __future__ import annotations
 

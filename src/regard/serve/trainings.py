@@ -282,13 +282,13 @@ def _next(reader: LogReader) -> list[tuple[int, bytes]] | None:
 
 
 def _events_after(lines: list[tuple[int, bytes]], after: int) -> list[tuple[int, str]]:
-    """Events after a line. What is no JSON, cut short by a crash, counts but is not told."""
+    """Events after a line. What is no JSON, cut short by a crash, counts but is not sent."""
     found = ((number, _parsed(line)) for number, line in lines if number > after)
     return [(number, json.dumps(event, ensure_ascii=False)) for number, event in found if event is not None]
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """An event; a number that is none (a loss gone wild) becomes null, for browsers read strict JSON."""
+    """An event; a number that is none (a loss that is not finite) becomes null, for browsers read strict JSON."""
     try:
         event = json.loads(line, parse_constant=lambda _: None)
     except (ValueError, RecursionError):

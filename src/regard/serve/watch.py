@@ -1,4 +1,4 @@
-"""What the service tells about itself: numbers for Prometheus, and one JSON line a request. Never a user's text."""
+"""Monitoring: numbers for Prometheus, and one JSON line a request. Never a user's text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Metrics:
 
 
 class _Models(Collector):
-    """How it stands with the models at the moment of asking."""
+    """The state of the models at the moment of asking."""
 
     def __init__(self, library: Library) -> None:
         self._library = library

@@ -200,7 +200,7 @@ class Worker:
     # On the side of those who ask
 
     async def _answer(self, answer: Future[Result], jobs: Sequence[_Call | _Text]) -> Result:
-        """Stand in the queue. Who leaves, or has waited too long, leaves the queue too."""
+        """Wait in the queue. A client that leaves, or has waited too long, is taken out of it."""
         self._enter(jobs)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(answer), self._limits.seconds)
@@ -283,7 +283,7 @@ class Worker:
         return head
 
     def _head(self) -> _Call | _Text:
-        """Who is next: the oldest and, every other time, the oldest of those whose request was served least."""
+        """The next job: the oldest and, every other time, the oldest of those whose request was served least."""
         first = self._queue[0]
         if not self._oldest_first:
             first = min(self._queue, key=_served)

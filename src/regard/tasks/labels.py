@@ -80,7 +80,7 @@ def _with_letters(ids: list[int], letters: list[int], places: int) -> list[list[
 
 
 class LabelTask(Task):
-    """A labeller in training. Whether it labels words or texts is the model's affair: the labels' shape fits."""
+    """A labeller in training. The model labels words or, with a pool, texts; the labels have the same shape."""
 
     model: Labeller
     labelled: ClassVar[type[TagEncoder] | type[LabelEncoder]]  # how its rows become numbers

@@ -33,7 +33,7 @@ def drop_words(ids: Tensor, rate: float) -> Tensor:
 
 
 class Choices:
-    """Listens to what a recurrent decoder's hard attention chose, and from which state; all else stays fused."""
+    """An observer that records what a recurrent decoder's hard attention chose, and from which state."""
 
     active = True
 

@@ -47,7 +47,7 @@ class Result(Protocol):
         """What the task is measured by, the first number deciding."""
 
     def confusions(self) -> tuple[Confusion, ...]:
-        """Of all labels and, where that is told apart, of those of unknown words."""
+        """Of all labels and, where these are counted apart, of those of unknown words."""
 
 
 @dataclass(frozen=True)

@@ -136,8 +136,8 @@ class TranslateTask(Task):
         return source, target
 
     def prepare(self, batch: Batch, epoch: int) -> Batch:
-        """With subword sampling, the same sentences cut another way. Who cuts a sentence finer than its batch has room
-        for draws again, and at last takes the usual way; seed, epoch, row and the room of its batch alone decide."""
+        """With subword sampling, the same sentences cut another way. A cut that is too long for the batch is drawn
+        again, and at last the usual one is taken; seed, epoch, row and the shape of the batch alone decide."""
         if not self.habits.subword_sampling:
             return batch
         real = batch.rows[batch.rows != FILLER]

@@ -108,7 +108,7 @@ class Translation:
 
     @cached_property
     def attention(self) -> Trace:
-        """Everything the model had in mind while it wrote the best output: ``attention.cross`` is (L, H, T, S)."""
+        """Everything that was recorded while the model wrote the best output: ``attention.cross`` is (L, H, T, S)."""
         return self.trace()
 
     def trace(self, rank: int = 0, sentence: int | None = None) -> Trace:

@@ -1,4 +1,4 @@
-"""What a training feeds on: batches in the shapes that its steps want, and as many as belong to one step."""
+"""The batches of a training: in the shapes that its steps need, grouped by step."""
 
 from __future__ import annotations
 

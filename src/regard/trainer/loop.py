@@ -195,7 +195,7 @@ class Trainer:
             self.listener.moment(pace.moment(self.progress, rate, share, self.device, self._limit()))
 
     def _foretell(self, pace: Pace) -> None:
-        """Once, after the first steps: what all of them will take."""
+        """Once, after the first steps: an estimate of the whole training."""
         taken, trained = self.progress.step - pace.step, self.progress.seconds - pace.started
         if pace.foretold or taken < 3 or trained < 2:
             return
@@ -236,7 +236,7 @@ class Trainer:
         return "time" if limit is not None and self.progress.seconds >= limit else ""
 
     def _agree(self, reason: str) -> str:
-        """What one process wants, all do: they must not part ways."""
+        """All processes take the same decision: that of any one of them."""
         reasons = ("", "interrupted", "steps", "time", "patience")
         votes = self.workers.sum(*(float(reason == name) for name in reasons))
         return next((name for name, count in zip(reasons[1:], votes[1:], strict=True) if count), "")
@@ -281,8 +281,8 @@ class Trainer:
     # Validation and checkpoints
 
     def _validate(self, pace: Pace, *, counts: bool = True) -> None:
-        """Loss and score, told and kept where they are the best. One that does not count, as that of a training which
-        is interrupted, leaves the progress as it is: a resumed training goes on as if there had been none."""
+        """Loss and score, reported, and kept where they are the best. One that does not count, as when a training is
+        stopped, leaves the progress as it is: a resumed training goes on as if there had been none."""
         pace.pause()
         if self.workers.leads:
             average = self._averaged()
@@ -391,7 +391,7 @@ class Trainer:
         return Checkpoint(self.progress, self.weights, self._averaged(), optimizer)
 
     def resume(self, saved: Checkpoint) -> None:
-        """Stand where a checkpoint was written."""
+        """Take over the state of a checkpoint."""
         self.progress = saved.progress
         checkpoint.load_model(self.task, saved.weights, "checkpoint")
         checkpoint.load_optimizer(self.optimizer, saved.optimizer)
@@ -400,7 +400,7 @@ class Trainer:
 
 
 def step_seed(seed: int, rank: int, number: int) -> int:
-    """Where the chance of one step in one process comes from: from these numbers alone, so that none of it needs to be
+    """The seed of one step in one process: from these numbers alone, so that none of it needs to be
     kept, and a training goes on with the same numbers however it was stopped."""
     return int.from_bytes(hashlib.blake2b(f"{seed} {rank} {number}".encode(), digest_size=8).digest())
 

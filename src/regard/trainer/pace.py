@@ -33,7 +33,7 @@ class Pace:
         self.pending: list[tuple[Taken, Group]] = []
 
     def measure_from(self, progress: Progress, share: float) -> None:
-        """The speed is that of the steps from here on: the first ones on a GPU are slow, and foretell nothing."""
+        """The speed is that of the steps from here on: the first ones on a GPU are slow."""
         self.step, self.started, self.share = progress.step, progress.seconds, share
 
     def seconds(self) -> float:

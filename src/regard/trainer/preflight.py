@@ -1,4 +1,4 @@
-"""Before step one: what the training will need, so that surprises come early."""
+"""Before the first step: an estimate of what the training will need."""
 
 from __future__ import annotations
 

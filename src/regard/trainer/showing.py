@@ -1,4 +1,4 @@
-"""How a model in training shows itself: the output it writes now, for samples and for the sentence that is watched."""
+"""What a model in training writes now, for samples and for the sentence that is watched."""
 
 from __future__ import annotations
 

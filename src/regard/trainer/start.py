@@ -113,7 +113,7 @@ def _name(settings: Settings) -> str:
 
 
 def start(folder: Path, settings: Settings, *listeners: Listener, device: str = "auto", remark: str = "") -> Outcome:
-    """Train a new run. ``remark`` is told first, and kept in its log."""
+    """Train a new run. ``remark`` is reported first, and kept in its log."""
     chosen = pick_device(device)
     with workers(chosen) as together:
         fresh = together.leads and not folder.exists()
@@ -156,7 +156,7 @@ def _held(folder: Path, together: Workers) -> AbstractContextManager[None]:
 
 @contextmanager
 def _undone(folder: Path, *, fresh: bool) -> Iterator[None]:
-    """A new run that cannot be prepared is taken away again: the mended command must find its place free."""
+    """Remove a new run that could not be prepared, so that the corrected command can use its name."""
     try:
         yield
     except Exception:
@@ -229,7 +229,7 @@ def _can_go_on(run: Run) -> None:
 
 
 def _begin(opened: Opened) -> None:
-    """What happens before the very first step: word vectors take their places. Later they are in the checkpoints."""
+    """Before the very first step: word vectors are copied into the embedding. Later they are in the checkpoints."""
     run = opened.run
     if run.settings.model.vectors.file:
         tokenizer = Tokenizers.load(run.tokenizer).source
@@ -326,7 +326,7 @@ def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
 
 
 def _encoded(rows: Material, encoder: RowEncoder, folder: Path, tell: Tell) -> Examples:
-    """Encoded rows. A corpus that is no longer the one of the beginning is told of."""
+    """Encoded rows. A corpus that has changed since the run was made is reported."""
     before = _fingerprint(folder)
     examples = rows.encode(encoder, folder, ProgressLines(tell, f"encoding {folder.name}"))
     if before and _fingerprint(folder) != before:
@@ -353,7 +353,7 @@ class ProgressLines:
             self._tell(f"{self._what}: {done:,}{f' of {total:,}' if total else ''}")
 
     def counted(self, texts: Iterator[str]) -> Iterator[str]:
-        """The same texts, counted aloud."""
+        """The same texts; reports how many have passed."""
         for number, text in enumerate(texts, start=1):
             yield text
             self(number)

@@ -1,4 +1,4 @@
-"""A step of a walkthrough: one intermediate, told four times over, as idea, formula, numbers and code."""
+"""A step of a walkthrough: one intermediate value as idea, formula, numbers and code."""
 
 from __future__ import annotations
 

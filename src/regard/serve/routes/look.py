@@ -1,4 +1,4 @@
-"""``/api/v1/trace`` and its like: what a model had in mind, and what would change it."""
+"""``/api/v1/trace`` and its like: what happened inside a model, and what would change it."""
 
 from __future__ import annotations
 

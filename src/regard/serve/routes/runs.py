@@ -169,7 +169,7 @@ async def report(request: Request, run: Name) -> HTMLResponse:
 
 
 def _is_newer(file: Path, run: Path) -> bool:
-    """Whether a page was made after all that it tells."""
+    """Whether a page is newer than the run."""
     told = [path.stat().st_mtime for path in (run / "best", run / "settings.toml") if path.exists()]
     return file.is_file() and file.stat().st_mtime >= max(told)
 
@@ -221,7 +221,7 @@ def without_paths(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """What JSON has no number for is nothing."""
+    """Numbers that JSON does not have become null."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -26,7 +26,7 @@ class Preset(BaseModel):
 
 
 class Presets(BaseModel):
-    """All of them, simplest first; the one that demonstrates comes before."""
+    """All of them, the demo first, then simplest first."""
 
     presets: list[Preset]
 
