@@ -228,7 +228,7 @@ def test_a_forbidden_word_inside_the_prefix_does_not_go_on_for_ever(translator: 
 
 
 def test_forbidding_gives_up_when_it_must(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.decode.texts._Wishes.slips", lambda self, found, row: {(5,)})  # noqa: ARG005
+    monkeypatch.setattr("regard.decode.texts._Requirements.slips", lambda self, found, row: {(5,)})  # noqa: ARG005
     with pytest.raises(DataError, match="finds ever new ways to write this"):
         translator.translate(CAT, Options(Beam(1), forbidden=("chat",)))
 

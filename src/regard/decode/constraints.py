@@ -31,7 +31,7 @@ class Constraint(Protocol):
 def restrict(
     log_probabilities: Tensor, front: Front, constraints: Sequence[Constraint], *, unknown: bool = False
 ) -> None:
-    """Set the log-probabilities ``log_probabilities`` (B, W, V) of all forbidden tokens to -inf, in place."""
+    """Set ``log_probabilities`` (B, W, V) of all forbidden tokens to -inf, in place."""
     banned = torch.zeros_like(log_probabilities, dtype=torch.bool)
     banned[:, :, : len(SPECIAL_TOKENS)] = True
     banned[:, :, [END, UNK] if unknown else END] = False

@@ -1,4 +1,4 @@
-"""How a text is to be translated, in the words of the one who asks."""
+"""How a text is to be translated, as a user says it: in words, not in tokens."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Rule(Protocol):
     def begin(
         self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint], *, observed: bool
     ) -> Choose:
-        """The rule at work on sentences with these numbers and limits; unheard, it need not say what it weighed."""
+        """The rule at work on sentences with these numbers and limits; unobserved, it need not collect `Considered`."""
 
     def score(self, totals: Tensor, length: int) -> Tensor:
         """What finished outputs of ``length`` tokens, ``<end>`` included, are compared by."""
@@ -116,7 +116,7 @@ class Beam:
         return totals / length**self.length_penalty
 
     def reachable(self, front: Front) -> Tensor | None:
-        """``log p / L^a`` with the log-probability of the best under way and the kindest length L.
+        """``log p / L^a`` with the log-probability of the best under way and the most favourable length L.
 
         A log-probability ``s`` only falls from here, ``s' ≤ s ≤ 0``, and the length ``l`` of the output will be
         between ``t + 1`` and the limit. If ``a ≥ 0``, then ``s' / l^a ≤ s' / limit^a ≤ s / limit^a``; if ``a < 0``,

@@ -1,4 +1,4 @@
-"""What each head does, in a few numbers: entropy, coverage, distance, diagonality, and where it likes to look.
+"""What each head does, in a few numbers: entropy, coverage, distance, diagonality, and where most of its weight goes.
 
 With α the weights (T, S) of a head, whose rows are distributions:
 

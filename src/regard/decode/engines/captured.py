@@ -203,7 +203,7 @@ class _Search:
         under_way: tuple[list[int], Fetched] | None = None
         self.memory.slots.open.fill_(False)  # noqa: FBT003
         while self._fill():
-            self._close_ranks()
+            self._compact()
             shape = self._shape()
             for _ in range(self.engine.look_every):
                 self.engine.step(self.memory, shape)
@@ -241,7 +241,7 @@ class _Search:
         source = self._upload(pad_sequence(rows, batch_first=True, padding_value=PAD))
         self.encoded = self.engine.model.encode(source)
 
-    def _close_ranks(self) -> None:
+    def _compact(self) -> None:
         """When no sentence waits and few are left, into the first slots, so that a step is smaller."""
         size = on_menu(self.engine.menu, len(self.held))
         late = [slot for slot in self.held if slot >= size]
