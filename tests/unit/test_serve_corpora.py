@@ -23,11 +23,10 @@ from regard.runs.listing import find
 from regard.serve.commands import CommandResult, Commands
 from regard.serve.corpora import Corpora
 from regard.serve.limits import BusyError, LateError, Limits
-from regard.serve.routes.presets import in_words
-from regard.serve.schema.trainings import EstimateAnswer
 from regard.serve.trainings import asked_for
 from regard.settings import load_settings
 from regard.settings.demo import demo_settings
+from regard.trainer.preflight import Preflight
 
 SOURCE = "the cat sleeps\nthe dog eats\na bird sings\nthe old man sees a house\nshe reads\n"
 TARGET = "le chat dort\nle chien mange\nun oiseau chante\nle vieil homme voit une maison\nelle lit\n"
@@ -427,6 +426,9 @@ ESTIMATE = {
     "memory": 1013,
     "seconds": 5.5,
     "steps": 17,
+    "within": 17,
+    "disk": 19,
+    "free": 23,
 }
 
 
@@ -502,6 +504,6 @@ def test_presets_say_how_large_they_are(service: TestClient) -> None:
     ],
 )
 def test_an_estimate_is_told_in_words(changes: dict[str, Any], expected: str) -> None:
-    known = {"parameters": 73_679, "examples": 2500, "too_long": 0, "batches_per_epoch": 36, "padding": [0.0, 0.0]}
-    known |= {"unknown": 0.0, "longest": 57, "memory": 150 << 20, "seconds": 119.0, "steps": 1000}
-    assert expected in in_words(EstimateAnswer(**known | changes))
+    known = {"parameters": 73_679, "examples": 2500, "too_long": 0, "batches_per_epoch": 36, "padding": (0.0, 0.0)}
+    known |= {"unknown": 0.0, "longest": 57, "memory": 150 << 20, "seconds": 119.0, "steps": 1000, "within": 1000}
+    assert expected in Preflight(**known | {"disk": 0, "free": 0} | changes).words

@@ -88,23 +88,6 @@ class EstimateRequest(BaseModel):
     overrides: list[Override] = Field([], max_length=OVERRIDES, examples=[["train.steps=200", "data.pairs=2000"]])
 
 
-class EstimateAnswer(BaseModel):
-    """What a training will need. The time is right within a factor of two or so."""
-
-    parameters: int
-    examples: int
-    too_long: int = Field(description="Examples that are left out as too long.")
-    batches_per_epoch: int
-    padding: list[float] = Field(description="Share of the batches that holds no token, source and target.")
-    unknown: float = Field(description="Share of unknown pieces.")
-    longest: int
-    memory: int = Field(description="Bytes.")
-    seconds: float
-    steps: int
-    within: int | None = Field(None, description="Steps that the time is enough for.")
-    words: str = Field("", description="The same for people.", examples=["About 2 minutes for 1,000 steps."])
-
-
 class TrainingRequest(EstimateRequest):
     """A training to start."""
 
