@@ -36,7 +36,7 @@ LINES = {"en": [f"the {word} cat ate" for word in WORDS] * 8, "fr": [f"le chat {
 TRAINING = (
     *("transformer-tiny", "model.width=16", "model.hidden=16", "text.size=300", "train.steps=3"),
     *("train.validate_every=3", "--source", "train.en", "--target", "train.fr", "--device", "cpu"),
-    *("--valid-source", "valid.en", "--valid-target", "valid.fr"),
+    *("data.valid_source=valid.en", "data.valid_target=valid.fr"),
 )
 SECONDS = 600  # that a walk may take
 
@@ -114,7 +114,7 @@ def serve(walk: Walk, run: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     threading.Thread(target=ask, args=(walk, port), daemon=True).start()
-    regard("serve", run, "--port", str(port), "--device", "cpu", "--quiet", "--timeout", str(SECONDS))
+    regard("serve", run, "--port", str(port), "--device", "cpu", "--quiet", f"serve.timeout={SECONDS}")
 
 
 def walked(what: str, source: Path, run: str) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.serve.limits import BEAM, COMPARED, LINE, NAME, OVERRIDES, WORD
+from regard.serve.schema.translate import Decode
 from regard.settings import TaskName
 
 FORBID = ConfigDict(frozen=True, extra="forbid")
@@ -207,6 +208,7 @@ class CompareRequest(BaseModel):
     )
     limit: int = Field(200, ge=2, le=10_000, description="Sentences at the most.")
     beam: int = Field(5, ge=1, le=BEAM)
+    decode: Decode = None
 
 
 class JobStarted(BaseModel):
