@@ -97,21 +97,15 @@ def default(value: Any) -> str:
             ", ".join(f"{name} = {inner}" for name, inner in value.model_dump(exclude_defaults=True).items())
             or "as below"
         )
-    return (
-        "required"
-        if repr(value) == "PydanticUndefined"
-        else f"`{shown}`"
-        if (shown := written(value))
-        else "none"
-    )
+    return "required" if repr(value) == "PydanticUndefined" else f"`{shown}`" if (shown := written(value)) else "none"
 
 
 def settings_page() -> str:
     lines = [
         SOURCE,
         "# Settings\n",
-        "Every knob, as it stands in a TOML file or an override such as `model.depth=4`. `decode`, `measure` and `serve`\n"
-        "belong to a call and not to a run: they are written behind a verb, `decode` also in requests.\n",
+        "Every knob, as it stands in a TOML file or an override such as `model.depth=4`. `decode`, `measure` and\n"
+        "`serve` belong to a call and not to a run: they are written behind a verb, `decode` also in requests.\n",
     ]
     for place, table in TABLES:
         lines.append(f"## {f'`[{place}]`' if place else 'Top level'}\n")

@@ -135,6 +135,8 @@ def test_the_shell_completes_settings(monkeypatch: pytest.MonkeyPatch, capsys: C
         (["studio", "a", "b"], "FOLDER = b: the studio shows one folder of runs"),
         (["data", "make", "fable", "x", "--words", "20"], "--words = 20: not from how many to how many words"),
         (["beam", "demo", CAT, "decode.sample=true"], "decode.sample: not for regard beam"),
+        (["beam", "demo", "decode.beam=2"], "TEXT: missing, in quotes where it has spaces"),
+        (["explain", "demo", "the", "cat"], "TEXT: 2 of them; give one, in quotes"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
@@ -167,6 +169,15 @@ def test_a_request_and_a_service_decode_as_the_command_line_does(trained: Path, 
             plain = {"q": CAT, "source": "en", "target": "fr"}
             libre = client.post("/translate", json=plain).json()["translatedText"]
             assert (libre == expected["target"]) == (decode is usual)
+
+
+def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capture) -> None:
+    for verb in ("explain", "walk"):
+        shown = []
+        for words in ([], ["decode.prefix=la souris"]):
+            assert run([verb, str(trained), CAT, *words, "--json", "--device", "cpu"]) == 0
+            shown.append(capsys.readouterr().out)
+        assert shown[0] != shown[1], verb
 
 
 @pytest.mark.parametrize(
@@ -202,3 +213,6 @@ def test_a_language_model_takes_what_counts_for_it(tmp_path: Path, capsys: Captu
         assert found["score"] == pytest.approx(said["score"])
         refused = client.post("/api/v1/predict", json=body | {"decode": {"prefix": "a"}})
         assert (refused.status_code, "decode.prefix: not for" in refused.text) == (400, True)
+    for verb, line in (("walk", "decode: this run does not translate"), ("explain", "only translations have a decode")):
+        assert run([verb, str(tmp_path / "writer"), "the cat", "decode.beam=2", "--device", "cpu"]) == 4
+        assert line in capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Overrides, called, common
+from regard.cli.common import Sentence, called, common, only_one
 
 if TYPE_CHECKING:
     from regard.explain.beam import Searched
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 def beam(
     context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[
-        str, typer.Argument(help="The sentence to search a translation for, or what a language model goes on from.")
-    ],
-    overrides: Overrides = None,
+    words: Sentence,
     width: Annotated[int | None, typer.Option("--beam", help="Hypotheses kept at each step; 5 is usual.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the tree as one page, .html.")] = None,
 ) -> None:
@@ -31,6 +28,7 @@ def beam(
     from regard.show.beam_page import beam_page
     from regard.tasks.load import load_predictor
 
+    overrides, text = only_one(words, "TEXT")
     asked, decode = common(context), called("beam", overrides, {"decode.beam": width}).decode
     rule = drawn(decode)
     if out is not None:

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from regard.cli.streams import hush
+from regard.errors import SettingsError
 
 if TYPE_CHECKING:
     from regard.settings.call import CallSettings
@@ -89,16 +90,29 @@ def complete(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-Overrides = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[SETTING=VALUE]...", help="Settings of this call, listed below.", autocompletion=complete),
-]
+def with_settings(words: str, help: str) -> Any:
+    """An argument of several words, among which are settings of the call."""
+    return typer.Argument(
+        metavar=f"{words} [SETTING=VALUE]...", help=f"{help} And settings, listed below.", autocompletion=complete
+    )
+
+
+Sentence = Annotated[list[str], with_settings("TEXT", "The sentence, or what a language model goes on from.")]
 
 
 def apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Of words on a command line those that are settings of a call, and the rest."""
     settings = [word for word in words if _SETTING.match(word)]
     return settings, [word for word in words if not _SETTING.match(word)]
+
+
+def only_one(words: Sequence[str], what: str) -> tuple[list[str], str]:
+    """The settings, and the only word that is none."""
+    settings, rest = apart(words)
+    if len(rest) != 1:
+        given = f"{len(rest)} of them; give one" if rest else "missing"
+        raise SettingsError(f"{what}: {given}, in quotes where it has spaces")
+    return settings, rest[0]
 
 
 def called(verb: str, overrides: Sequence[str] | None, flags: Mapping[str, object] | None = None) -> CallSettings:

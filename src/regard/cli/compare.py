@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Common, apart, called, common, complete
+from regard.cli.common import Common, apart, called, common, with_settings
 from regard.cli.progress import Lines
 from regard.cli.streams import put, say, tell
 
@@ -22,11 +22,7 @@ def compare(
     context: typer.Context,
     runs: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="RUN... [SETTING=VALUE]...",
-            help="Two or more run folders, and settings, listed below.",
-            autocompletion=complete,
-        ),
+        with_settings("RUN...", "Two or more run folders."),
     ] = None,
     source: Annotated[str, typer.Option(help="Text to translate; without it, a test that all runs share.")] = "",
     target: Annotated[str, typer.Option(help="Its reference translation, line by line.")] = "",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.common import Common, Overrides, called, common
+from regard.cli.common import Common, called, common, only_one, with_settings
 from regard.cli.streams import put, say
 from regard.errors import SettingsError
 
@@ -30,16 +30,16 @@ TOKENISED = 100  # outputs that end in " .", as many as make sacreBLEU warn
 
 def evaluate(
     context: typer.Context,
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    words: Annotated[list[str], with_settings("RUN", "A run folder.")],
     source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst), or a table with all columns.")],
-    overrides: Overrides = None,
     target: Annotated[Path | None, typer.Option(help="Their translations by people, tags or labels.")] = None,
     hypotheses: Annotated[Path | None, typer.Option(help="Measure this output instead of translating.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy, 5 usual.")] = None,
 ) -> None:
     """Translate a test set and measure the result: BLEU, chrF, TER with intervals, by length, by rarity, habits."""
-    asked, call = common(context), called("evaluate", overrides, {"decode.beam": beam})
+    overrides, name = only_one(words, "RUN")
+    run, asked, call = Path(name), common(context), called("evaluate", overrides, {"decode.beam": beam})
     from regard.decode.options import Options
     from regard.evaluate import evaluate as evaluation
     from regard.runs.folder import Run

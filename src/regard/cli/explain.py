@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.common import common
+from regard.cli.common import Sentence, called, common, only_one
 from regard.cli.streams import put, say, suffix_of, terminal_width, write_whole
 from regard.errors import SettingsError
 
@@ -28,7 +28,7 @@ SUFFIXES = (".html", ".svg", ".png", ".safetensors")
 def explain(
     context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[str, typer.Argument(help="The sentence to look into.")],
+    words: Sentence,
     target: Annotated[str | None, typer.Option(help="Look into this translation, not into the run's own.")] = None,
     side: Annotated[str | None, typer.Option(help="cross, encoder or decoder: whose attention.")] = None,
     layer: Annotated[int | None, typer.Option(help="A layer, from 1.")] = None,
@@ -48,7 +48,9 @@ def explain(
     from regard.tasks.load import load_predictor
 
     files, asked = {path: suffix_of(path, SUFFIXES) for path in out or ()}, common(context)
-    question = Question(text, target, edits=_edits(edit or []))
+    overrides, text = only_one(words, "TEXT")
+    decode = called("explain", overrides).decode if overrides else None
+    question = Question(text, target, edits=_edits(edit or []), decode=decode)
     found = look(load_predictor(run, asked.place), question, run.name)
     shown = found.explanation
     chosen = View(side or first_view(shown.trace).side, layer, "mean" if head == ALL else head, not pieces, special)

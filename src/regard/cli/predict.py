@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.common import apart, called, common, complete
+from regard.cli.common import apart, called, common, with_settings
 from regard.cli.streams import Remarks, destination, kind_of, texts_of
 
 
@@ -18,11 +18,7 @@ def predict(
     run: Annotated[Path, typer.Argument(help="A run folder of the task tag, classify or language.")],
     texts: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[TEXT | SETTING=VALUE]...",
-            help="Texts; - or none: lines of stdin. And settings for language models, listed below.",
-            autocompletion=complete,
-        ),
+        with_settings("[TEXT]...", "Texts; - or none: lines of stdin."),
     ] = None,
     file: Annotated[Path | None, typer.Option(help="Read lines from this file (also .gz, .zst); - is stdin.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,

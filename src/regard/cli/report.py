@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Common, apart, called, common, complete
+from regard.cli.common import Common, apart, called, common, with_settings
 from regard.cli.compare import compared
 from regard.cli.streams import put, say, tell
 from regard.errors import SettingsError
@@ -24,11 +24,7 @@ def report(
     context: typer.Context,
     runs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RUN... [SETTING=VALUE]...",
-            help="A run folder; of several, the page compares them. And settings, listed below.",
-            autocompletion=complete,
-        ),
+        with_settings("RUN...", "A run folder; of several, the page compares them."),
     ],
     out: Annotated[
         list[Path] | None,

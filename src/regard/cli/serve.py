@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from regard.cli.common import apart, called, common, complete
+from regard.cli.common import apart, called, common, with_settings
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -38,11 +38,7 @@ def serve(
     context: typer.Context,
     named: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[RUN]... [SETTING=VALUE]...",
-            help="Run folders, and settings, listed below.",
-            autocompletion=complete,
-        ),
+        with_settings("[RUN]...", "Run folders."),
     ] = None,
     runs: Annotated[Path | None, typer.Option(help="Serve all runs in this folder, too.")] = None,
     host: Host = "127.0.0.1",
@@ -73,11 +69,7 @@ def studio(
     context: typer.Context,
     runs: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FOLDER] [SETTING=VALUE]...",
-            help="A folder of runs, by default runs; made if it is not there. And settings, listed below.",
-            autocompletion=complete,
-        ),
+        with_settings("[FOLDER]", "A folder of runs, by default runs; made if it is not there."),
     ] = None,
     host: Host = "127.0.0.1",
     port: Port = 8765,

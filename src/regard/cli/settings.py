@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.common import Verb, common
+from regard.cli.train import preset_of
 
 app = typer.Typer(help="See what can be set and what it is set to.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -16,16 +17,23 @@ app = typer.Typer(help="See what can be set and what it is set to.", no_args_is_
 @app.command(cls=Verb)
 def show(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="A preset, a TOML file or a run folder.")] = "transformer-small",
-    overrides: Annotated[list[str] | None, typer.Argument(help="Settings to change, such as model.depth=4.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PRESET] [SETTING=VALUE]...",
+            help="A preset, a TOML file or a run folder, and settings to change, such as model.depth=4.",
+        ),
+    ] = None,
 ) -> None:
     """Print all settings, defaults too."""
     from regard.runs.folder import resolve
     from regard.settings import load_settings
 
+    preset, overrides = preset_of(words)
+    name = preset or "transformer-small"
     folder = resolve(Path(name))
     path = folder / "settings.toml" if folder.is_dir() else name
-    settings = load_settings(path, *(overrides or []))
+    settings = load_settings(path, *overrides)
     print(json.dumps(settings.model_dump(), indent=2) if common(context).json else settings.to_toml().rstrip())
 
 

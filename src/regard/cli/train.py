@@ -23,11 +23,13 @@ _REASONS = {"steps": "all steps are done", "time": "time is up", "patience": "no
 
 def train(
     context: typer.Context,
-    preset: Annotated[
-        str, typer.Argument(help="A preset's name or a TOML file; see regard settings presets. None: one that fits.")
-    ] = "",
-    overrides: Annotated[
-        list[str] | None, typer.Argument(help="Settings to change, such as model.depth=4 or task=tag.")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PRESET] [SETTING=VALUE]...",
+            help="A preset's name or a TOML file; see regard settings presets. None: one that fits. "
+            "Behind it settings to change, such as model.depth=4 or task=tag.",
+        ),
     ] = None,
     source: Annotated[str, typer.Option(help="Training text, one sentence a line (also .gz, .zst).")] = "",
     target: Annotated[str, typer.Option(help="Its translation, line by line.")] = "",
@@ -42,8 +44,7 @@ def train(
     """Train a model, from a preset, a settings file or just a corpus; Ctrl-C saves and stops."""
     flags = {"data.source": source, "data.target": target, "data.corpus": corpus}
     given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
-    if "=" in preset:  # no preset, but the first of the settings to change
-        preset, overrides = "", [preset, *(overrides or [])]
+    preset, overrides = preset_of(words)
     asked = common(context)
     how = _How(
         asked.device, dry_run=dry_run, tensorboard=tensorboard, as_json=asked.json, quiet=asked.quiet or not _leads()
@@ -56,7 +57,13 @@ def train(
         return _resume(resume, time, steps, how)
     given += [f"train.time={json.dumps(time)}"] if time else []
     given += [f"train.steps={_count(steps)}"] if steps else []
-    return _start(preset, [*given, *(overrides or [])], out, how)
+    return _start(preset, [*given, *overrides], out, how)
+
+
+def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
+    """The preset, if the first word is no setting, and the settings to change."""
+    first, *rest = words or [""]
+    return ("", [first, *rest]) if "=" in first else (first, rest)
 
 
 def _leads() -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.called import printable
-from regard.cli.common import apart, called, common, complete
+from regard.cli.common import apart, called, common, with_settings
 from regard.cli.imports import unswept
 from regard.cli.streams import Remarks, destination, kind_of, say, texts_of
 from regard.errors import SettingsError, did_you_mean
@@ -30,11 +30,7 @@ def translate(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     texts: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[TEXT | SETTING=VALUE]...",
-            help="Texts to translate; - or none: lines of stdin. And settings, listed below.",
-            autocompletion=complete,
-        ),
+        with_settings("[TEXT]...", "Texts to translate; - or none: lines of stdin."),
     ] = None,
     file: Annotated[
         Path | None, typer.Option(help="Translate the lines of this file (also .gz, .zst); - is stdin.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from regard.cli.common import common
+from regard.cli.common import Sentence, called, common, only_one
 from regard.cli.streams import put, say, show
 from regard.errors import SettingsError, did_you_mean
 
@@ -23,7 +23,7 @@ NARROWEST, WIDEST = 60, 120
 def walk(
     context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[str, typer.Argument(help="A sentence.")],
+    words: Sentence,
     layer: Annotated[int, typer.Option(help="The layer to walk through, counted from 1.")] = 1,
     head: Annotated[int, typer.Option(help="The attention head, counted from 1.")] = 1,
     word: Annotated[
@@ -43,10 +43,13 @@ def walk(
 
     if out is not None:
         suffix_of(out, (".md",))
-    asked = common(context)
+    overrides, text = only_one(words, "TEXT")
+    asked, decode = common(context), called("walk", overrides).decode if overrides else None
     predictor = load_predictor(run, asked.place)
     try:
-        steps = walk_text(predictor, text, layer=layer - 1, head=head - 1, word=word - 1, side=cast("SideName", side))
+        steps = walk_text(
+            predictor, text, layer=layer - 1, head=head - 1, word=word - 1, side=cast("SideName", side), decode=decode
+        )
     except NoSuchPlaceError as problem:
         raise SettingsError(problem.line(first=1, flag=f"--{problem.name}")) from None
     if out is not None:

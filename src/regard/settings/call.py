@@ -189,6 +189,8 @@ TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
     "evaluate": {"decode": TRANSLATING, "measure": EVALUATED},
     "compare": {"decode": TRANSLATING, "measure": COMPARED},
     "report": {"decode": TRANSLATING, "measure": COMPARED},
+    "explain": {"decode": TRANSLATING},
+    "walk": {"decode": TRANSLATING},
     "beam": {"decode": DRAWN},
     "serve": {"serve": SERVING, "decode": tuple(DecodeSettings.model_fields)},
     "studio": {"serve": SERVING, "decode": tuple(DecodeSettings.model_fields)},
