@@ -44,7 +44,7 @@ FILLED = {"RUN": "runs/demo", "DIR": "converted", "TEXT": "the black cat ate the
 REST = {"evaluate": ["--source", "test.en", "--target", "test.fr"]}  # what … stands for at the end of a command
 NOT_RUN = {
     "torchrun": "two processes with a real training each: tests/end_to_end/test_training.py has it",
-    "--engine native-bfloat16": "needs a GPU: tests/parity/test_captured.py has what of it runs on a CPU",
+    "decode.engine=native-bfloat16": "needs a GPU: tests/parity/test_captured.py has what of it runs on a CPU",
     "/api/v1/trainings": "starts a process that trains for minutes: tests/end_to_end/test_studio_training.py has it",
 }
 

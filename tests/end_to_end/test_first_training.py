@@ -88,7 +88,7 @@ def test_every_task_needs_one_file_alone(task: str, capsys: pytest.CaptureFixtur
         "text.tokenizer=word",
         *(["model.heads=2"] if task == "language" else []),
     ]
-    assert cli(["train", *sizes, "--task", task, "--corpus", name, "--steps", "2", "--device", "cpu"]) == 0
+    assert cli(["train", *sizes, f"task={task}", "--corpus", name, "--steps", "2", "--device", "cpu"]) == 0
     folder = Path("runs") / f"{Path(name).stem}-{task}"
     assert f"the best model is in {folder}; try: regard predict {folder}" in errors_of(capsys)
 

@@ -86,12 +86,12 @@ MISTAKES = {
     "resuming with a preset": (["train", "lstm", "--resume", "nowhere"], 2, "goes on with the run's own settings"),
     "no corpus": (["train", "lstm", "--out", "{tmp}/run"], 2, "the training corpus is missing"),
     "a missing file": (
-        ["train", "lstm", "--source", "{tmp}/no", "--target", "{tmp}/no", "--valid-source", "a", "--valid-target", "b"],
+        ["train", "lstm", "--source", "{tmp}/no", "--target", "{tmp}/no", "data.valid_source=a", "data.valid_target=b"],
         3,
         "cannot be read",
     ),
-    "another corpus": (["data", "make", "novel", "{tmp}/x"], 2, "did you mean 'fable'?"),
-    "another language": (["data", "make", "fable", "{tmp}/x", "--target", "de"], 2, "fable has no such target"),
+    "another corpus": (["data", "make", "novel", "{tmp}/x"], 2, "did you mean 'fable:fr'?"),
+    "another language": (["data", "make", "fable:de", "{tmp}/x"], 2, "fable has no such target"),
     "one file for a shift": (["data", "check", "{tmp}/x", "--find-shift"], 2, "compares two parallel files"),
     "an unknown setting": (["settings", "explain", "model.head"], 2, "did you mean 'model.heads'?"),
 }
@@ -215,7 +215,12 @@ def test_a_missing_line_is_found(fable: Path, capsys: Capture) -> None:
     (fable / "train.fr").write_text("".join(lines[:30] + lines[31:]))
     assert run(["data", "check", *pair(fable), "--find-shift"]) == 3
     assert "has 60 lines" in capsys.readouterr().out
-    arguments = ["--valid-source", pair(fable)[0], "--valid-target", pair(fable)[0], "--out", str(fable / "run")]
+    arguments = [
+        f"data.valid_source={pair(fable)[0]}",
+        f"data.valid_target={pair(fable)[0]}",
+        "--out",
+        str(fable / "run"),
+    ]
     assert run(["train", "lstm", "--source", pair(fable)[0], "--target", pair(fable)[1], *arguments]) == 3
     *_, line, hint = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{pair(fable)[1]}: 59 lines but {pair(fable)[0]} has 60; the sides must pair line by line.")

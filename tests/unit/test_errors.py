@@ -106,9 +106,9 @@ IN_THE_WAY = {  # each writes to a place below a file
     "translate": ["translate", "demo", "the cat", "--out", "{file}/x"],
     "export": ["runs", "export", "demo", "{file}/x.tar"],
     "make": ["data", "make", "fable", "{file}/x", "--pairs", "3", "--held-out", "3"],
-    "walk": ["walk", "demo", "the cat", "--markdown", "{file}/x.md"],
+    "walk": ["walk", "demo", "the cat", "--out", "{file}/x.md"],
     "train": ["train", "gru", "--corpus", "fable:fr", "--out", "{file}/x", "data.pairs=30"],
-    "explain": ["explain", "demo", "the cat", "--html", "{file}/x.html"],
+    "explain": ["explain", "demo", "the cat", "--out", "{file}/x.html"],
 }
 
 

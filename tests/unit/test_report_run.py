@@ -224,7 +224,7 @@ def test_an_architecture_is_said_in_a_few_words() -> None:
 
 def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Runs, capsys: Capture) -> None:
     folder = runs("transformer")
-    options = ["--limit", "11", "--beam", "1", "--resamples", "2", "--device", "cpu", "--pin", "the cat"]
+    options = ["measure.limit=11", "decode.beam=1", "measure.resamples=2", "--device", "cpu", "--pin", "the cat"]
     assert cli(["report", str(folder), *options, "--json"]) == 0
     shown = capsys.readouterr()
     numbers = json.loads(shown.out)
@@ -235,14 +235,14 @@ def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Runs, ca
     assert [one["source"] for one in numbers["examples"] if one["chosen"] == "pinned"] == ["the cat"]
     assert f"written: {folder / 'report.html'}" in shown.err
     again = numbers["recipe"]["commands"][1]
-    assert again.startswith(f"regard report {folder} --pin 'the cat' --limit 11 --beam 1 --metrics bleu,chrf")
-    assert again.endswith("--resamples 2 --seed 12345 --out report.html")
+    measured = "measure.metrics=bleu,chrf measure.resamples=2 measure.limit=11"
+    assert again == f"regard report {folder} decode.beam=1 {measured} --pin 'the cat' --out report.html"
 
 
 def test_several_runs_are_compared(runs: Runs, tmp_path: Path) -> None:
     both = [runs("transformer"), runs("gru")]
     texts = ["--source", str(both[0].parent / "words"), "--target", str(both[0].parent / "french")]
-    quick = ["--limit", "11", "--beam", "1", "--resamples", "2", "--device", "cpu"]
+    quick = ["measure.limit=11", "decode.beam=1", "measure.resamples=2", "--device", "cpu"]
     assert cli(["report", *map(str, both), *texts, *quick, "--out", str(tmp_path / "two.html")]) == 0
     assert "Paired tests" in (tmp_path / "two.html").read_text()
 
@@ -251,9 +251,9 @@ WRONG = {
     "no file for several": (["{gru}", "{transformer}"], 2, "--out: missing"),
     "a kind of file": (["{gru}", "--out", "report.pdf"], 2, "end it in .html or .json"),
     "no run": (["{gru}x"], 4, "did you mean"),
-    "a beam": (["{gru}", "--beam", "0"], 2, "beam = 0: is too small"),
-    "edges": (["{gru}", "--edges", "a"], 2, "--edges = a: not whole numbers"),
-    "a metric": (["{gru}", "--metrics", "blau"], 2, "metrics = blau: no such metric"),
+    "a beam": (["{gru}", "decode.beam=0"], 2, "beam = 0: a beam holds"),
+    "edges": (["{gru}", "measure.edges=a"], 2, "measure.edges.0 = 'a': not valid"),
+    "a metric": (["{gru}", "measure.metrics=blau"], 2, "metrics = blau: no such metric"),
 }
 
 

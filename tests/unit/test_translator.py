@@ -463,8 +463,8 @@ MISTAKES = {
     "texts and a file": (["--file", "x"], 2, "--file = x: there are texts on the command line too"),
     "a glossary that is not there": (["--constrain", "nowhere"], 3, "nowhere: cannot be read"),
     "a run that is not there": (["--with", "nowhere"], 4, "nowhere: no such folder"),
-    "groups that do not divide": (["--groups", "3"], 2, "groups = 3: must divide the beam of 5 evenly"),
-    "a temperature of zero": (["--sample", "--temperature", "0"], 2, "temperature = 0.0: must be above 0"),
+    "groups that do not divide": (["decode.groups=3"], 2, "groups = 3: must divide the beam of 5 evenly"),
+    "a temperature of zero": (["--sample", "decode.temperature=0"], 2, "temperature = 0.0: must be above 0"),
 }
 
 

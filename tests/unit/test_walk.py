@@ -60,13 +60,13 @@ def test_a_text_is_walked_through_in_the_terminal(
 
 def test_it_writes_a_page_and_json(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     page, run_folder = tmp_path / "pages" / "walk.md", str(trained(folder, "translate"))
-    assert run(["walk", run_folder, TEXT, "--side", "cross", "--markdown", str(page), "--json"]) == 0
+    assert run(["walk", run_folder, TEXT, "--side", "cross", "--out", str(page), "--json"]) == 0
     printed = capsys.readouterr()
     content = json.loads(printed.out)
     assert {step["part"] for step in content["steps"]} == {"cross"}
     assert printed.err.strip() == f"{len(content['steps'])} steps: {page}"
     assert "## Attention to the source" in page.read_text(encoding="utf-8")
-    assert run(["walk", run_folder, TEXT, "--markdown", str(page)]) == 0
+    assert run(["walk", run_folder, TEXT, "--out", str(page)]) == 0
     assert capsys.readouterr().out == ""
     assert "## Encoder" in page.read_text(encoding="utf-8")
 

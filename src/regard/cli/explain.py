@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import put, say, terminal_width, write_whole
+from regard.cli.common import Sentence, called, common, only_one
+from regard.cli.streams import put, say, suffix_of, terminal_width, write_whole
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
 MANY = ("256", "truecolor", "windows")  # colours; with eight or sixteen, shades tell more
 ALL = "all"  # heads, each by itself
+SUFFIXES = (".html", ".svg", ".png", ".safetensors")
 
 
 def explain(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[str, typer.Argument(help="The sentence to look into.")],
+    words: Sentence,
     target: Annotated[str | None, typer.Option(help="Look into this translation, not into the run's own.")] = None,
     side: Annotated[str | None, typer.Option(help="cross, encoder or decoder: whose attention.")] = None,
     layer: Annotated[int | None, typer.Option(help="A layer, from 1.")] = None,
@@ -33,29 +36,28 @@ def explain(
     pieces: Annotated[bool, typer.Option("--pieces", help="Show the pieces the model reads, not words.")] = False,
     special: Annotated[bool, typer.Option("--special", help="Show <end> and <start> too.")] = False,
     edit: Annotated[list[str] | None, typer.Option(help="What if: an edit as JSON, counting from 0; again.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write everything as one page.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write the picture as SVG.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the picture as PNG.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Keep the trace: SAVE.safetensors and SAVE.json.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="The numbers as one JSON object.")] = False,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(help="Write a page (.html), the picture (.svg, .png) or the trace (.safetensors); again."),
+    ] = None,
 ) -> None:
     """Look into one sentence: where the model looked, as a heat map here, as a picture or as a page."""
-    from regard.device import pick_device
     from regard.explain.explanation import first_view
     from regard.explain.look import Question, look
     from regard.explain.views import View
     from regard.tasks.load import load_predictor
 
-    question = Question(text, target, edits=_edits(edit or []))
-    found = look(load_predictor(run, str(pick_device(device))), question, run.name)
+    files, asked = {path: suffix_of(path, SUFFIXES) for path in out or ()}, common(context)
+    overrides, text = only_one(words, "TEXT")
+    decode = called("explain", overrides).decode if overrides else None
+    question = Question(text, target, edits=_edits(edit or []), decode=decode)
+    found = look(load_predictor(run, asked.place), question, run.name)
     shown = found.explanation
     chosen = View(side or first_view(shown.trace).side, layer, "mean" if head == ALL else head, not pieces, special)
     picture = shown.picture(chosen)
-    if save is not None:
-        shown.trace.save(save)
-    _files(shown, chosen, picture, found.outcome, html, svg, png, every=head == ALL)
-    if as_json:
+    for path, suffix in files.items():
+        _save(path, suffix, shown, chosen, picture, found.outcome, every=head == ALL)
+    if asked.json:
         put(json.dumps(_json(shown, picture, found.outcome), ensure_ascii=False))
     else:
         _print(shown, chosen, picture, found.outcome, every=head == ALL)
@@ -78,14 +80,13 @@ def _edits(given: list[str]) -> tuple[Edit, ...]:
     return from_data(read)
 
 
-def _files(
+def _save(
+    path: Path,
+    suffix: str,
     shown: Explanation,
     view: View,
     picture: HeatMap,
     outcome: EditOutcome | None,
-    html: Path | None,
-    svg: Path | None,
-    png: Path | None,
     *,
     every: bool,
 ) -> None:
@@ -94,17 +95,21 @@ def _files(
     from regard.show.heatmap_svg import document, multiples_document
     from regard.show.png import save_multiples, save_png
 
-    grid = head_maps(shown.trace, view) if every else []
     title = f"{NAMES.get(view.side, '')}, every head: layer.head"
-    if svg is not None:
-        write_whole(svg, multiples_document(grid, title=title) if every else document(picture))
-    if png is not None:
-        missing = save_multiples(grid, png, title=title) if every else save_png(picture, png)
-        say(f"wrote {png}")
-        if missing:
-            say(f"{png}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")
-    if html is not None:
-        write_whole(html, explanation_page(shown, view, outcome))
+    match suffix:
+        case ".html":
+            write_whole(path, explanation_page(shown, view, outcome))
+        case ".safetensors":
+            shown.trace.save(path.with_suffix(""))
+        case ".svg":
+            grid = head_maps(shown.trace, view) if every else []
+            write_whole(path, multiples_document(grid, title=title) if every else document(picture))
+        case _:
+            grid = head_maps(shown.trace, view) if every else []
+            missing = save_multiples(grid, path, title=title) if every else save_png(picture, path)
+            say(f"wrote {path}")
+            if missing:
+                say(f"{path}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")
 
 
 def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcome | None, *, every: bool) -> None:

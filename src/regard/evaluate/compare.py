@@ -20,7 +20,6 @@ from regard import __version__
 from regard.data.encoding import PairEncoder
 from regard.data.readers import Corpus
 from regard.decode.options import Options
-from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import ModelError, SettingsError
 from regard.evaluate.compare_labels import LabelledSet, baseline_rows, labelled_material, qualities
@@ -34,6 +33,7 @@ from regard.metrics.translation import RESAMPLES, SEED, Quality, measure, metric
 from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel, TaskName
+from regard.settings.call import DecodeSettings
 from regard.tasks.corpus import Fable, materials
 from regard.tasks.kinds import task_of
 from regard.tasks.load import evaluate, labels_of, load
@@ -100,6 +100,7 @@ def compare(
     others: Sequence[Row] = (),
     limit: int | None = None,
     beam: int = 5,
+    decode: DecodeSettings | None = None,
     metrics: Sequence[str] = ("bleu", "chrf"),
     tokenize: str = "13a",
     edges: Sequence[int] = (),
@@ -115,9 +116,12 @@ def compare(
     """Translate a test with every run and say who is better, where, by how much and at what cost.
 
     Without `source` and `target` the test is what all runs share: the held-out part of the built-in corpus, or the
-    validation files. `others` are rows from elsewhere. `texts` is a folder that gets every text, a sentence a line.
+    validation files. `decode` says all there is to say; `beam` alone is often enough. `others` are rows from elsewhere.
+    `texts` is a folder that gets every text, a sentence a line.
     """
-    check_numbers(("beam", beam, 1), ("limit", 1 if limit is None else limit, 1))
+    check_numbers(("limit", 1 if limit is None else limit, 1))
+    asked = decode or DecodeSettings(beam=beam)
+    options = Options.of(asked)
     statistics = Statistics(metrics, edges, resamples, trials, examples, seed, tokenize)
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
@@ -127,7 +131,7 @@ def compare(
     material = test_material(list(opened.values()), source, target, limit)
     say(f"{len(material.sources):,} sentences: {material.name}")
     chosen = pick_device(device)
-    candidates = _candidates(opened, material, beam, chosen, tell=say, progress=progress)
+    candidates = _candidates(opened, material, options, asked.engine, chosen, tell=say, progress=progress)
     if texts:
         save_texts(Path(texts), material, candidates)
     say(f"testing every pair: {resamples:,} resamples, {trials:,} randomisations")
@@ -135,7 +139,7 @@ def compare(
         data=material.name,
         sentences=len(material.sources),
         sha256=fingerprint(material),
-        beam=beam,
+        beam=options.rule.rows,
         device=device_name(chosen),
         threads=torch.get_num_threads(),
         resamples=resamples,
@@ -317,15 +321,16 @@ def _one_line(text: str) -> str:
 def _candidates(
     runs: dict[str, Run],
     material: EvaluationSet,
-    beam: int,
+    options: Options,
+    engine: str,
     device: torch.device,
     *,
     tell: Tell,
     progress: Progress | None,
 ) -> list[Candidate]:
     """Every run's outputs and cost, all models in this process and taking turns."""
-    translators = [load(run.folder, device=str(device)) for run in runs.values()]
-    calls = [_caller(translator, beam) for translator in translators]
+    translators = [load(run.folder, device=str(device), engine=engine) for run in runs.values()]
+    calls = [_caller(translator, options) for translator in translators]
     tell(f"translating with {', '.join(runs)}, in turns")
     outputs, each = take_turns(calls, material.sources, progress)
     alone = one_by_one(calls, material.sources)
@@ -337,8 +342,8 @@ def _candidates(
     ]
 
 
-def _caller(translator: Translator, beam: int) -> Translate:
-    return lambda sources: [_one_line(each.text) for each in translator.stream(sources, Options(Beam(beam)))]
+def _caller(translator: Translator, options: Options) -> Translate:
+    return lambda sources: [_one_line(each.text) for each in translator.stream(sources, options)]
 
 
 def take_turns(

@@ -204,36 +204,34 @@ def _at_most(name: str) -> str:
     return f"at most {name.rsplit(maxsplit=1)[-1]}"
 
 
-def habits(found: Habits) -> list[Claim]:
+def habits(rate: Habits) -> list[Claim]:
     """What a translator does when it does not know."""
-    extra = found.repeated - found.repeated_in_reference
+    extra = rate.repeated - rate.repeated_in_reference
     rules = (
-        (found.copied >= COPIES, f"copies {_percent(found.copied)} of inputs", "the output is the source as it was"),
-        (found.empty >= EMPTY, f"writes nothing for {_percent(found.empty)} of inputs", "the reference has words"),
+        (rate.copied >= COPIES, f"copies {_percent(rate.copied)} of inputs", "the output is the source as it was"),
+        (rate.empty >= EMPTY, f"writes nothing for {_percent(rate.empty)} of inputs", "the reference has words"),
         (
             extra >= REPEATS,
             "repeats itself",
-            f"{_percent(found.repeated)} of its trigrams are repetitions, {_percent(found.repeated_in_reference)} of "
+            f"{_percent(rate.repeated)} of its trigrams are repetitions, {_percent(rate.repeated_in_reference)} of "
             "the reference's",
         ),
         (
-            found.untranslated >= UNTRANSLATED,
-            f"leaves {_percent(found.untranslated)} of words untranslated",
+            rate.untranslated >= UNTRANSLATED,
+            f"leaves {_percent(rate.untranslated)} of words untranslated",
             "in the source, not in the reference",
         ),
         (
-            abs(found.length_ratio - 1) >= LENGTH,
-            "writes too little" if found.length_ratio < 1 else "writes too much",
-            f"{found.length_ratio:.2f} words for each word of the reference",
+            abs(rate.length_ratio - 1) >= LENGTH,
+            "writes too little" if rate.length_ratio < 1 else "writes too much",
+            f"{rate.length_ratio:.2f} words for each word of the reference",
         ),
     )
     found = [Claim(claim, evidence, "bad") for holds, claim, evidence in rules if holds]
     if found:
         return found
-    quiet = (
-        f"copied {_percent(found.copied)}, empty {_percent(found.empty)}, untranslated {_percent(found.untranslated)}"
-    )
-    return [Claim("shows no bad habit", f"{quiet}, length {found.length_ratio:.2f} of the reference's", "good")]
+    quiet = f"copied {_percent(rate.copied)}, empty {_percent(rate.empty)}, untranslated {_percent(rate.untranslated)}"
+    return [Claim("shows no bad habit", f"{quiet}, length {rate.length_ratio:.2f} of the reference's", "good")]
 
 
 def guessing(confusion: Confusion) -> list[Claim]:

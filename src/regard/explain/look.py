@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.decode.options import Options
-from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError
 from regard.explain.alignment import Aligner
 from regard.explain.asked import LabellerSubject, LanguageSubject
@@ -15,6 +14,7 @@ from regard.explain.explanation import Explanation
 from regard.explain.looked import Looked, TaskName
 from regard.explain.replay import Spelling, check_size, replay
 from regard.explain.whatif import EditOutcome, Subject, TranslatorSubject, carry_out
+from regard.settings.call import DecodeSettings
 from regard.tasks.kinds import Predicting, Trained
 from regard.tasks.language import Writer
 from regard.tasks.load import load_predictor
@@ -32,6 +32,7 @@ class Question:
     rank: int = 0  # of the n-best, 0 the best
     beam: int = 5
     edits: tuple[Edit, ...] = ()
+    decode: DecodeSettings | None = None  # all there is to say, where a beam is not enough; edits are greedy
 
 
 def look(predictor: Trained, question: Question, name: str = "") -> Looked:
@@ -45,7 +46,7 @@ def look(predictor: Trained, question: Question, name: str = "") -> Looked:
     if isinstance(predictor, Translator):
         found = _translated(predictor, question, name)
     else:
-        for part, given in (("target", question.target), ("rank", question.rank)):
+        for part, given in (("target", question.target), ("rank", question.rank), ("decode", question.decode)):
             if given:
                 raise ModelError(f"{part}: run {name!r} does not translate, and only translations have a {part}")
         found = _predicted(predictor, question, name)
@@ -81,12 +82,13 @@ def _translated(translator: Translator, question: Question, name: str) -> Looked
         return _edited(Looked(name, "translate", text, translator.explained(outcome.after)), question, outcome, asked)
     if target is not None:
         return Looked(name, "translate", text, translator.explain(text, target))
-    if not 0 <= question.rank < question.beam:
+    how = question.decode or DecodeSettings(beam=question.beam)
+    if not 0 <= question.rank < how.beam:
         raise DataError(
-            f"rank = {question.rank}: a beam of {question.beam} has outputs 0 to {question.beam - 1}; use a wider beam"
+            f"rank = {question.rank}: a beam of {how.beam} has outputs 0 to {how.beam - 1}; use a wider beam"
         )
     translator.search.check_whole(text)
-    found = translator.translate(text, Options(Beam(question.beam, best=question.rank + 1)))
+    found = translator.translate(text, Options.of(how.model_copy(update={"best": question.rank + 1})))
     if question.rank >= len(found.outputs):
         raise DataError(f"rank = {question.rank}: only {len(found.outputs)} outputs were found for this text")
     for part in found.outputs[question.rank].parts:

@@ -96,12 +96,10 @@ class Guard:
             await send(message)
 
         if (name := _host(headers)) not in self._doors.hosts:
-            line = (
-                f"host = {name[:100]}: this service does not go by that name; start it with --allow-host {name[:100]}"
-            )
+            line = f"host = {name[:100]}: this service does not go by that name; add serve.allow_host={name[:100]}"
             await refuse(answer, 421, line)
         elif not welcome and _is_foreign(scope, headers):
-            await refuse(answer, 403, "origin: pages from elsewhere may not use this service; see --allow-origin")
+            await refuse(answer, 403, "origin: pages from elsewhere may not use this service; see serve.allow_origin")
         elif welcome and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             await answer({"type": "http.response.start", "status": 204, "headers": []})
             await answer({"type": "http.response.body", "body": b""})
@@ -121,7 +119,7 @@ class Guard:
         public = path in _OPEN or path.startswith(_OPEN_FOLDERS)
         if allowed and changes and not scope[CHANGES]:
             line = "this service is read-only, and nothing is trained, uploaded, renamed or removed here"
-            needed = "training, uploading, renaming and removing need the token of --admin-token"
+            needed = "training, uploading, renaming and removing need the token of serve.admin_token"
             await refuse(send, 403, f"read-only: {line}" if self._doors.read_only else f"token: {needed}")
         elif allowed or public or (not key and path in _KEY_IN_BODY):
             await self._app(scope, receive, send)

@@ -277,7 +277,7 @@ class Jobs:
                 path = folder / option
                 path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
                 named += [f"--{option}", str(path)]
-            command = ["compare", *arguments, *named, "--json", "--every", "0.5"]
+            command = ["compare", *arguments, *named, "--json", "measure.every=0.5"]
             job = replace(self._start("compare", "", command, folder.name), test=test)
             self._keep(job)
             return job

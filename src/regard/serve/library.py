@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.decode.options import Options
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.explain.look import at_checkpoint
 from regard.runs import listing
@@ -17,6 +18,7 @@ from regard.runs.folder import DEMO, SETTINGS, Run, named_checkpoint, packaged
 from regard.runs.listing import NAME
 from regard.serve.limits import Limits
 from regard.serve.worker import Worker
+from regard.settings.call import DecodeSettings
 from regard.tasks.engines import check, silent
 from regard.tasks.load import load_predictor
 
@@ -41,22 +43,23 @@ class Library:
         named: Sequence[Path] = (),
         *,
         device: str = "cpu",
-        engine: str = "auto",
+        decode: DecodeSettings | None = None,
         tell: Callable[[str], object] = silent,
         limits: Limits | None = None,
         pinned: Sequence[str] = (),
     ) -> None:
-        """``engine`` searches for all runs that translate; ``tell`` hears what each came to.
+        """``decode`` is how to search where a request says nothing else; ``tell`` hears what each engine came to.
 
         ``pinned`` are names of runs that are used by default.
         """
-        check(engine)
+        self.decode = decode or DecodeSettings()
+        check(self.decode.engine)
+        Options.of(self.decode)  # complains at once
         self.folder = folder
         self.limits = limits or Limits()
         self.pinned = tuple(pinned)
         self._named = _by_name(named)
         self._device = device
-        self._engine = engine
         self._tell = tell
         self.on_batch: Callable[[int], object] = lambda _: None  # told the size of every batch
         self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
@@ -157,7 +160,7 @@ class Library:
             if checkpoint is not None:
                 model = at_checkpoint(path, checkpoint, self._device)
             else:
-                model = load_predictor(path, self._device, engine=self._engine, tell=tell)
+                model = load_predictor(path, self._device, engine=self.decode.engine, tell=tell)
             return Worker(model, self.limits, on_batch=self._batch_done)
 
         try:
@@ -182,7 +185,7 @@ class Library:
                 megabytes = [round(size / 2**20, 1) for size in (needed, self.limits.memory, max(0, most))]
                 raise ResourceError(
                     f"run = {name}: needs {megabytes[0]} MiB, and of {megabytes[1]} MiB only "
-                    f"{megabytes[2]} can be freed; try again later, or raise --memory"
+                    f"{megabytes[2]} can be freed; try again later, or raise serve.memory"
                 )
             for other, worker in idle.items():
                 if free >= needed:

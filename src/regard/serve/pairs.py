@@ -101,7 +101,9 @@ def check_pins(library: Library) -> None:
         found = summary_at(library.path(name), name)
         what = found.task, found.languages
         if what in known:
-            raise SettingsError(f"--pin = {known[what]}, {name}: are for the same task and languages; pin one of them")
+            raise SettingsError(
+                f"serve.pin = {known[what]}, {name}: are for the same task and languages; pin one of them"
+            )
         known[what] = name
 
 

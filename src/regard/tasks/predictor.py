@@ -9,9 +9,12 @@ from typing import Any, Protocol
 from torch import nn
 
 from regard.data.tables import Row
+from regard.decode.options import rule_of
 from regard.decode.rules import Beam, Rule
+from regard.errors import SettingsError
 from regard.metrics.labels import Confusion
 from regard.settings import TaskName
+from regard.settings.call import CONTINUED, DecodeSettings
 from regard.text.known import KnownWords
 
 GREEDY = Beam(width=1)
@@ -57,6 +60,15 @@ class Writing:
     length: int = 40  # pieces to add at the most
     rule: Rule = GREEDY
     first: int = 0  # the number of the first text, which decides its chance where the rule draws
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise SettingsError(f"length = {self.length}: a continuation has at least one piece; 40 is usual")
+
+    @classmethod
+    def of(cls, asked: DecodeSettings) -> Writing:
+        """What somebody asked for by command line or request."""
+        return cls(asked.length, rule_of(asked.only(CONTINUED, "a text that is gone on with")))
 
 
 WRITING = Writing()

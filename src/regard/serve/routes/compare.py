@@ -13,6 +13,7 @@ from regard.serve.corpora import BUILT_IN, Corpora
 from regard.serve.jobs import Jobs, JobStatus
 from regard.serve.schema.trainings import CompareRequest, JobStarted
 from regard.serve.sharing import check_shared
+from regard.settings.loading import overrides_of
 from regard.tasks.kinds import task_of
 
 router = APIRouter(prefix="/api/v1", tags=["compare"])
@@ -33,7 +34,9 @@ def compare(request: Request, wish: CompareRequest) -> JobStarted:
         raise SettingsError(f"runs = {each}: are for different tasks; choose runs of one task")
     if len(wish.runs) < 2 and not task_of(settings[0].task).counting:
         raise SettingsError(f"runs = {wish.runs[0]}: a comparison takes two or more; choose another beside it")
-    arguments = [*map(str, folders), "--limit", str(wish.limit), "--beam", str(wish.beam)]
+    limits, usual = jobs.library.limits, jobs.library.decode
+    decode = limits.decode(usual, wish.model_dump(include={"beam"}, exclude_unset=True), wish.decode)
+    arguments = [*map(str, folders), f"measure.limit={wish.limit}", *overrides_of("decode", decode)]
     files: list[tuple[str, list[str]]] = []
     test = ""
     if wish.corpus and tasks == {"translate"}:

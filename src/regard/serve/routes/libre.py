@@ -14,7 +14,6 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from regard.decode.options import Options
-from regard.decode.rules import Beam
 from regard.errors import DataError
 from regard.serve.answers import RefusedError
 from regard.serve.detect import Detection
@@ -37,7 +36,6 @@ from regard.settings.languages import Languages, name_of
 
 router = APIRouter(tags=["LibreTranslate"])
 Question = TypeVar("Question", bound=LibreBody)
-BEAM = 5
 AUTO = "auto"
 _FORM = "application/x-www-form-urlencoded"
 
@@ -235,7 +233,7 @@ async def _translate(
     library = request.app.state.service.library
     if count > library.limits.beam:
         raise DataError(f"alternatives = {count - 1}: too many; ask for at most {library.limits.beam - 1}")
-    options = Options(Beam(max(BEAM, count), best=count))
+    options = Options.of(library.limits.decode(library.decode, {"best": count}))
 
     async def of_run(run: str) -> dict[int, _Rendered]:
         own = [number for number, name in enumerate(runs) if name == run]

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from fastapi import APIRouter, Request, Response
 
-from regard.decode.rules import Beam
 from regard.explain.answer import Answer
 from regard.explain.ask import (
     Cells,
@@ -24,6 +23,7 @@ from regard.explain.ask import (
     search_tree,
     walk_text,
 )
+from regard.explain.beam import drawn
 from regard.explain.edits import from_data
 from regard.serve.answers import Problem
 from regard.serve.schema.look import (
@@ -37,6 +37,7 @@ from regard.serve.schema.look import (
 )
 from regard.serve.sentences import choose, cut_up
 from regard.serve.worker import Model
+from regard.settings.call import DecodeSettings
 
 View = Looked | Importance | Cells
 PROBLEMS = {
@@ -99,10 +100,14 @@ async def gates(request: Request, body: Inquiry) -> Response:
 async def beam(request: Request, body: BeamBody) -> Response:
     """The tree of a search: what was kept, what was pruned and why, and what other beams find."""
 
+    fields = body.model_dump(include={"beam", "length_penalty", "prefix"})
+    limits = request.app.state.service.library.limits
+    decode = limits.decode(DecodeSettings(), fields, body.decode)
+    rule = replace(drawn(decode), best=decode.beam)
+
     def work(model: Model) -> Searched:
         asked = choose(model, body.text, body.sentence)
-        rule = Beam(body.beam, body.length_penalty, best=body.beam)
-        found = search_tree(model, asked.text, rule, prefix=body.prefix)
+        found = search_tree(model, asked.text, rule, prefix=decode.prefix)
         return asked.about(found, found.text)
 
     return await answered(request, body.run, work)

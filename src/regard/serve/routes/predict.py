@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 
-from regard.decode.rules import Beam, Rule, Sample
 from regard.errors import ModelError
 from regard.serve.library import Library
 from regard.serve.schema.predict import PredictAnswer, PredictBody, Prediction
 from regard.serve.worker import Model
+from regard.settings.call import CONTINUED, DecodeSettings
 from regard.tasks.predictor import Predicted, Writing
 from regard.text.known import KnownWords
 from regard.text.reading import unseen
@@ -25,12 +25,14 @@ async def predict(request: Request, body: PredictBody) -> PredictAnswer:
     started = time.perf_counter()
     library: Library = request.app.state.service.library
     library.limits.check(body.texts)
-    rule: Rule = Sample(1, body.temperature, seed=body.seed) if body.sample else Beam(body.beam)
+    fields = body.model_dump(include={"length", "beam", "sample", "temperature", "seed"}, exclude_unset=True)
+    usual = library.decode.model_dump(include=set(CONTINUED), exclude_unset=True)
+    how = Writing.of(library.limits.decode(DecodeSettings(**{"beam": 1} | usual), fields, body.decode))
 
     def work(model: Model) -> tuple[str, list[Prediction]]:
         if model.task == "translate":
             raise ModelError(f"run = {body.run}: translates; ask /api/v1/translate")
-        answers: Sequence[Predicted] = model.predict(body.texts, Writing(body.length, rule))
+        answers: Sequence[Predicted] = model.predict(body.texts, how)
         found = zip(body.texts, answers, strict=True)
         return model.task, [_prediction(text, answer, model.known) for text, answer in found]
 

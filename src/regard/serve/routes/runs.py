@@ -160,7 +160,7 @@ async def report(request: Request, run: Name) -> HTMLResponse:
             )
         made = jobs.report_of(run)
         made.parent.mkdir(parents=True, exist_ok=True)
-        command = ["report", str(path), "--out", str(made), "--limit", str(REPORTED)]
+        command = ["report", str(path), "--out", str(made), f"measure.limit={REPORTED}"]
         outcome = await request.app.state.commands(request, command, made.parent)
         if outcome.code:
             raise type(outcome.error())(jobs.shown(outcome.complaint))

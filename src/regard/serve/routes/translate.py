@@ -7,7 +7,6 @@ import time
 from fastapi import APIRouter, Request
 
 from regard.decode.options import Options
-from regard.decode.rules import Beam
 from regard.explain.looked import WordLink
 from regard.serve.library import Library
 from regard.serve.schema.translate import (
@@ -29,7 +28,8 @@ async def translate(request: Request, body: TranslateBody) -> TranslateAnswer:
     started = time.perf_counter()
     library: Library = request.app.state.service.library
     library.limits.check(body.texts)
-    options = Options(Beam(max(body.beam, body.best), best=body.best), prefix=body.prefix)
+    fields = body.model_dump(include={"beam", "best", "prefix"}, exclude_unset=True)
+    options = Options.of(library.limits.decode(library.decode, fields, body.decode))
     worker = await library.worker(body.run)
     found = await worker.translate(body.texts, options, links=body.alignment)
     return TranslateAnswer(

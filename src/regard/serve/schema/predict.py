@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.serve.limits import BEAM, LENGTH, NAME
+from regard.serve.schema.translate import Decode
 from regard.text.reading import Unknown
 
 
@@ -22,6 +23,7 @@ class PredictBody(BaseModel):
     sample: Annotated[bool, Field(description="Language models: draw instead of searching.")] = False
     temperature: Annotated[float, Field(gt=0, le=10, description="Of drawing; below 1 is more cautious.")] = 1.0
     seed: Annotated[int, Field(ge=0, le=2**31, description="Of drawing.")] = 1
+    decode: Decode = None
 
 
 class Tag(BaseModel):

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from regard.serve.corpora import CorpusSummary
 from regard.serve.limits import BEAM, COMPARED, LINE, NAME, OVERRIDES, WORD
+from regard.serve.schema.translate import Decode
 from regard.serve.trainings import Training
 from regard.settings import TaskName
 
@@ -143,3 +144,4 @@ class CompareRequest(BaseModel):
     )
     limit: int = Field(200, ge=2, le=10_000, description="Sentences at the most.")
     beam: int = Field(5, ge=1, le=BEAM)
+    decode: Decode = None

@@ -8,8 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from regard.explain.looked import WordLink
 from regard.serve.limits import BEAM, LINE, NAME
+from regard.settings.call import DecodeSettings
 from regard.text.reading import Unknown
 
+Decode = Annotated[
+    DecodeSettings | None,
+    Field(description="All that can be set for a search, as on the command line.", examples=[{"length_penalty": 0.6}]),
+]
 CAT = "the black cat ate the mouse"
 
 
@@ -24,6 +29,7 @@ class TranslateBody(BaseModel):
     best: Annotated[int, Field(ge=1, le=BEAM, description="Translations of each text, best first.")] = 1
     alignment: Annotated[bool, Field(description="Whether to say which source word each word looked at.")] = True
     prefix: Annotated[str, Field(max_length=LINE, description="What each translation begins with.")] = ""
+    decode: Decode = None
 
 
 class OutputAnswer(BaseModel):
