@@ -185,6 +185,8 @@ def figures(source: Path, files: list[File], seen: Seen | None) -> dict[str, str
     total = sum((Counter(file.counts) for file in files), Counter[str]())
     for path in [*source.glob("studio/**/*.js"), *source.glob("studio/**/*.css")]:
         total[path.suffix] += len(path.read_text(encoding="utf-8").splitlines())
+    for path in [*source.glob("show/templates/**/*.html"), *source.glob("show/templates/**/*.css")]:
+        total["templates"] += len(path.read_text(encoding="utf-8").splitlines())
     found = {
         "top-level modules": sum((source / f"{room}.py").is_file() for room in rooms if room != "__main__"),
         "rooms": len(rooms),
@@ -199,6 +201,7 @@ def figures(source: Path, files: list[File], seen: Seen | None) -> dict[str, str
         "names of several classes": len(shared_names(files)),
         "lines of JavaScript": total[".js"],
         "lines of CSS": total[".css"],
+        "lines of templates": total["templates"],
     }
     if seen is not None:
         found |= {

@@ -13,7 +13,7 @@ from regard.cli.main import run
 from regard.decode.rules import Beam
 from regard.decode.tree import Fate, Reason
 from regard.explain.beam import Searched, SearchNode, search_tree
-from regard.show.beam_terminal import tree_lines
+from regard.show.terminal import lines
 from regard.tasks.load import load, load_predictor
 from regard.trainer.start import start
 
@@ -31,12 +31,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_tree_shows_what_was_kept_and_why_the_rest_left(folder: Path, capsys: Capture) -> None:
     assert run(["beam", str(folder), CAT, "--beam", "2"]) == 0
     shown = capsys.readouterr()
-    lines = shown.out.splitlines()
-    assert lines[2].split() == ["log", "p", "normed", "<start>"]
+    printed = shown.out.splitlines()
+    assert printed[2].split() == ["log", "p", "normed", "<start>"]
     assert " ✓ " in shown.out
     assert "pruned" in shown.out
     assert "× pruned (" in shown.err
-    others = lines[lines.index("other beams") + 1 :]
+    others = printed[printed.index("other beams") + 1 :]
     assert [line.split()[0] for line in others] == ["1", "2", "3", "5", "10"]
     assert others[1].endswith("(this one)")
 
@@ -103,7 +103,7 @@ def node(
 
 
 def plain(tree: Searched, width: int) -> list[str]:
-    return [line.plain for line in tree_lines(tree, width)]
+    return [line.plain for line in lines(tree, width=width)]
 
 
 def test_a_terminal_has_a_line_for_each_candidate_below_what_it_continues() -> None:
@@ -136,15 +136,15 @@ def test_the_way_to_the_output_stands_out_and_what_was_pruned_stands_back() -> N
         node(1, 0, 1, "le", "finished", "output"),
         node(2, 0, 1, "la", "pruned", "beam"),
     )
-    _, first, second = tree_lines(Searched("x", "le", 2, 1.0, nodes, (1,)), 80)
+    _, first, second = lines(Searched("x", "le", 2, 1.0, nodes, (1,)), width=80)
     assert (str(first.style), str(second.style)) == ("bold green", "dim")
 
 
 def test_a_deep_tree_takes_one_cell_a_level() -> None:
     nodes = (node(0, None, 0, "<start>"), *(node(place, place - 1, place, f"t{place}") for place in range(1, 31)))
-    lines = plain(Searched("x", "x", 1, 1.0, nodes, ()), 80)
-    assert lines[1].split()[-2:] == ["└●", "t1"]
-    assert max(map(len, lines)) <= 80
+    drawn = plain(Searched("x", "x", 1, 1.0, nodes, ()), 80)
+    assert drawn[1].split()[-2:] == ["└●", "t1"]
+    assert max(map(len, drawn)) <= 80
 
 
 @pytest.mark.parametrize(

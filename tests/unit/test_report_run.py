@@ -20,15 +20,18 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, SettingsError
 from regard.evaluate.report import PINNED, POINTS, architecture, learning, report
-from regard.evaluate.run_report import CurvePoint, Learning, Look, Map, RunReport
+from regard.evaluate.run_report import CurvePoint, Learning, Look, RunReport
 from regard.evaluate.sentences import LOOKS, MOST_CELLS, RANDOM, WORST
+from regard.explain.heatmap import HeatMap
 from regard.fable.corpus import generate
 from regard.metrics.sentences import sentence_scores
 from regard.runs.folder import Run
-from regard.show import charts
+from regard.show.beam_page import beam_page
+from regard.show.pictures import logarithmic
 from regard.show.run_page import limits, run_page
 from regard.show.sentences import lighting, linked_output, linked_source
-from regard.show.tree import PRUNED, candidates_table, drawn_nodes, tree_svg, way_to, written
+from regard.show.svg import svg
+from regard.show.tree import PRUNED, drawn_nodes, way_to, written
 from regard.trainer.start import start
 from reports import ARABIC, HINDI, NASTY, by_hand, labelled, sentence, tree
 
@@ -133,7 +136,10 @@ def test_a_look_shows_the_weights_that_the_trace_has(made: RunReport, runs: Runs
     assert len(look.heads) == trace.cross.shape[0] * trace.cross.shape[1]
     assert all(math.isclose(sum(row), 1, abs_tol=1e-3) for one in look.heads for row in one.values)
     assert len(made.looks) <= LOOKS
-    assert [one.kind for one in look.maps] == ["attention", "effect"]
+    assert [one.scale for one in look.maps] == ["sequential", "diverging"]
+    (kept, *_) = made.as_json()["looks"]
+    assert [one["kind"] for one in (*kept["maps"], *kept["heads"][:1])] == ["attention", "effect", "attention"]
+    assert kept["maps"][1].keys() == {"title", "kind", "rows", "columns", "values", "unit"}
 
 
 def test_the_tree_ends_in_the_output(made: RunReport) -> None:
@@ -149,7 +155,7 @@ def test_a_model_without_attention_shows_masking_and_gradients(runs: Runs) -> No
     made = report(runs("gru"), limit=11, beam=2, resamples=2, device="cpu", pins=("the cat ate",))
     html = run_page(made)
     assert "this model has no attention" in made.links
-    assert [one.kind for look in made.looks for one in look.maps[:2]] == ["effect"] * 2 * len(made.looks)
+    assert [one.scale for look in made.looks for one in look.maps[:2]] == ["diverging"] * 2 * len(made.looks)
     assert "has no attention" in read(html).shown
     assert "Attention is where the model looked" not in read(html).shown
     assert made.run.architecture == "gru of width 16, no attention"
@@ -313,12 +319,12 @@ def test_a_large_model_and_long_sentences_stay_below_the_limit() -> None:
     """As many small maps as there is room for, dense as attention gets, and twenty sentences of a hundred words."""
     words, known = tuple(f"word{place}" for place in range(26)), by_hand()
     heads = [
-        Map(
+        HeatMap(
             f"layer {layer}, head {head}",
-            "attention",
             words,
             words,
             tuple(tuple(round((row * column + head) % 23 / 290, 5) for column in range(26)) for row in range(26)),
+            "",
         )
         for layer in range(6)
         for head in range(8)
@@ -353,7 +359,7 @@ def test_linked_words_share_a_class_and_say_what_they_belong_to() -> None:
     one = sentence("the cat", "le chat")
     assert 'class="word l1" title="cat → chat 0.90"' in linked_source(one)
     assert 'class="word l1" title="chat ← cat 0.90"' in linked_output(one)
-    assert ".pair:has(.l1:hover) .l1" in lighting(2)
+    assert ".pair:has(.l1:is(:hover,:focus)) .l1" in lighting(2)
     assert ".l2:" not in lighting(2)
     assert lighting(0) == ""
 
@@ -386,7 +392,7 @@ def test_limits_name_what_the_numbers_do_not_say() -> None:
 
 
 def test_a_tree_shows_every_fate_with_percent_first_and_its_steps() -> None:
-    drawn = tree_svg(tree())
+    drawn = str(svg(tree()))
     shown = read(drawn).shown
     assert "90 % · 90 %" in shown
     assert all(f"step {step}" in shown for step in (1, 2, 3))
@@ -401,7 +407,7 @@ def test_a_tree_shows_every_fate_with_percent_first_and_its_steps() -> None:
 def test_only_one_of_what_finished_is_the_output() -> None:
     known = tree()
     other = replace(known.nodes[7], number=50, score=-0.9)
-    drawn = tree_svg(replace(known, nodes=(*known.nodes, other)))
+    drawn = svg(replace(known, nodes=(*known.nodes, other)))
     assert str(drawn).count("✓ output") == 1
     assert "finished, but others were better" in str(drawn)
 
@@ -412,7 +418,7 @@ def test_of_what_was_pruned_the_best_are_drawn_and_all_are_in_the_table() -> Non
     crowded = replace(known, nodes=(*known.nodes, *more))
     assert [len(step) for step in drawn_nodes(crowded)] == [1, 2 + PRUNED, 3, 1]
     assert [node.score for node in drawn_nodes(crowded)[1]] == [-0.1, -2.3, -9.0, -9.0, -10.0]
-    table = read(candidates_table(crowded))
+    table = read(beam_page(crowded).partition("Every candidate</summary>")[2].partition("</details>")[0])
     assert len([tag for tag, _ in table.seen if tag == "tr"]) == len(crowded.nodes)
     assert "pruned: others were better" in table.shown
 
@@ -421,12 +427,12 @@ def test_of_what_was_pruned_the_best_are_drawn_and_all_are_in_the_table() -> Non
 
 
 def test_a_scale_of_powers_holds_all_values() -> None:
-    axis = charts.logarithmic("loss", [0.03, 8.0])
+    axis = logarithmic("loss", [0.03, 8.0])
     assert [label for _, label in axis.ticks] == ["0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10"]
     assert axis.low <= math.log10(0.03)
     assert axis.high >= math.log10(8.0)
-    assert [label for _, label in charts.logarithmic("loss", [0.001, 900.0]).ticks] == [
+    assert [label for _, label in logarithmic("loss", [0.001, 900.0]).ticks] == [
         *("0.001", "0.01", "0.1", "1", "10", "100", "1,000"),
     ]
-    alone = charts.logarithmic("loss", [1.0])
+    alone = logarithmic("loss", [1.0])
     assert alone.low < alone.high

@@ -47,10 +47,11 @@ def _print(tree: Searched) -> None:
     from rich.text import Text
 
     from regard.cli.streams import say, show, terminal_width
-    from regard.show.beam_terminal import tree_lines
-    from regard.show.tree import PRUNED, number, percent
+    from regard.metrics.numbers import probability, signed
+    from regard.show.terminal import lines
+    from regard.show.tree import PRUNED
 
-    show([Text(tree.text, "bold"), "", *tree_lines(tree, terminal_width())])
+    show([Text(tree.text, "bold"), "", *lines(tree, width=terminal_width())])
     pruned = sum(node.fate == "pruned" for node in tree.nodes)
     say(
         f"● went on, ✓ on the way to the output, ■ finished, ○ left, × pruned ({pruned:,} of {len(tree.nodes) - 1:,}; "
@@ -59,6 +60,7 @@ def _print(tree: Searched) -> None:
     show(["", Text("other beams", "bold")])
     for other in tree.beams:
         here = " (this one)" if other.beam == tree.beam else ""
-        scores = f"{percent(other.log_probability):>9}{number(other.log_probability):>9}{number(other.score):>9}"
-        line = f"{other.beam:>4}{scores}  {' '.join(other.text.splitlines())}{here}"
+        scores = f"{signed(other.log_probability, 3):>9}{signed(other.score, 3):>9}"
+        text = " ".join(other.text.splitlines())
+        line = f"{other.beam:>4}{probability(other.log_probability):>9}{scores}  {text}{here}"
         show([Text(line, "bold" if here else "")])

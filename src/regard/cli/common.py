@@ -54,7 +54,7 @@ def _parameters() -> list[Any]:
     return typer.main.get_command(app).params
 
 
-class Verb(TyperCommand):
+class CommonCommand(TyperCommand):
     """A verb with the flags that all have, and help that lists its settings."""
 
     def get_params(self, ctx: Any) -> list[Any]:

@@ -12,6 +12,7 @@ import typer
 from regard.cli.common import Sentence, called, common, only_one
 from regard.cli.streams import put, say, suffix_of, terminal_width, write_whole
 from regard.errors import SettingsError
+from regard.metrics.numbers import signed
 
 if TYPE_CHECKING:
     from regard.explain.edits import Edit
@@ -92,21 +93,21 @@ def _save(
 ) -> None:
     from regard.explain.views import NAMES, head_maps
     from regard.show.explanation_page import explanation_page
-    from regard.show.heatmap_svg import document, multiples_document
-    from regard.show.png import save_multiples, save_png
+    from regard.show.pictures import Grid
+    from regard.show.png import save_png
+    from regard.show.svg import document
 
     title = f"{NAMES.get(view.side, '')}, every head: layer.head"
+    drawn = Grid(title, head_maps(shown.trace, view)) if every else picture
     match suffix:
         case ".html":
             write_whole(path, explanation_page(shown, view, outcome))
         case ".safetensors":
             shown.trace.save(path.with_suffix(""))
         case ".svg":
-            grid = head_maps(shown.trace, view) if every else []
-            write_whole(path, multiples_document(grid, title=title) if every else document(picture))
+            write_whole(path, document(drawn))
         case _:
-            grid = head_maps(shown.trace, view) if every else []
-            missing = save_multiples(grid, path, title=title) if every else save_png(picture, path)
+            missing = save_png(drawn, path)
             say(f"wrote {path}")
             if missing:
                 say(f"{path}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")
@@ -129,15 +130,11 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcom
         for drawn in lines(picture, width=console.width if console.is_terminal else terminal_width(), colour=coloured):
             console.print(drawn, soft_wrap=True)
         say(f"{picture.unit}s: {picture.origin}")
-    say(f"log-probability: {_signed(shown.trace.score)} in {len(shown.trace.target)} steps")
+    say(f"log-probability: {signed(shown.trace.score)} in {len(shown.trace.target)} steps")
 
 
 def _one_line(words: str) -> str:
     return " ".join(words.splitlines())
-
-
-def _signed(value: float, sign: str = "") -> str:
-    return f"{value:{sign}.2f}".replace("-", "−")
 
 
 def _changes(outcome: EditOutcome) -> list[str]:
@@ -145,10 +142,10 @@ def _changes(outcome: EditOutcome) -> list[str]:
     before, after = outcome.texts
     scores = outcome.scores
     rows = [
-        f"before            {_signed(scores[0]):>8}  {before}",
-        f"same, edited      {_signed(scores[1]):>8}  {before}",
-        f"anew, edited      {_signed(scores[2]):>8}  {after}",
-        f"difference        {_signed(outcome.difference, '+'):>8}",
+        f"before            {signed(scores[0]):>8}  {before}",
+        f"same, edited      {signed(scores[1]):>8}  {before}",
+        f"anew, edited      {signed(scores[2]):>8}  {after}",
+        f"difference        {signed(outcome.difference, sign='+'):>8}",
     ]
     found = [f"  {' '.join(old) or '(nothing)'} → {' '.join(new) or '(nothing)'}" for old, new in outcome.changes()]
     return rows + (found or ["  the words stay the same"])
@@ -161,7 +158,7 @@ def _table(shown: Explanation, view: View) -> list[str]:
 
     rows = [f"{'head':>6} {'entropy':>8} {'coverage':>9} {'distance':>9} {'diagonal':>9}  does"]
     for one in statistics(shown.trace, KINDS[view.side]):
-        name, slope = f"{one.layer + 1}.{one.head + 1}", _signed(one.diagonality)
+        name, slope = f"{one.layer + 1}.{one.head + 1}", signed(one.diagonality)
         rows.append(f"{name:>6} {one.entropy:8.2f} {one.coverage:9.2f} {one.distance:9.2f} {slope:>9}  {one.role}")
     return [row.rstrip() for row in rows]
 

@@ -11,6 +11,7 @@ import typer
 from regard.cli.common import common
 from regard.cli.streams import put, say, show
 from regard.errors import DataError
+from regard.metrics.numbers import signed
 
 if TYPE_CHECKING:
     from regard.explain.meaning import Compared
@@ -61,7 +62,7 @@ def _print(found: Compared) -> None:
         lines += ["", Text(head, "bold"), *rows]
     lines += ["", Text("nearest at the last layer", "bold")]
     for number, near in enumerate(found.neighbours[-1][: len(found.places)], start=1):
-        lines.append(f"{number:>3}  " + ", ".join(f"{one.word} {_number(one.cosine)}" for one in near))
+        lines.append(f"{number:>3}  " + ", ".join(f"{one.word} {signed(one.cosine)}" for one in near))
     show(lines)
     say(f"neighbours: among {found.among}")
     say("cosines: of the word's vectors in every pair of the sentences; 1 is the same direction")
@@ -78,11 +79,7 @@ def _table(found: Compared) -> list[str]:
     head = f"{'cosine':{left}}" + "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
     rows = [
         f"{layer:{left}}"
-        + "".join(f"{_number(column[place]):>{width}}" for column, width in zip(columns, widths, strict=True))
+        + "".join(f"{signed(column[place]):>{width}}" for column, width in zip(columns, widths, strict=True))
         for place, layer in enumerate(found.layers)
     ]
     return [head, *rows]
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard.evaluate.saving import plain, save
+from regard.explain.heatmap import HeatMap
 from regard.metrics.by_length import Bucket
 from regard.metrics.habits import Habits
 from regard.metrics.labels import Confusion
@@ -91,25 +92,13 @@ class ReportExample:
 
 
 @dataclass(frozen=True)
-class Map:
-    """Numbers between words: row = a word that is written, column = a word that is read."""
-
-    title: str
-    kind: Literal["attention", "effect"]  # a distribution in each row, or nats that may be below zero
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    values: tuple[tuple[float, ...], ...]
-    unit: str = "weight"
-
-
-@dataclass(frozen=True)
 class Look:
     """One sentence from inside."""
 
     source: str
     output: str
-    maps: tuple[Map, ...]
-    heads: tuple[Map, ...] = ()  # every head, small, or as many as there is room for
+    maps: tuple[HeatMap, ...]  # of attention, a distribution in each row, or of effects, which go both ways
+    heads: tuple[HeatMap, ...] = ()  # every head, small, or as many as there is room for
     of_heads: int = 0
 
 
@@ -201,6 +190,8 @@ class RunReport:
 
         findings = [asdict(finding) for finding in verdict(self)]
         numbers = asdict(replace(self, tree=None))
+        for look in numbers["looks"]:
+            look |= {name: [_map(one) for one in look[name]] for name in ("maps", "heads")}
         if self.tree is not None:
             tree = self.tree.numbers()
             numbers["tree"] = {"twigs": tree.pop("nodes"), **tree, "name": self.tree.name}
@@ -217,3 +208,9 @@ class RunReport:
         from regard.evaluate.verdict import headline, verdict  # noqa: PLC0415
 
         return "\n".join([headline(self), *(f"  {one.sign} {one.claim}: {one.evidence}" for one in verdict(self))])
+
+
+def _map(one: dict[str, Any]) -> dict[str, Any]:
+    """What the numbers of a report hold of a heat map."""
+    kind = "effect" if one["scale"] == "diverging" else "attention"
+    return {"title": one["title"], "kind": kind, **{name: one[name] for name in ("rows", "columns", "values", "unit")}}

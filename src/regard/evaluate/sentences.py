@@ -9,10 +9,11 @@ from random import Random
 from torch import Tensor
 
 from regard.decode.rules import Beam
-from regard.evaluate.run_report import Chosen, Look, Map, ReportExample, WordPair
+from regard.evaluate.run_report import Chosen, Look, ReportExample, WordPair
 from regard.explain.alignment import Attended, links_of_masking
 from regard.explain.attribution import gradient, masking_between
 from regard.explain.beam import Searched, search_tree
+from regard.explain.heatmap import HeatMap, reaching
 from regard.explain.replay import Spelling
 from regard.explain.trace import Trace
 from regard.explain.words import fold
@@ -135,40 +136,41 @@ def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     trace = one.trace()
     effect = masking_between(translator.model, trace.source, trace.target)
     title = "effect of masking each source word on the log-probability"
-    masked = Map(title, "effect", effect.rows, effect.columns, _rounded(effect.weights), "nats")
+    masked = _effect(title, effect.rows, effect.columns, effect.weights, "nats")
     if not trace.has("decoder", "cross"):
         return Look(one.source, one.text, (masked, _gradient(translator, trace)))
     aligner = translator.aligner
     pair = Attended.of(trace)
     read = aligner.weights((pair.late if aligner.late else pair).cross)
     folded = fold(read, trace.target, trace.source)
-    attention = Map(aligner.describe(), "attention", folded.rows, folded.columns, _rounded(folded.weights))
+    title, names = aligner.describe(), (folded.rows, folded.columns)
+    attention = HeatMap(title, *names, _rounded(folded.weights), title, "output", "source", sums=True)
     count = trace.cross.shape[0] * trace.cross.shape[1]
     return Look(one.source, one.text, (attention, masked), _heads(trace) if heads and count > 1 else (), count)
 
 
-def _gradient(translator: Translator, trace: Trace) -> Map:
+def _gradient(translator: Translator, trace: Trace) -> HeatMap:
     """Gradient × input, which needs no attention."""
     spelling = Spelling(translator.tokenizers.source, translator.tokenizers.target)
     found = gradient(translator.model, trace.source.ids, trace.target.ids, spelling=spelling)
     columns = trace.source.words if len(found.columns) == len(trace.source.words) else found.columns
-    return Map("gradient × input", "effect", found.rows, columns, _rounded(found.weights), "log-odds")
+    return _effect("gradient × input", found.rows, columns, found.weights, "log-odds")
 
 
-def _heads(trace: Trace) -> tuple[Map, ...]:
+def _effect(title: str, rows: tuple[str, ...], columns: tuple[str, ...], weights: Tensor, unit: str) -> HeatMap:
+    """What goes both ways, up to the largest there is."""
+    values = _rounded(weights)
+    return reaching(HeatMap(title, rows, columns, values, title, "output", "source", "diverging", unit=unit))
+
+
+def _heads(trace: Trace) -> tuple[HeatMap, ...]:
     """Every head of the cross-attention, or as many as there is room for."""
     folded = fold(trace.cross, trace.target, trace.source)
     layers, heads = folded.weights.shape[:2]
+    names = ((layer, head, f"layer {layer + 1}, head {head + 1}") for layer in range(layers) for head in range(heads))
     return tuple(
-        Map(
-            f"layer {layer + 1}, head {head + 1}",
-            "attention",
-            folded.rows,
-            folded.columns,
-            _rounded(folded.weights[layer, head]),
-        )
-        for layer in range(layers)
-        for head in range(heads)
+        HeatMap(name, folded.rows, folded.columns, _rounded(folded.weights[layer, head]), name)
+        for layer, head, name in names
     )[: max(1, MOST_CELLS // folded.weights[0, 0].numel())]
 
 
