@@ -21,7 +21,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from walks import Seen, see
+from walks import EVERY, Seen, see
 
 SOURCE = Path(__file__).parents[1] / "src" / "regard"
 RECORDS = {"BaseModel", "NamedTuple", "TypedDict"}  # classes that have one of these above them; and dataclasses
@@ -204,7 +204,10 @@ def figures(source: Path, files: list[File], seen: Seen | None) -> dict[str, str
         "lines of templates": total["templates"],
     }
     if seen is not None:
-        found |= {"commands": len(seen.commands), "options": sum(len(names) for _, names in seen.commands.values())}
+        found |= {
+            "commands": len(seen.commands.keys() - {EVERY}),
+            "options": sum(len(names) for _, names in seen.commands.values()),
+        }
         found |= {f"files on the walk: {name}": len(seen.walks[walk]) for walk, name in WALKS.items()}
     return {name: f"{count:,}" for name, count in found.items()}
 

@@ -240,8 +240,8 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
         engines,
         "One set of weights, the test sentences of Multi30k. `native` is Regard's own search, `written_out` the same "
         "with the model itself, `shortlist` with a lexical shortlist, which is gone since; `ctranslate2` is the "
-        "library called by hand, `engine` what `--engine ctranslate2` makes of it, `generate` that of `transformers`. "
-        "All take turns.",
+        "library called by hand, `engine` what `decode.engine=ctranslate2` makes of it, `generate` that of "
+        "`transformers`. All take turns.",
     ),
     ("translate", "Search against `generate`", ("weights", "beam", "batch"), plain, ""),
     (

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from regard.evaluate.run_report import (
     CorpusCard,
-    Example,
+    CurvePoint,
     Labels,
     Learning,
-    Link,
     Look,
-    Moment,
     Portrait,
     Recipe,
+    ReportExample,
     RunReport,
     SideCard,
     Test,
     Validated,
+    WordPair,
 )
 from regard.explain.beam import Searched, SearchNode
 from regard.explain.heatmap import HeatMap, reaching
@@ -59,7 +59,7 @@ def learning(*losses: float, score: str = "BLEU", scores: tuple[float, ...] = ()
     lowest = min(losses, default=0.0)
     return Learning(
         tuple(
-            Moment(100 * number, 9.0 / number, 1.0, 1.0 if number == 1 else rate)
+            CurvePoint(100 * number, 9.0 / number, 1.0, 1.0 if number == 1 else rate)
             for number in range(1, len(losses) + 1)
         ),
         tuple(
@@ -72,11 +72,11 @@ def learning(*losses: float, score: str = "BLEU", scores: tuple[float, ...] = ()
     )
 
 
-def sentence(source: str, output: str, *, reference: str | None = None, weight: float | None = 0.9) -> Example:
+def sentence(source: str, output: str, *, reference: str | None = None, weight: float | None = 0.9) -> ReportExample:
     """Each word linked with the one at its place."""
     words = tuple(source.split()), tuple(output.split())
-    links = tuple(Link(place, place, weight) for place in range(min(map(len, words))))
-    return Example("pinned", None, source, reference, output, None, -1.5, *words, links)
+    links = tuple(WordPair(place, place, weight) for place in range(min(map(len, words))))
+    return ReportExample("pinned", None, source, reference, output, None, -1.5, *words, links)
 
 
 def tree() -> Searched:

@@ -21,7 +21,7 @@ from regard.serve.app import Service, create_app
 from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
-from regard.serve.server import Place, address, make
+from regard.serve.server import Address, address, make
 from regard.text.special import SPECIAL_TOKENS
 from regard.text.tokenizers import Tokenizers
 from regard.trainer.start import start
@@ -86,7 +86,7 @@ def on_a_port(
     """The address of the whole service, as `regard serve` starts it, in a thread of this process."""
     limits = limits or Limits()
     app = create_app(Service(Library(runs, limits=limits), studio=studio, doors=doors or Doors()))
-    listening, ready = Place("127.0.0.1", 0).open(), threading.Event()
+    listening, ready = Address("127.0.0.1", 0).open(), threading.Event()
     server = make(app, reading=limits.reading, started=ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

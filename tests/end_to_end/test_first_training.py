@@ -88,7 +88,7 @@ def test_every_task_needs_one_file_alone(task: str, capsys: pytest.CaptureFixtur
         "text.tokenizer=word",
         *(["model.heads=2"] if task == "language" else []),
     ]
-    assert cli(["train", *sizes, "--task", task, "--corpus", name, "--steps", "2", "--device", "cpu"]) == 0
+    assert cli(["train", *sizes, f"task={task}", "--corpus", name, "--steps", "2", "--device", "cpu"]) == 0
     folder = Path("runs") / f"{Path(name).stem}-{task}"
     assert f"the best model is in {folder}; try: regard predict {folder}" in errors_of(capsys)
 
@@ -307,7 +307,7 @@ def test_a_finished_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.Capture
     assert cli(["train", "--resume", "run", "--device", "cpu"]) == 0
     said = errors_of(capsys)
     assert (
-        "run: is finished, all steps are done after 3 steps; go on with: regard train --resume run --time 10m" in said
+        "run: is finished, all steps are done after 3 steps; resume with: regard train --resume run --time 10m" in said
     )
 
 

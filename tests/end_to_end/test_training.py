@@ -327,10 +327,10 @@ def test_a_corpus_must_be_named_once(overrides: list[str], problem: str, tmp_pat
 
 def test_the_users_own_files_are_trained_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fable = tmp_path / "fable"
-    assert cli(["data", "make", "fable", str(fable), "--pairs", "200", "--held-out", "50", "--max-words", "8"]) == 0
+    assert cli(["data", "make", "fable", str(fable), "--pairs", "200", "--held-out", "50", "--words", "1-8"]) == 0
     files = [
         *("--source", str(fable / "train.en"), "--target", str(fable / "train.fr")),
-        *("--valid-source", str(fable / "valid.en"), "--valid-target", str(fable / "valid.fr")),
+        *(f"data.valid_source={fable}/valid.en", f"data.valid_target={fable}/valid.fr"),
     ]
     sizes = ["model.width=16", "model.hidden=16", "train.steps=4", "train.validate_every=2", "text.size=400"]
     out = ["--out", str(tmp_path / "run"), "--device", "cpu"]

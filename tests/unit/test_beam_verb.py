@@ -42,7 +42,7 @@ def test_a_tree_shows_what_was_kept_and_why_the_rest_left(folder: Path, capsys: 
 
 
 def test_numbers_are_those_of_the_search(folder: Path, capsys: Capture) -> None:
-    assert run(["beam", str(folder), CAT, "--beam", "3", "--length-penalty", "0.5", "--json"]) == 0
+    assert run(["beam", str(folder), CAT, "--beam", "3", "decode.length_penalty=0.5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     best = found["nodes"][found["outputs"][0]]
     assert (best["fate"], best["reason"], best["token"]) == ("finished", "output", "<end>")
@@ -65,7 +65,7 @@ def _options(width: int, penalty: float) -> object:
 
 def test_a_page_asks_for_nothing_and_holds_the_numbers(folder: Path, capsys: Capture, tmp_path: Path) -> None:
     page = tmp_path / "tree.html"
-    assert run(["beam", str(folder), CAT, "--html", str(page)]) == 0
+    assert run(["beam", str(folder), CAT, "--out", str(page)]) == 0
     shown = capsys.readouterr()
     assert shown.out == ""
     assert f"wrote {page}" in shown.err
@@ -84,7 +84,7 @@ def test_a_language_models_search_is_a_tree_too(capsys: Capture, tmp_path: Path)
     best = found["nodes"][found["outputs"][0]]
     assert best["score"] == pytest.approx(written.score, abs=1e-4)
     assert written.text.endswith(found["output"])
-    assert run(["beam", str(tmp_path / "writer"), "the cat", "--html", str(tmp_path / "tree.html")]) == 0
+    assert run(["beam", str(tmp_path / "writer"), "the cat", "--out", str(tmp_path / "tree.html")]) == 0
     assert "writer" in (tmp_path / "tree.html").read_text(encoding="utf-8")
 
 
@@ -152,7 +152,7 @@ def test_a_deep_tree_takes_one_cell_a_level() -> None:
     [
         ([" "], 3, "text = ' ': there is nothing to search an output for; give it a word"),
         ([CAT, "--beam", "0"], 2, "beam = 0: a beam holds at least one hypothesis"),
-        ([CAT, "--html", "{tmp}/file/x.html"], 5, "file: is a file where a folder should be"),
+        ([CAT, "--out", "{tmp}/file/x.html"], 5, "file: is a file where a folder should be"),
     ],
 )
 def test_a_mistake_gets_one_line(

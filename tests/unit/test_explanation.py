@@ -188,10 +188,10 @@ def test_where_nothing_is_attended_to_the_gradient_takes_its_place() -> None:
     assert found.sides == []
     assert first_view(found.trace) == View()
     picture = found.picture(View(words=False, special=True))
-    close(picture.values, found.slope / found.slope.sum(1, keepdim=True))
+    close(picture.values, found.saliency / found.saliency.sum(1, keepdim=True))
     assert picture.title == "gradient saliency"
     assert found.picture(View()).columns == ("the", "cat", "sleeps")
-    assert saliency_map(found.trace, found.slope, found.read, View()).rows == found.trace.target.words
+    assert saliency_map(found.trace, found.saliency, found.read, View()).rows == found.trace.target.words
     assert found.links_origin == "the word whose masking hurts most"
     with pytest.raises(ModelError, match="attends to no source"):
         found.picture(View(layer=1))

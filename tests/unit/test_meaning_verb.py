@@ -78,7 +78,7 @@ def test_numbers_are_plain_and_whole(folder: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize("name", ["translate", "tag", "classify"])
 def test_pages_and_pictures_are_written(name: str, folder: Path, capsys: Capture, tmp_path: Path) -> None:
     page, picture = tmp_path / "cat.html", tmp_path / "cat.svg"
-    files = ["--html", str(page), "--svg", str(picture)]
+    files = ["--out", str(page), "--out", str(picture)]
     assert run(["meaning", str(trained(folder, name)), "cat", *SENTENCES, "--control", "the", *files]) == 0
     assert capsys.readouterr().out == ""
     asks_for_nothing(page.read_text(encoding="utf-8"))

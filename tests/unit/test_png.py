@@ -69,6 +69,6 @@ def test_letters_that_no_font_has_are_named(tmp_path: Path) -> None:
 
 def test_without_matplotlib_a_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ResourceError, match=r"--png: matplotlib is missing; pip install matplotlib"):
+    with pytest.raises(ResourceError, match=r"PNG: matplotlib is missing; pip install matplotlib"):
         save_png(made(2, 2, LATIN), tmp_path / "x.png")
     assert list(tmp_path.iterdir()) == []

@@ -20,7 +20,7 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, SettingsError
 from regard.evaluate.report import PINNED, POINTS, architecture, learning, report
-from regard.evaluate.run_report import Learning, Look, Moment, RunReport
+from regard.evaluate.run_report import CurvePoint, Learning, Look, RunReport
 from regard.evaluate.sentences import LOOKS, MOST_CELLS, RANDOM, WORST
 from regard.explain.heatmap import HeatMap
 from regard.fable.corpus import generate
@@ -215,7 +215,7 @@ def test_a_long_log_is_thinned_to_what_can_be_seen(runs: Runs, tmp_path: Path) -
     found = learning(run)
     assert len(found.moments) == POINTS
     assert found.moments[-1].step == 1009
-    assert found.moments[0] == Moment(5, 3.0, 1.0, 0.5)
+    assert found.moments[0] == CurvePoint(5, 3.0, 1.0, 0.5)
     assert found.validations == ()
 
 
@@ -230,7 +230,7 @@ def test_an_architecture_is_said_in_a_few_words() -> None:
 
 def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Runs, capsys: Capture) -> None:
     folder = runs("transformer")
-    options = ["--limit", "11", "--beam", "1", "--resamples", "2", "--device", "cpu", "--pin", "the cat"]
+    options = ["measure.limit=11", "decode.beam=1", "measure.resamples=2", "--device", "cpu", "--pin", "the cat"]
     assert cli(["report", str(folder), *options, "--json"]) == 0
     shown = capsys.readouterr()
     numbers = json.loads(shown.out)
@@ -241,14 +241,14 @@ def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Runs, ca
     assert [one["source"] for one in numbers["examples"] if one["chosen"] == "pinned"] == ["the cat"]
     assert f"written: {folder / 'report.html'}" in shown.err
     again = numbers["recipe"]["commands"][1]
-    assert again.startswith(f"regard report {folder} --pin 'the cat' --limit 11 --beam 1 --metrics bleu,chrf")
-    assert again.endswith("--resamples 2 --seed 12345 --out report.html")
+    measured = "measure.metrics=bleu,chrf measure.resamples=2 measure.limit=11"
+    assert again == f"regard report {folder} decode.beam=1 {measured} --pin 'the cat' --out report.html"
 
 
 def test_several_runs_are_compared(runs: Runs, tmp_path: Path) -> None:
     both = [runs("transformer"), runs("gru")]
     texts = ["--source", str(both[0].parent / "words"), "--target", str(both[0].parent / "french")]
-    quick = ["--limit", "11", "--beam", "1", "--resamples", "2", "--device", "cpu"]
+    quick = ["measure.limit=11", "decode.beam=1", "measure.resamples=2", "--device", "cpu"]
     assert cli(["report", *map(str, both), *texts, *quick, "--out", str(tmp_path / "two.html")]) == 0
     assert "Paired tests" in (tmp_path / "two.html").read_text()
 
@@ -257,9 +257,9 @@ WRONG = {
     "no file for several": (["{gru}", "{transformer}"], 2, "--out: missing"),
     "a kind of file": (["{gru}", "--out", "report.pdf"], 2, "end it in .html or .json"),
     "no run": (["{gru}x"], 4, "did you mean"),
-    "a beam": (["{gru}", "--beam", "0"], 2, "beam = 0: is too small"),
-    "edges": (["{gru}", "--edges", "a"], 2, "--edges = a: not whole numbers"),
-    "a metric": (["{gru}", "--metrics", "blau"], 2, "metrics = blau: no such metric"),
+    "a beam": (["{gru}", "decode.beam=0"], 2, "beam = 0: a beam holds"),
+    "edges": (["{gru}", "measure.edges=a"], 2, "measure.edges.0 = 'a': not valid"),
+    "a metric": (["{gru}", "measure.metrics=blau"], 2, "metrics = blau: no such metric"),
 }
 
 
@@ -366,7 +366,7 @@ def test_linked_words_share_a_class_and_say_what_they_belong_to() -> None:
 
 def test_numbers_that_json_does_not_have_are_null_and_leave_gaps() -> None:
     known = by_hand()
-    moments = (Moment(1, math.nan, math.inf, 1.0), *known.learning.moments)
+    moments = (CurvePoint(1, math.nan, math.inf, 1.0), *known.learning.moments)
     broken = replace(known, learning=replace(known.learning, moments=moments))
     assert broken.as_json()["learning"]["moments"][0] == {"step": 1, "loss": None, "norm": None, "rate": 1.0}
     assert "nan" not in run_page(broken).lower().replace("nano", "")

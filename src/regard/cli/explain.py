@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import put, say, terminal_width, write_whole
+from regard.cli.common import Sentence, called, common, only_one
+from regard.cli.streams import put, say, suffix_of, terminal_width, write_whole
 from regard.errors import SettingsError
 from regard.metrics.numbers import signed
 
@@ -18,15 +19,17 @@ if TYPE_CHECKING:
     from regard.explain.explanation import Explanation
     from regard.explain.heatmap import HeatMap
     from regard.explain.views import View
-    from regard.explain.whatif import Outcome
+    from regard.explain.whatif import EditOutcome
 
 MANY = ("256", "truecolor", "windows")  # colours; with eight or sixteen, shades tell more
 ALL = "all"  # heads, each by itself
+SUFFIXES = (".html", ".svg", ".png", ".safetensors")
 
 
 def explain(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[str, typer.Argument(help="The sentence to look into.")],
+    words: Sentence,
     target: Annotated[str | None, typer.Option(help="Look into this translation, not into the run's own.")] = None,
     side: Annotated[str | None, typer.Option(help="cross, encoder or decoder: whose attention.")] = None,
     layer: Annotated[int | None, typer.Option(help="A layer, from 1.")] = None,
@@ -34,29 +37,28 @@ def explain(
     pieces: Annotated[bool, typer.Option("--pieces", help="Show the pieces the model reads, not words.")] = False,
     special: Annotated[bool, typer.Option("--special", help="Show <end> and <start> too.")] = False,
     edit: Annotated[list[str] | None, typer.Option(help="What if: an edit as JSON, counting from 0; again.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write everything as one page.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write the picture as SVG.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the picture as PNG.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Keep the trace: SAVE.safetensors and SAVE.json.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="The numbers as one JSON object.")] = False,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(help="Write a page (.html), the picture (.svg, .png) or the trace (.safetensors); again."),
+    ] = None,
 ) -> None:
     """Look into one sentence: where the model looked, as a heat map here, as a picture or as a page."""
-    from regard.device import pick_device
     from regard.explain.explanation import first_view
     from regard.explain.look import Question, look
     from regard.explain.views import View
     from regard.tasks.load import load_predictor
 
-    question = Question(text, target, edits=_edits(edit or []))
-    found = look(load_predictor(run, str(pick_device(device))), question, run.name)
+    files, asked = {path: suffix_of(path, SUFFIXES) for path in out or ()}, common(context)
+    overrides, text = only_one(words, "TEXT")
+    decode = called("explain", overrides).decode if overrides else None
+    question = Question(text, target, edits=_edits(edit or []), decode=decode)
+    found = look(load_predictor(run, asked.place), question, run.name)
     shown = found.explanation
     chosen = View(side or first_view(shown.trace).side, layer, "mean" if head == ALL else head, not pieces, special)
     picture = shown.picture(chosen)
-    if save is not None:
-        shown.trace.save(save)
-    _files(shown, chosen, picture, found.outcome, html, svg, png, every=head == ALL)
-    if as_json:
+    for path, suffix in files.items():
+        _save(path, suffix, shown, chosen, picture, found.outcome, every=head == ALL)
+    if asked.json:
         put(json.dumps(_json(shown, picture, found.outcome), ensure_ascii=False))
     else:
         _print(shown, chosen, picture, found.outcome, every=head == ALL)
@@ -79,14 +81,13 @@ def _edits(given: list[str]) -> tuple[Edit, ...]:
     return from_data(read)
 
 
-def _files(
+def _save(
+    path: Path,
+    suffix: str,
     shown: Explanation,
     view: View,
     picture: HeatMap,
-    outcome: Outcome | None,
-    html: Path | None,
-    svg: Path | None,
-    png: Path | None,
+    outcome: EditOutcome | None,
     *,
     every: bool,
 ) -> None:
@@ -96,20 +97,22 @@ def _files(
     from regard.show.png import save_png
     from regard.show.svg import document
 
+    if suffix == ".html":
+        return write_whole(path, explanation_page(shown, view, outcome))
+    if suffix == ".safetensors":
+        return shown.trace.save(path.with_suffix(""))
     title = f"{NAMES.get(view.side, '')}, every head: layer.head"
     drawn = Grid(title, head_maps(shown.trace, view)) if every else picture
-    if svg is not None:
-        write_whole(svg, document(drawn))
-    if png is not None:
-        missing = save_png(drawn, png)
-        say(f"wrote {png}")
-        if missing:
-            say(f"{png}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")
-    if html is not None:
-        write_whole(html, explanation_page(shown, view, outcome))
+    if suffix == ".svg":
+        return write_whole(path, document(drawn))
+    missing = save_png(drawn, path)
+    say(f"wrote {path}")
+    if missing:
+        say(f"{path}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")
+    return None
 
 
-def _print(shown: Explanation, view: View, picture: HeatMap, outcome: Outcome | None, *, every: bool) -> None:
+def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcome | None, *, every: bool) -> None:
     """The output and its heat map on stdout; where the numbers come from on stderr."""
     from rich.console import Console
 
@@ -133,7 +136,7 @@ def _one_line(words: str) -> str:
     return " ".join(words.splitlines())
 
 
-def _changes(outcome: Outcome) -> list[str]:
+def _changes(outcome: EditOutcome) -> list[str]:
     """What the edits did, in text and in log-probability."""
     before, after = outcome.texts
     scores = outcome.scores
@@ -159,7 +162,7 @@ def _table(shown: Explanation, view: View) -> list[str]:
     return [row.rstrip() for row in rows]
 
 
-def _json(shown: Explanation, picture: HeatMap, outcome: Outcome | None) -> dict[str, Any]:
+def _json(shown: Explanation, picture: HeatMap, outcome: EditOutcome | None) -> dict[str, Any]:
     from regard.show.explanation_page import explanation_numbers
 
     content = explanation_numbers(shown, picture)

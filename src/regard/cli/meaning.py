@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.common import common
 from regard.cli.streams import put, say, show
 from regard.errors import DataError
 from regard.metrics.numbers import signed
@@ -17,33 +18,32 @@ if TYPE_CHECKING:
 
 
 def meaning(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     word: Annotated[str, typer.Argument(help="The word to follow.")],
     sentences: Annotated[list[str], typer.Argument(help="Sentences that have it.")],
     control: Annotated[str, typer.Option(help="A word of the same sentences to compare with, such as 'the'.")] = "",
-    html: Annotated[Path | None, typer.Option(help="Write everything as one page.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write the way through the layers as SVG.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="The numbers as one JSON object.")] = False,
+    out: Annotated[
+        list[Path] | None, typer.Option(help="Write a page (.html) or the way through the layers (.svg); again.")
+    ] = None,
 ) -> None:
     """One word in several sentences: how alike its vectors are, layer by layer, and how each is translated."""
-    from regard.cli.streams import write_whole
-    from regard.device import pick_device
+    from regard.cli.streams import suffix_of, write_whole
     from regard.explain.meaning import compare_meanings
     from regard.show.meaning_page import meaning_page, meaning_svg
     from regard.tasks.load import load_predictor
 
-    predictor = load_predictor(run, str(pick_device(device)))
+    files = {path: suffix_of(path, (".html", ".svg")) for path in out or ()}
+    asked = common(context)
+    predictor = load_predictor(run, asked.place)
     found = compare_meanings(predictor, word, sentences, control=control, folder=run)
     if control and not found.of_control():
         raise DataError(f"control = {control}: stands in one of the sentences; a word in two would be right")
-    if html is not None:
-        write_whole(html, meaning_page(found))
-    if svg is not None:
-        write_whole(svg, meaning_svg(found))
-    if as_json:
+    for path, suffix in files.items():
+        write_whole(path, meaning_page(found) if suffix == ".html" else meaning_svg(found))
+    if asked.json:
         put(json.dumps(found.numbers(), ensure_ascii=False))
-    elif html is None and svg is None:
+    elif not files:
         _print(found)
 
 

@@ -36,7 +36,7 @@ class Portrait:
 
 
 @dataclass(frozen=True)
-class Moment:
+class CurvePoint:
     """A place of the training curve."""
 
     step: int
@@ -59,7 +59,7 @@ class Validated:
 class Learning:
     """How the training went, by the run's own log."""
 
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[CurvePoint, ...] = ()
     validations: tuple[Validated, ...] = ()
     score: str = ""  # what the validations' score is
     seconds: float | None = None
@@ -67,7 +67,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class Link:
+class WordPair:
     """A source word and a target word that belong together, by their places."""
 
     source: int
@@ -76,7 +76,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Example:
+class ReportExample:
     """A sentence with its translation; a pinned one may have no reference."""
 
     chosen: Chosen
@@ -88,7 +88,7 @@ class Example:
     log_probability: float
     source_words: tuple[str, ...] = ()
     target_words: tuple[str, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[WordPair, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class RunReport:
     habits: Habits | None = None
     tokenised: int = 0
     labels: Labels | None = None
-    examples: tuple[Example, ...] = ()
+    examples: tuple[ReportExample, ...] = ()
     links: str = ""  # how the links of the examples were read
     looks: tuple[Look, ...] = ()
     tree: Searched | None = None

@@ -23,7 +23,7 @@ from regard.explain.views import (
     stacked,
     state_maps,
 )
-from regard.explain.whatif import Outcome
+from regard.explain.whatif import EditOutcome
 from regard.show.page import render
 from regard.show.pictures import Grid
 from regard.show.sentences import lighting, words_line
@@ -33,7 +33,7 @@ MOST_CELLS, MOST_VALUES = 250_000, 100_000  # of small multiples: drawn, and wit
 KINDS = {"cross": "cross", "encoder": "encoder_self", "decoder": "decoder_self"}
 
 
-def explanation_page(found: Explanation, view: View | None = None, outcome: Outcome | None = None) -> str:
+def explanation_page(found: Explanation, view: View | None = None, outcome: EditOutcome | None = None) -> str:
     """The whole page."""
     shown, read = view or first_view(found.trace), " ".join(found.read.words)
     picture = found.picture(shown)

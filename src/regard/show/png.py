@@ -168,7 +168,7 @@ def _drawing(texts: Iterable[str]) -> Iterator[tuple[list[str], str]]:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise ResourceError("--png: matplotlib is missing; pip install matplotlib") from None
+        raise ResourceError("PNG: matplotlib is missing; pip install matplotlib") from None
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # a weight that a family lacks is no news
     families, missing = fonts_for("".join(texts))
     with mpl.rc_context({"text.usetex": False, "text.parse_math": False}), warnings.catch_warnings():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from regard.evaluate.run_report import Example, Look, RunReport
+from regard.evaluate.run_report import Look, ReportExample, RunReport
 from regard.evaluate.verdict import headline, verdict
 from regard.explain.heatmap import HeatMap
 from regard.metrics.labels import Confusion
@@ -132,7 +132,7 @@ def confusion(found: Confusion) -> dict[str, Any]:
     }
 
 
-def card(one: Example) -> dict[str, Any]:
+def card(one: ReportExample) -> dict[str, Any]:
     """A sentence, its reference and its output as they are shown, and its links in words."""
     shown = {"source": linked_source(one) if one.links else _text(one.source)}
     if one.reference is not None:

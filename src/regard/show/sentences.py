@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 
 from markupsafe import Markup
 
-from regard.evaluate.run_report import Example
+from regard.evaluate.run_report import ReportExample
 from regard.show.markup import Attributes, element
 
 LIT = "background:var(--lit);box-shadow:0 0 0 2px var(--lit)"
@@ -47,7 +47,7 @@ def words_line(
     return Markup("").join(parts[1:])
 
 
-def linked_source(one: Example) -> Markup:
+def linked_source(one: ReportExample) -> Markup:
     """The source, each word with the classes of the target words it is linked with."""
     groups: dict[int, list[int]] = {}
     for link in one.links:
@@ -55,7 +55,7 @@ def linked_source(one: Example) -> Markup:
     return element("span", {"dir": "auto"}, words_line(one.source_words, groups, notes(one, "→")))
 
 
-def linked_output(one: Example) -> Markup:
+def linked_output(one: ReportExample) -> Markup:
     """The output, each word with its own class if it has links, and marked where it is wrong."""
     wrong = wrong_words(" ".join(one.target_words), one.reference) if one.reference else []
     wrong = wrong if len(wrong) == len(one.target_words) else []
@@ -63,7 +63,7 @@ def linked_output(one: Example) -> Markup:
     return element("span", {"dir": "auto"}, words_line(one.target_words, own, notes(one, "←"), wrong))
 
 
-def notes(one: Example, arrow: str) -> dict[int, str]:
+def notes(one: ReportExample, arrow: str) -> dict[int, str]:
     """What each linked word belongs to: ``chat ← cat 0.95``, or ``cat → chat 0.95``, the strongest first."""
     found: dict[int, list[str]] = {}
     own, others = (one.target_words, one.source_words) if arrow == "←" else (one.source_words, one.target_words)
