@@ -97,20 +97,19 @@ def _save(
     from regard.show.png import save_png
     from regard.show.svg import document
 
+    if suffix == ".html":
+        return write_whole(path, explanation_page(shown, view, outcome))
+    if suffix == ".safetensors":
+        return shown.trace.save(path.with_suffix(""))
     title = f"{NAMES.get(view.side, '')}, every head: layer.head"
     drawn = Grid(title, head_maps(shown.trace, view)) if every else picture
-    match suffix:
-        case ".html":
-            write_whole(path, explanation_page(shown, view, outcome))
-        case ".safetensors":
-            shown.trace.save(path.with_suffix(""))
-        case ".svg":
-            write_whole(path, document(drawn))
-        case _:
-            missing = save_png(drawn, path)
-            say(f"wrote {path}")
-            if missing:
-                say(f"{path}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")
+    if suffix == ".svg":
+        return write_whole(path, document(drawn))
+    missing = save_png(drawn, path)
+    say(f"wrote {path}")
+    if missing:
+        say(f"{path}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")
+    return None
 
 
 def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcome | None, *, every: bool) -> None:
