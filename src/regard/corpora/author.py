@@ -201,7 +201,7 @@ class Author(Composer):
             return self.asking(self.personal(size, "present", question=True, person=self.pick(SPOKEN_TO)))
         return Text([self.personal(size, "present", question=False)])
 
-    def asking(self, clause: Clause) -> Text:
+    def asking(self, clause: Clause | Being) -> Text:
         return Text([clause], mark="?")
 
     def short(self, size: int) -> Text:

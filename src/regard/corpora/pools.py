@@ -183,7 +183,7 @@ def askable(acts: Acts, asked: str) -> tuple[Verb, ...]:
     """What one can ask about: what, whom; or when, where, why and how something was done, perhaps upon something."""
     if asked == "alone":
         return tuple(verb for verb in acts.alone if verb.takes_manner)
-    verbs = [verb for verb in acts.upon if verb.imperfect is None and "#" not in verb.name]
+    verbs = [verb for verb in acts.upon if "#" not in verb.name]
     if asked == "what":
         return tuple(verb for verb in verbs if not verb.marker and not verb.objects <= {"human", "animal", "pet"})
     if asked == "who":
