@@ -1,10 +1,11 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test fmt lock demo demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence docs clean
+.PHONY: help setup check lint lint-scripts types test fmt fmt-scripts lock demo demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence shape freeze frozen docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
 DATA   ?= ../shared/data
+FROZEN ?= .frozen
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
@@ -20,23 +21,45 @@ PIP    := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check --
 	$(PIP) '.[dev]'
 	@touch $@
 
+# The studio's scripts are checked with tools from npm, where there is one; nothing of them is bundled or served.
+NODE    := node_modules/.bin
+SCRIPTS := 'src/**/*.js' eslint.config.js
+SCRIPTS_TOO = @if command -v npm >/dev/null && $(MAKE) --no-print-directory node_modules/.ready; \
+	then $(MAKE) --no-print-directory $(1); \
+	else echo "no npm here, or it cannot install: JavaScript is neither checked nor formatted"; fi
+
+node_modules/.ready: package.json package-lock.json
+	npm ci --no-audit --no-fund --silent
+	@touch $@
+
 setup: .venv/.ready ## make .venv with the tested set of packages
 
 check: lint types test ## everything CI runs: lint, types, tests
 
-lint: setup ## ruff: rules and format
+lint: setup ## ruff: rules and format; the scripts' rules, format and types, where there is npm
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(call SCRIPTS_TOO,lint-scripts)
+
+lint-scripts: node_modules/.ready
+	$(NODE)/prettier --check --cache --log-level warn $(SCRIPTS)
+	$(NODE)/eslint --cache --cache-location node_modules/.cache/eslint $(SCRIPTS)
+	$(NODE)/tsc
 
 types: setup ## mypy, strict, on src
 	$(BIN)/mypy
 
 test: setup ## all tests; every `raise` must be run by one
-	$(BIN)/pytest --numprocesses=auto --dist=worksteal --raises
+	$(BIN)/pytest --numprocesses=3 --dist=worksteal --raises
 
-fmt: setup ## format, and mend what ruff can mend
+fmt: setup ## format, and mend what ruff and eslint can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+	$(call SCRIPTS_TOO,fmt-scripts)
+
+fmt-scripts: node_modules/.ready
+	$(NODE)/eslint --fix --quiet $(SCRIPTS) || true # what it cannot mend, `make lint` says
+	$(NODE)/prettier --write --log-level warn $(SCRIPTS)
 
 lock: setup ## write constraints.lock: what the wheel needs, with hashes; asks the index on the network
 	$(BIN)/python bench/lock.py
@@ -69,14 +92,24 @@ kill: setup ## kill a training 20 times, and one of two processes 10 times, resu
 	$(BIN)/python bench/kill_and_resume.py
 	$(BIN)/python bench/kill_and_resume.py --processes 2 --kills 10
 
-faults: setup ## damage what is read, refuse what is written, kill what runs, and look how it is taken: ten minutes
+faults: setup ## damage what is read, refuse what is written, kill what runs, and look how it is taken: twenty minutes
 	$(BIN)/python bench/faults.py
+	PYTHONPATH=tests $(BIN)/python bench/failing_verbs.py
 
 evidence: setup ## train the demo with three seeds and check what it must show from inside, claim by claim: ten minutes
 	$(BIN)/python bench/evidence.py --seeds 1,2,3
+
+shape: setup ## lines, files, records and options a room, the longest chain of imports, the files on three walks: minutes
+	$(BIN)/python bench/shape.py
+
+freeze: setup ## before a change that users must not see: write all that they see into FROZEN; minutes
+	$(BIN)/python bench/freeze write $(FROZEN)
+
+frozen: setup ## after it: list what users see differently now, value by value
+	$(BIN)/python bench/freeze compare $(FROZEN)
 
 docs: setup ## regenerate docs/reference from the code, docs/benchmarks.md from the ledger
 	$(BIN)/python docs/generate.py
 
 clean: ## remove what the targets made
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -18,15 +18,15 @@ from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 
-from regard import training
 from regard.cli.display import display
-from regard.corpora.fable import Split, generate
-from regard.demonstration import demo_settings
 from regard.explain.alignment import Aligner, attend, choose, choose_without_gold, sides
 from regard.explain.side import Side
-from regard.loading import load
-from regard.measure.alignment import Gold, alignment_quality
-from regard.translator import Translator
+from regard.fable.corpus import Split, generate
+from regard.metrics.alignment import Gold, alignment_quality
+from regard.settings.demo import demo_settings
+from regard.tasks.load import load
+from regard.tasks.translator import Translator
+from regard.trainer import start as training
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 PLAIN = ("data.riddles=0.0", "train.steps=2000")

@@ -24,20 +24,21 @@ import sacrebleu
 import torch
 
 import regard
-from regard import training
-from regard.archive import pack, unpack
 from regard.cli.display import display
-from regard.corpora.fable import generate
-from regard.demonstration import PRESET, demo_settings
-from regard.evaluation import aligned, alignment_of
+from regard.data.encoding import PairEncoder
+from regard.evaluate.evaluate import aligned, alignment_of
+from regard.fable.corpus import generate
 from regard.files import new_folder
-from regard.loading import load
-from regard.measure.alignment import Gold
-from regard.measure.translation import measure
-from regard.run import Run, best_checkpoint, load_progress
-from regard.runs import parameters, size
-from regard.tasks.material import COLUMNS, materials
-from regard.trainer.log import read_log
+from regard.metrics.alignment import Gold
+from regard.metrics.translation import measure
+from regard.runs.archive import pack, unpack
+from regard.runs.folder import Run, best_checkpoint, load_progress
+from regard.runs.listing import parameters, size
+from regard.runs.log import read_log
+from regard.settings.demo import PRESET, demo_settings
+from regard.tasks.corpus import materials
+from regard.tasks.load import load
+from regard.trainer import start as training
 
 HOME = Path(__file__).parents[1] / "src" / "regard" / "demo"
 TESTED = 500  # held-out sentences
@@ -93,7 +94,7 @@ def describe(run: Run, *, command: str, changed: Sequence[str]) -> dict[str, Any
 
 def corpus_hash(run: Run) -> str:
     """Of the training text, line by line: source, tab, target."""
-    rows: Iterable[tuple[int, Sequence[str]]] = materials(run.settings)[0].rows(COLUMNS["translate"])
+    rows: Iterable[tuple[int, Sequence[str]]] = materials(run.settings)[0].rows(PairEncoder.names)
     found = hashlib.sha256()
     for _, row in rows:
         found.update(("\t".join(row) + "\n").encode())

@@ -4,7 +4,7 @@
     python bench/engines.py --data FOLDER [--time 5m]   # train such a run on Multi30k first
 
 All begin with the ids of the pieces and end with ids. `ctranslate2` is the library as one would call it by hand,
-`engine` is what `regard translate --engine ctranslate2` does around it, `shortlist` our own search with `--shortlist`.
+`engine` is what `regard translate --engine ctranslate2` does around it.
 Rounds are interleaved; ratios are medians over rounds of CTranslate2's time divided by that of the side, so that 1 is
 as fast as CTranslate2 in float32. Outputs are compared with our own, and BLEU is there if the translations by people
 are. On a busy machine, `--clock cpu` counts the time that the process computed, with `--threads 1`. One line for each
@@ -37,15 +37,14 @@ from regard.decode.fused import Fused
 from regard.decode.grouping import of_like_length
 from regard.decode.rules import Beam
 from regard.decode.search import search
-from regard.decode.shortlist import Shortlist
 from regard.decode.texts import CPU_BUDGET
-from regard.engines import export
-from regard.loading import load, open_material
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.settings import TransformerModel
+from regard.tasks.engines import export
+from regard.tasks.load import load, open_material
+from regard.tasks.translator import Translator
 from regard.text.special import END
-from regard.training import start
-from regard.translator import Translator
+from regard.trainer.start import start
 from translate import Match, copy_into, marian, their_outputs
 
 Outputs = list[list[int]]
@@ -63,7 +62,6 @@ class Work:
     limits: list[int]
     threads: int
     folder: Path  # for converted models
-    shortlist: Shortlist | None
 
     def sides(self, beam: int, *, generate: bool) -> dict[str, Side]:
         sides: dict[str, Side] = {
@@ -73,13 +71,11 @@ class Work:
             "ctranslate2_int8": self._library("int8", beam),
             "engine": self._engine(beam),
         }
-        if self.shortlist is not None:
-            sides["shortlist"] = self._native(Fused(self.translator.model), beam, self.shortlist)
         if generate and (side := self._generate(beam)) is not None:
             sides["generate"] = side
         return sides
 
-    def _native(self, model: Fused | EncoderDecoder, beam: int, shortlist: Shortlist | None = None) -> Side:
+    def _native(self, model: Fused | EncoderDecoder, beam: int) -> Side:
         def translate(chosen: list[int]) -> Outputs:
             outputs: Outputs = [[] for _ in chosen]
             for group in of_like_length([len(self.rows[row]) for row in chosen], CPU_BUDGET // beam):
@@ -87,14 +83,10 @@ class Work:
                     [torch.tensor(self.rows[chosen[place]]) for place in group], batch_first=True
                 )
                 limits = torch.tensor([self.limits[chosen[place]] for place in group])
-                writer, candidates = model, None
-                if shortlist is not None and isinstance(model, Fused):
-                    candidates = shortlist.candidates(source)
-                    writer = model.among(candidates)
                 with torch.inference_mode():
-                    found = search(writer, *writer.start(source), limits, rule=Beam(beam))
+                    found = search(model, *model.start(source), limits, rule=Beam(beam))
                 for place, (best,) in zip(group, found, strict=True):
-                    outputs[place] = (best if candidates is None else candidates.spell(best)).tokens
+                    outputs[place] = best.tokens
             return outputs
 
         return translate
@@ -125,8 +117,8 @@ class Work:
         return translate
 
     def _engine(self, beam: int) -> Side:
-        assert self.translator.engine is not None
-        engine, native = self.translator.engine, self._native(Fused(self.translator.model), beam)
+        engine, native = self.translator.search.searcher.engine, self._native(Fused(self.translator.model), beam)
+        assert engine is not None
 
         def translate(chosen: list[int]) -> Outputs:
             rows, limits = [self.rows[row] for row in chosen], [self.limits[row] for row in chosen]
@@ -234,7 +226,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--beams", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--shortlist", type=int, default=100, help="targets for each source piece; 0 leaves it out")
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
     parser.add_argument("--no-generate", action="store_true", help="leave out transformers, the slowest")
     parser.add_argument("--ledger", action="store_true")
@@ -259,9 +250,8 @@ def measure(options: argparse.Namespace) -> None:
     ]
     limits = [2 * (len(row) - 1) + 10 for row in rows]
     references = [] if options.target is None else list(islice(read_lines(options.target), len(rows)))
-    shortlist = load(options.run, shortlist=options.shortlist, tell=print).shortlist if options.shortlist else None
     with tempfile.TemporaryDirectory() as folder:
-        work = Work(translator, rows, limits, options.threads, Path(folder), shortlist)
+        work = Work(translator, rows, limits, options.threads, Path(folder))
         for beam in options.beams:
             sides = work.sides(beam, generate=not options.no_generate)
             together, outputs = compare(sides, len(rows), options.rounds, clock)

@@ -30,16 +30,16 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from regard import training
 from regard.cli.display import display
-from regard.corpora.author import Author
-from regard.corpora.fable import pools, split_of
-from regard.corpora.sentence import Sentence, compose
-from regard.demonstration import PRESET, demo_settings
-from regard.explain.importance import masking_between
-from regard.explain.meaning import find, meaning
-from regard.loading import load
-from regard.translator import Translator
+from regard.explain.attribution import masking_between
+from regard.explain.contextual import find, meaning
+from regard.fable.author import Author
+from regard.fable.corpus import pools, split_of
+from regard.fable.sentence import Sentence, compose
+from regard.settings.demo import PRESET, demo_settings
+from regard.tasks.load import load
+from regard.tasks.translator import Translator
+from regard.trainer import start as training
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 TESTED, MASKED, GOOD = 400, 50, 0.8  # sentences; how many of them are masked too; how often right is often

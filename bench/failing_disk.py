@@ -1,4 +1,5 @@
-"""A disk that fails at the n-th thing that is done to it: full, read-only from then on, or the process is killed.
+"""A disk that fails at the n-th thing that is done to it: full, read-only from then on, broken or forbidden at this one
+place, or the process is killed.
 
 Everything that changes files goes through a few functions of Python's. Here each of these calls is counted, and the
 n-th fails: a write after half of its bytes, so that what is torn is torn. With n from 1 to the number of calls every
@@ -24,8 +25,10 @@ from unittest import mock
 from safetensors import SafetensorError
 from safetensors.torch import save
 
-Kind = Literal["full", "read-only", "killed"]
+Kind = Literal["full", "read-only", "broken", "forbidden", "killed"]
 KINDS: tuple[Kind, ...] = ("full", "read-only", "killed")
+WHOLE: tuple[Kind, ...] = ("full", "broken", "forbidden")  # what a whole verb has to take
+ERRORS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "broken": errno.EIO, "forbidden": errno.EACCES}
 # What changes a disk. The first need room, the others do not: a full disk still lets go of files and renames them.
 NEED_ROOM = ("mkdir", "link", "symlink", "write")
 OTHERS = ("rename", "replace", "unlink", "remove", "rmdir", "chmod", "fsync", "truncate", "utime")
@@ -51,13 +54,13 @@ class Disk:
             self.failed, self.named = True, name
             torn()
             self._fail()
-        if self.failed and (room or self.kind != "full"):
+        elif self.failed and (room if self.kind == "full" else self.kind in ("read-only", "killed")):
             self._fail()
 
     def _fail(self) -> None:
         if self.kind == "killed":
             raise Killed
-        number = errno.ENOSPC if self.kind == "full" else errno.EROFS
+        number = ERRORS[self.kind]
         raise OSError(number, os.strerror(number))
 
 
@@ -75,7 +78,7 @@ def failing(at: int, kind: Kind) -> Iterator[Disk]:
         from regard import files  # noqa: PLC0415
 
         stack.enter_context(mock.patch.object(files, "_exchange", _counted(disk, "exchange", files._exchange)))
-        stack.enter_context(mock.patch("regard.trainer.checkpoint.save_file", _save_file))
+        stack.enter_context(mock.patch("regard.runs.checkpoint.save_file", _save_file))
         yield disk
 
 

@@ -39,11 +39,11 @@ from typer.main import get_command
 import regard
 from failing_disk import KINDS, Killed, failing
 from mutations import damage, mutate, mutate_json, mutate_toml
-from regard.archive import CONTENTS, pack, verify_run
 from regard.cli import main as verbs
 from regard.errors import failure
-from regard.run import MANIFEST, Run, best_checkpoint, seal, steps
-from regard.training import resume, start
+from regard.runs.archive import CONTENTS, pack, verify_run
+from regard.runs.folder import BELONGS, MANIFEST, Run, belonging, best_checkpoint, seal, steps
+from regard.trainer.start import resume, start
 
 CODES = (0, 2, 3, 4, 5)
 ABOVE_IDLE = 1 << 30  # bytes
@@ -201,7 +201,7 @@ def checkpoints(bench: Bench, chance: random.Random) -> None:
         change = mutate_json if path.suffix == ".json" else mutate
         path.write_bytes(change(path.read_bytes(), chance))
         kept = path.read_bytes()
-        seal(best, bench.place / "nowhere" if path.name == "run.json" else run)
+        seal(best, None if path.name == BELONGS else belonging(Run.open(run)))
         path.write_bytes(kept)
     use(run, chance, bench.place)
 
@@ -263,9 +263,7 @@ def rewrite(archive: Path, file: Path, chance: random.Random) -> None:
     elif way == 3:
         member.name = chance.choice(("../x", "/tmp/x", "x" * 300, "tokenizer/" + "a/" * 50 + "x.json", "x.pickle", ""))
     elif way == 4:
-        member.type = chance.choice(
-            (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE)
-        )
+        member.type = chance.choice(OTHERS)
         member.linkname = "/etc/passwd"
     else:
         members.insert(place, members[chance.randrange(len(members))])

@@ -29,14 +29,14 @@ import transformers
 from torch import Tensor, nn
 
 import regard
+from regard.convert.marian import from_marian
 from regard.data.batches import Batches, menu_for
-from regard.interop.huggingface import from_marian
-from regard.run import Run
+from regard.runs.folder import Run
 from regard.tasks.task import Tensors
 from regard.tasks.translate import Habits, Translate
 from regard.trainer.optimizer import make_optimizer
+from regard.trainer.start import open_task
 from regard.trainer.steps import EagerStep, GraphStep, Recipe
-from regard.training import open_task
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 CUDA = torch.device("cuda")

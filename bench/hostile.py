@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 import regard
 from ledger import enter
 from load import resident
-from regard.corpora.fable import generate
+from regard.fable.corpus import generate
 
 Answer = tuple[int, Any]
 CAT = "The black cat ate the mouse."

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import regard
-from regard.trainer import checkpoint
+from regard.runs import checkpoint
 
 STEPS = 120
 SETTINGS = (

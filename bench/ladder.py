@@ -26,10 +26,10 @@ from random import Random
 import torch
 
 import regard
-from regard import training
-from regard.corpora.fable import Split, generate
-from regard.loading import load
-from regard.measure.translation import bleu
+from regard.fable.corpus import Split, generate
+from regard.metrics.translation import bleu
+from regard.tasks.load import load
+from regard.trainer import start as training
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "ladder.json"

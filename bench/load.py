@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 import torch
 
 from ledger import enter
-from regard.corpora.fable import generate
+from regard.fable.corpus import generate
 
 ROUND = 10.0  # seconds that one server is asked before it is the other's turn
 

@@ -16,21 +16,18 @@ import shutil
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import uvicorn
 from playwright.sync_api import sync_playwright
 
 import corpora_for_tests as small
 from regard.explain.alignment import Aligner
-from regard.serve.app import Service, create_app
-from regard.serve.library import Library
-from regard.training import start
+from regard.trainer.start import start
+from serving import on_a_port
 
 SHAPE = ("encoder_depth=6", "decoder_depth=6", "heads=8", "width=64", "hidden=64")
 WORDS = " ".join((["the", "black", "cat", "ate", "a", "big", "mouse"] * 9)[:59])  # and <end>
@@ -68,17 +65,8 @@ def main() -> None:
         settings = small.settings("transformer-tiny", *brief, *(f"model.{part}" for part in SHAPE))
         start(Path(folder) / "big", settings, small.Notes(), device="cpu")
         Aligner(((5, 0),)).save(Path(folder) / "big")  # to choose one takes long, and is not what is timed
-        server = uvicorn.Server(
-            uvicorn.Config(create_app(Service(Library(Path(folder)), studio=True)), port=0, log_level="warning")
-        )
-        threading.Thread(target=server.run, daemon=True).start()
-        while not server.started:
-            time.sleep(0.01)
-        address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        try:
+        with on_a_port(Path(folder)) as address:
             found = measure(address)
-        finally:
-            server.should_exit = True
     print(json.dumps(found, indent=2))
     if "--ledger" in sys.argv[1:]:
         record = {"bench": "look", "date": date.today().isoformat(), "load": round(os.getloadavg()[0], 1)}

@@ -97,7 +97,7 @@ class Package:
         if finder:
             sys.meta_path.insert(0, finder)
         self.regard = importlib.import_module("regard")
-        self.build = importlib.import_module("regard.build")
+        self.build = importlib.import_module("regard.models.build")
         self.settings = importlib.import_module("regard.settings")
         self.search = importlib.import_module("regard.decode.search")
         self.rules = importlib.import_module("regard.decode.rules")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import regard
 from ledger import enter, spread
-from regard.training import start
+from regard.trainer.start import start
 
 REFERENCE = "import torch"
 

@@ -26,14 +26,14 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 
 import regard
 from ledger import enter, exponent
+from regard.convert.marian import from_marian
 from regard.decode.grouping import of_like_length
 from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.decode.texts import BUDGET
-from regard.interop.huggingface import from_marian
-from regard.loading import load
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.settings import TransformerModel
+from regard.tasks.load import load
 from regard.text.special import END, PAD, START, UNK
 
 NEVER = -1e4  # a bias that lets nothing end before its limit

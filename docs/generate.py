@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 import regard
-from regard.explain import edits, replay
+from regard.explain import edits, looked, replay
 from regard.explain.walkthrough.example import example
 from regard.explain.walkthrough.render import markdown
-from regard.inside import look
-from regard.reader import Frozen
-from regard.report import colours
-from regard.serve import corpora, jobs, limits, markup, server
+from regard.serve import corpora, jobs, limits, markup
 from regard.serve.limits import Limits
 from regard.settings import (
     AttentionSettings,
@@ -40,6 +37,8 @@ from regard.settings import (
     TransformerModel,
     VectorSettings,
 )
+from regard.settings.reading import Frozen
+from regard.show import colours
 
 sys.path.append(str(Path(__file__).parent))  # for the file beside this one, however this one was loaded
 import measurements
@@ -159,7 +158,7 @@ def limits_table() -> str:
         ("a string or a list in an edit", f"{edits.LONGEST:,} long", 400),
         ("a text or an output that is looked into", f"{replay.MOST_PIECES:,} pieces", 400),
         ("attention weights of one trace", f"{replay.MOST_NUMBERS:,}", 400),
-        ("pieces written × all pieces, where each has a gradient", f"{look.MOST_STEPS:,}", 400),
+        ("pieces written × all pieces, where each has a gradient", f"{looked.MOST_STEPS:,}", 400),
         ("sentences in which a word is looked at", f"{limits.SENTENCES}", 400),
         ("overrides of a training", f"{limits.OVERRIDES}", 400),
         ("runs that are compared at once", f"{limits.COMPARED}", 400),
@@ -167,7 +166,7 @@ def limits_table() -> str:
         ("texts and calls that wait for one model (`--queue`)", f"{own.queue:,}", 429),
         ("seconds that a request may take (`--timeout`)", f"{own.seconds:g}", 504),
         ("weights in memory, engines included (`--memory`)", f"{own.memory >> 30} GiB", 503),
-        ("connections at once; those that have asked for nothing go first", f"{server.CONNECTIONS}", 503),
+        ("requests at once; of connections, those that have asked for nothing go first", f"{own.connections}", 503),
     ]
     lines = [f"| {what} | {most} | {status} |" for what, most, status in rows]
     return "\n".join(["| what | at the most | else |", "|---|---:|---|", *lines, ""])

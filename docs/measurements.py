@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.report.charts import STYLE, Bar, Point, Series, bar_chart, line_chart, linear, logarithmic
+from regard.show.charts import STYLE, Bar, Point, Series, bar_chart, line_chart, linear, logarithmic
 
 Line = dict[str, Any]
 LEDGER = Path(__file__).parents[1] / "bench" / "ledger.jsonl"
@@ -241,8 +241,9 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
         ("beam", "batch", "threads", "clock"),
         engines,
         "One set of weights, the test sentences of Multi30k. `native` is Regard's own search, `written_out` the same "
-        "with the model itself, `shortlist` with a lexical shortlist; `ctranslate2` is the library called by hand, "
-        "`engine` what `--engine ctranslate2` makes of it, `generate` that of `transformers`. All take turns.",
+        "with the model itself, `shortlist` with a lexical shortlist, which is gone since; `ctranslate2` is the "
+        "library called by hand, `engine` what `--engine ctranslate2` makes of it, `generate` that of `transformers`. "
+        "All take turns.",
     ),
     ("translate", "Search against `generate`", ("weights", "beam", "batch"), plain, ""),
     (

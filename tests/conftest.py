@@ -40,7 +40,7 @@ def seeded() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def demo() -> Iterator[Path]:
     """Where the run is that comes with the package. Tests do without it, unless they put it back: `with_demo`."""
-    run = importlib.import_module("regard.run")
+    run = importlib.import_module("regard.runs.folder")
     place: Path = run.PACKAGED
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "PACKAGED", place.with_name("no-demo"))
@@ -50,7 +50,7 @@ def demo() -> Iterator[Path]:
 @pytest.fixture
 def with_demo(demo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """As it is for everybody: ``demo`` is a run."""
-    monkeypatch.setattr("regard.run.PACKAGED", demo)
+    monkeypatch.setattr("regard.runs.folder.PACKAGED", demo)
     return demo
 
 
@@ -60,7 +60,7 @@ def drawn_once() -> Iterator[None]:
 
     And it validates on fewer of them; what is compared with a training in another process must undo that.
     """
-    fable = importlib.import_module("regard.corpora.fable")  # not above: `--raises` must see the package come in
+    fable = importlib.import_module("regard.fable.corpus")  # not above: `--raises` must see the package come in
     known: dict[object, list[Any]] = defaultdict(list)
     lock = threading.Lock()
 
@@ -77,7 +77,7 @@ def drawn_once() -> Iterator[None]:
         return map(sentence, range(count))
 
     with pytest.MonkeyPatch.context() as patch:
-        for room in ("regard.tasks.material", "regard.aligning"):
+        for room in ("regard.tasks.corpus", "regard.explain.aligner"):
             patch.setattr(f"{room}.generate", drawn)
-        patch.setattr("regard.tasks.material.VALID", 101)
+        patch.setattr("regard.tasks.corpus.VALID", 101)
         yield

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import regard
+from regard.runs.log import Moment, Validation
+from regard.runs.samples import Watched
 from regard.settings import Settings
-from regard.tasks.shown import Watched
-from regard.trainer.log import Moment, Validation
 
 SMALL = (
     "data.corpus='fable:fr'",
@@ -96,7 +102,23 @@ class Notes:
 
 def weights(folder: Path) -> dict[str, bytes]:
     """The bytes of a run's last weights and optimizer, by file."""
-    from regard.trainer.checkpoint import steps  # noqa: PLC0415
+    from regard.runs.checkpoint import steps  # noqa: PLC0415
 
     last = steps(folder / "checkpoints")[-1]
     return {name: (last / f"{name}.safetensors").read_bytes() for name in ("weights", "average", "optimizer")}
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, place: Path, number: int = errno.EACCES) -> None:
+    """Let the system refuse to open a file or a folder and to look at what is in it; permissions stop no root."""
+    stat = Path.stat
+
+    def refusing(before: Callable[..., Any]) -> Callable[..., Any]:
+        def maybe(path: Path, *arguments: Any, **named: Any) -> Any:
+            if place in path.parents or (path == place and before is not stat):
+                raise OSError(number, os.strerror(number), str(path))
+            return before(path, *arguments, **named)
+
+        return maybe
+
+    for name in ("stat", "open", "iterdir"):
+        monkeypatch.setattr(Path, name, refusing(getattr(Path, name)))

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from regard.measure.by_length import Bucket
-from regard.measure.habits import Habits
-from regard.measure.labels import Confusion
-from regard.measure.translation import Quality
-from regard.report.beam_tree import BeamTree, Twig
-from regard.report.run_report import (
+from regard.evaluate.run_report import (
     CorpusCard,
     Example,
     Labels,
@@ -25,6 +20,11 @@ from regard.report.run_report import (
     Test,
     Validated,
 )
+from regard.explain.beam import Searched, SearchNode
+from regard.metrics.by_length import Bucket
+from regard.metrics.habits import Habits
+from regard.metrics.labels import Confusion
+from regard.metrics.translation import Quality
 
 NASTY = "<script>document.title='caught'</script>"
 ARABIC, HINDI = "القط الأسود أكل الفأر", "काली बिल्ली ने चूहा खाया"
@@ -79,19 +79,19 @@ def sentence(source: str, output: str, *, reference: str | None = None, weight: 
     return Example("pinned", None, source, reference, output, None, -1.5, *words, links)
 
 
-def tree() -> BeamTree:
+def tree() -> Searched:
     """A beam of two over three steps."""
-    twigs = (
-        Twig(0, None, 0, "<start>", 0.0, 0.0, "kept", ""),
-        Twig(1, 0, 1, "le", -0.1, -0.1, "kept", ""),
-        Twig(2, 0, 1, "la", -2.3, -2.3, "kept", ""),
-        Twig(3, 0, 1, NASTY, -9.0, -9.0, "pruned", "beam"),
-        Twig(4, 1, 2, "chat", -0.3, -0.15, "kept", ""),
-        Twig(5, 2, 2, "القط", -2.9, -1.45, "kept", "beaten"),
-        Twig(6, 1, 2, "<end>", -8.0, -4.0, "pruned", "beam"),
-        Twig(7, 4, 3, "<end>", -0.31, -0.1033, "finished", "output"),
+    nodes = (
+        SearchNode(0, None, 0, 7, 0.0, 0.0, "kept", "", "<start>", ""),
+        SearchNode(1, 0, 1, 7, -0.1, -0.1, "kept", "", "le", ""),
+        SearchNode(2, 0, 1, 7, -2.3, -2.3, "kept", "", "la", ""),
+        SearchNode(3, 0, 1, 7, -9.0, -9.0, "pruned", "beam", NASTY, ""),
+        SearchNode(4, 1, 2, 7, -0.3, -0.15, "kept", "", "chat", ""),
+        SearchNode(5, 2, 2, 7, -2.9, -1.45, "kept", "beaten", "القط", ""),
+        SearchNode(6, 1, 2, 7, -8.0, -4.0, "pruned", "beam", "<end>", ""),
+        SearchNode(7, 4, 3, 7, -0.31, -0.1033, "finished", "output", "<end>", ""),
     )
-    return BeamTree("the cat", "le chat", 2, 1.0, twigs, (7,))
+    return Searched("the cat", "le chat", 2, 1.0, nodes, (7,))
 
 
 def by_hand() -> RunReport:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +24,11 @@ from regard.serve.limits import Limits
 from regard.serve.server import Place, address, make
 from regard.text.special import SPECIAL_TOKENS
 from regard.text.tokenizers import Tokenizers
-from regard.training import start
+from regard.trainer.start import start
 
 CAT = "the black cat ate the mouse"
 LEARNED = ("train.steps=23", "train.validate_every=23", "train.rate=1e-2", "model.dropout=0.0", "data.pairs=97")
+PATIENCE = 60.0  # seconds; more than the service itself takes to end, whatever its clients do
 _KEPT: dict[Path, Path] = {}
 
 
@@ -87,11 +90,20 @@ def on_a_port(
     server = make(app, reading=limits.reading, started=ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
-    assert ready.wait(20), "the service did not start"
-    yield address(listening).rstrip("/")
-    server.should_exit = True
-    thread.join(20)
-    assert not thread.is_alive(), "the service did not end"
+    try:
+        assert ready.wait(PATIENCE), "the service did not start"
+        yield address(listening).rstrip("/")
+    finally:  # also when a test fails, or it would go on beside all others
+        server.should_exit = True
+        thread.join(PATIENCE)
+    assert not thread.is_alive(), f"the service did not end; its threads are at\n{where_threads_are()}"
+
+
+def where_threads_are() -> str:
+    """The stack of every thread, for a test that has waited in vain."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    stacks = sys._current_frames().items()
+    return "\n".join(f"{names.get(ident)}:\n{''.join(traceback.format_stack(frame))}" for ident, frame in stacks)
 
 
 # Eight runs of all tasks and qualities: which one is shown where nobody names one?

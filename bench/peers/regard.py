@@ -15,8 +15,8 @@ import torch
 
 import regard
 from peers.protocol import SECOND_MOMENT, Batch, Work, serve
-from regard import build
 from regard.data.examples import Examples
+from regard.models import build
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.recurrent import BahdanauDecoder, LuongDecoder, RecurrentEncoder
 from regard.nn.attention import Attention

@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.build import encoder_decoder, labeller, language_model
-    from regard.comparing import compare
     from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError
-    from regard.loading import load
+    from regard.evaluate.compare import compare
+    from regard.models.build import encoder_decoder, labeller, language_model
     from regard.nn.observe import Recorder
     from regard.settings import Settings, load_settings, preset_names
-    from regard.training import train
+    from regard.tasks.load import load
+    from regard.trainer.start import train
 
 __version__ = "0.1.0"
 
@@ -27,14 +27,14 @@ _HOMES = {
     "ResourceError": "regard.errors",
     "Settings": "regard.settings",
     "SettingsError": "regard.errors",
-    "compare": "regard.comparing",
-    "encoder_decoder": "regard.build",
-    "labeller": "regard.build",
-    "language_model": "regard.build",
-    "load": "regard.loading",
+    "compare": "regard.evaluate.compare",
+    "encoder_decoder": "regard.models.build",
+    "labeller": "regard.models.build",
+    "language_model": "regard.models.build",
+    "load": "regard.tasks.load",
     "load_settings": "regard.settings",
     "preset_names": "regard.settings",
-    "train": "regard.training",
+    "train": "regard.trainer.start",
 }
 
 __all__ = [

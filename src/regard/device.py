@@ -22,10 +22,12 @@ def pick_device(name: str = "auto") -> torch.device:
     own = os.environ.get("LOCAL_RANK", "")
     if device != torch.device("cuda") or not own.isdecimal():
         return device
-    if int(own) >= (count := torch.cuda.device_count()):
-        raise SettingsError(
-            f"LOCAL_RANK = {own}: there are {count} GPUs here, one for each process; start {count} at the most"
-        )
+    count = torch.cuda.device_count()
+    if count == 1 and os.environ.get("CUDA_VISIBLE_DEVICES"):  # a launcher lets each process see its own alone
+        return torch.device("cuda", 0)
+    if int(own) >= count:
+        there = "is 1 GPU" if count == 1 else f"are {count} GPUs"
+        raise SettingsError(f"LOCAL_RANK = {own}: there {there} here, one for each process; start {count} at the most")
     return torch.device("cuda", int(own))
 
 

@@ -7,11 +7,13 @@ read it once. The class decides the exit code of the command line (and the HTTP 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import ClassVar
+from importlib import import_module
+from typing import Any, ClassVar
 
 
 class RegardError(Exception):
@@ -71,7 +73,7 @@ _REFUSED = {
     errno.EAGAIN: "the system has no more processes, threads or memory for us; close some programs",
 }
 _NO_MEMORY = "memory: not enough of it; take a smaller batch, beam or model, or shorter text"
-_ALLOCATION = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc|can't start new thread")
+_ALLOCATION = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc")
 _SYSTEM = re.compile(r"os error (\d+)")  # how the library of safetensors, written in Rust, gives the number
 
 
@@ -84,12 +86,16 @@ def failure(error: BaseException) -> RegardError | None:
     match error:
         case RegardError():
             known = error
+        case io.UnsupportedOperation() | TimeoutError() | ConnectionError() if not error.filename:
+            pass  # nothing that the disk has refused
+        case BlockingIOError() if hasattr(error, "characters_written"):  # by a buffered writer, of a pipe or terminal
+            known = ResourceError("output: takes no more now, and does not block; write to a file, or through cat")
         case OSError():
             known = _of_system(error.errno, error.filename or error.filename2, str(error))
-        case RecursionError():  # a RuntimeError too
-            known = DataError("input: nested too deeply to be read; flatten it")
         case MemoryError():
             known = ResourceError(_NO_MEMORY)
+        case RuntimeError() if "can't start new thread" in str(error):
+            known = ResourceError(f"threads: {_REFUSED[errno.EAGAIN]}")
         case RuntimeError() if _ALLOCATION.search(str(error)):  # torch's, on the CPU and on a GPU
             known = ResourceError(_NO_MEMORY)
         case Exception() if type(error).__name__ == "SafetensorError":
@@ -120,3 +126,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     close = get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(names)}"
+
+
+def optional(package: str, where: str) -> Any:
+    """Import a package, or say how to install it."""
+    try:
+        return import_module(package)
+    except ImportError as problem:
+        name = package.partition(".")[0]
+        raise ResourceError(f"{where}: needs the package {name}; pip install {name}") from problem

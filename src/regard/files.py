@@ -167,24 +167,32 @@ def is_leftover(name: str) -> bool:
 
 def leftovers(folder: Path) -> Iterator[Path]:
     """What writes that were cut off left in a folder, not in those inside. What is being written now is none of it."""
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if _LEFT.fullmatch(path.name) and not path.is_symlink() and not _in_use(path):
+    try:
+        named = [path for path in folder.iterdir() if is_leftover(path.name)] if folder.is_dir() else []
+    except PermissionError:  # of somebody else
+        return
+    for path in sorted(named):
+        if not _in_use(path):
             yield path
 
 
 def sweep(path: Path) -> bool:
-    """Remove a leftover; an old folder that stepped aside for a new one which never came is put back: then False."""
+    """Remove a leftover, if it is still there; an old folder that stepped aside for a new one which never came is put
+    back: then False."""
     found = _LEFT.fullmatch(path.name)
     place = path.with_name(found["name"]) if found and found["old"] else path
-    if not place.exists():
+    if place != path and path.exists() and not place.exists():
         path.rename(place)
         return False
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     return True
 
 
 def _in_use(path: Path) -> bool:
+    """Whether it may be; a link is nothing of ours."""
     try:
+        if path.is_symlink():
+            return True
         age = time.time() - path.stat().st_mtime
         if path.is_dir():
             with locked(path) as free:

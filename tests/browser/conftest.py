@@ -8,8 +8,6 @@ test expected it and empties `heard`.
 from __future__ import annotations
 
 import shutil
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import resources
@@ -18,15 +16,13 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 
 import corpora_for_tests as small
-from regard.serve.app import Service, create_app
-from regard.serve.library import Library
-from regard.training import start
-from serving import eight_runs
+from regard.trainer.start import start
+from serving import eight_runs, on_a_port
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
+VIEW = {"width": 1440, "height": 900}
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 RUNS = ("transformer-tiny", "bahdanau", "luong-general", "lstm")  # heads, one attention of two kinds, none
 BRIEF = ("data.pairs=302", "train.steps=4", "train.validate_every=2")  # they know bank and bat, and write several words
@@ -60,17 +56,9 @@ def empty_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def served(folder: Path) -> Iterator[str]:
-    """A studio in a thread of this process, on whatever port is free."""
-    app = create_app(Service(Library(folder), studio=True))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", ws="none"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the studio did not start"
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    """A studio in a thread of this process, on whatever port is free; it ends whatever the browser still holds."""
+    with on_a_port(folder) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +77,7 @@ def ask(studio: str) -> Callable[[str, dict[str, Any]], Any]:
 def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
     if CHROMIUM is None:
-        pytest.skip("chromium is not installed: apt-get install chromium")
+        pytest.skip("no browser is installed: apt-get install chromium-headless-shell")
     with sync_api.sync_playwright() as play:
         found = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield found
@@ -98,13 +86,12 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def context_of(browser: Any) -> Iterator[Callable[[str], Any]]:
-    """One context for all pages of an address: to open one costs as much as what most tests do in it."""
+    """One context and one page for all tests of an address: to open them costs as much as what most tests do there."""
     found: dict[str, Any] = {}
 
     def context(address: str) -> Any:
         if address not in found:
             found[address] = new_context(browser, address)
-            found[address].new_page()  # stays, and with it the process that draws
         return found[address]
 
     yield context
@@ -150,24 +137,41 @@ def page_of(browser: Any, heard: list[str]) -> Iterator[Callable[[Path], Any]]:
 
 
 def new_context(browser: Any, address: str) -> Any:
-    return browser.new_context(base_url=address, viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    return browser.new_context(base_url=address, viewport=VIEW, reduced_motion="reduce")
 
 
 def opened(context: Any, address: str, heard: list[str]) -> Iterator[Any]:
-    """A page that remembers nothing of those before it."""
-    before = set(context.pages)
-    page = context.new_page()
-    page.set_default_timeout(30_000)
-    context.new_cdp_session(page).send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": "all"})
-    ours = (f"{address}/", "data:", "blob:")
-    page.on("request", lambda request: request.url.startswith(ours) or heard.append(f"asked for {request.url}"))
-    page.on("console", lambda said: said.type in {"error", "warning"} and heard.append(said.text))
-    page.on("pageerror", lambda error: heard.append(str(error)))
+    """The page of a context, as if it were new: it remembers nothing of the tests before."""
+    page = context.pages[0] if context.pages else context.new_page()
+    forget(page, address)
+    ours = (f"{address}/", "data:", "blob:", "about:")
+    listeners = {
+        "request": lambda request: request.url.startswith(ours) or heard.append(f"asked for {request.url}"),
+        "console": lambda said: said.type in {"error", "warning"} and heard.append(said.text),
+        "pageerror": lambda error: heard.append(str(error)),
+    }
+    for name, listener in listeners.items():
+        page.on(name, listener)
     yield page
-    for each in set(context.pages) - before:
-        each.close()
+    for name, listener in listeners.items():
+        page.remove_listener(name, listener)
+    for other in context.pages[1:]:
+        other.close()
+    page.unroute_all(behavior="ignoreErrors")
+    page.goto("about:blank")
     context.clear_permissions()
     assert heard == []
+
+
+def forget(page: Any, address: str) -> None:
+    """What is stored, where it has been, and how it is shown."""
+    page.set_default_timeout(30_000)
+    page.set_viewport_size(VIEW)
+    page.emulate_media(media="null", color_scheme="null", reduced_motion="reduce")
+    session = page.context.new_cdp_session(page)
+    session.send("Storage.clearDataForOrigin", {"origin": address, "storageTypes": "all"})
+    session.send("Page.resetNavigationHistory")
+    session.detach()
 
 
 @pytest.fixture(scope="session")

@@ -82,6 +82,6 @@ def test_the_commands_of_the_page_work(page: Any) -> None:
     for name in OURS:
         command = page.locator(f"[data-operation='{name}'] .command").text_content().replace('"demo"', '"lstm"')
         line = command.replace("curl ", "curl --silent --show-error --fail --max-time 30 ", 1)
-        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, (command, done.stderr)
         assert done.stdout.startswith(("{", "[")), command

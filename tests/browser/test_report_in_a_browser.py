@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name, report in (("translate", by_hand()), ("tag", labelled())):
         report.save(folder / f"{name}.html")
     return {path.stem: path.as_uri() for path in Path(folder).iterdir()}
+
+
+@pytest.fixture(autouse=True)
+def closed(browser: Any) -> Iterator[None]:
+    """Contexts of a test end with it."""
+    before = set(browser.contexts)
+    yield
+    for context in set(browser.contexts) - before:
+        context.close()
 
 
 def opened(browser: Any, address: str, heard: list[str], **about: object) -> Any:

@@ -16,7 +16,7 @@ from regard.explain.alignment import Aligner
 from regard.explain.walkthrough.prose import OTHERWISE, PROSE
 from regard.explain.walkthrough.walk import walkthrough
 from regard.text.special import END
-from regard.training import start
+from regard.trainer.start import start
 
 TEXT = "the black cat ate the mouse"
 SHOWN = """() => {

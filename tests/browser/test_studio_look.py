@@ -12,17 +12,17 @@ from urllib.parse import parse_qs, quote, urlencode
 import pytest
 
 import corpora_for_tests as small
-from regard.draw.explanation import Explanation
-from regard.draw.views import View, attention_map, gate_maps, saliency_map, state_maps
 from regard.explain.alignment import Aligner
 from regard.explain.edits import from_data
+from regard.explain.explanation import Explanation
+from regard.explain.importance import importance
+from regard.explain.look import Question, look
 from regard.explain.recurrent import saliency
+from regard.explain.views import View, attention_map, gate_maps, saliency_map, state_maps
 from regard.explain.whatif import Outcome, what_if
-from regard.inside.importance import importance
-from regard.inside.look import Question, look
-from regard.loading import load
-from regard.training import start
-from regard.translator import Translator
+from regard.tasks.load import load
+from regard.tasks.translator import Translator
+from regard.trainer.start import start
 
 BRIEF = ("data.pairs=97", "train.steps=4", "train.validate_every=2")
 RUN = "transformer-tiny"

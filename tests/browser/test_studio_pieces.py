@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from regard.report import colours
+from regard.show import colours
 
 pytest.importorskip("playwright", reason="playwright is not installed: pip install playwright")
 Check = Callable[[Any], None]

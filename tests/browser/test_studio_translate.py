@@ -17,11 +17,12 @@ RUN, TEXT = "bahdanau", "the black cat ate"
 
 def translated(ask: Ask, text: str = TEXT, run: str = RUN) -> dict[str, Any]:
     """What the service says of the same text, once it knows which attention shows the links."""
-    while True:
+    for _ in range(600):
         found = ask("/api/v1/translate", {"run": run, "texts": [text], "beam": 2, "best": 2})["translations"][0]
         if "until the best is found" not in found["aligner"]:
             return found
         time.sleep(0.2)
+    raise AssertionError("no aligner was chosen")
 
 
 def address(text: str = TEXT, run: str = RUN, **more: str) -> str:
@@ -247,7 +248,9 @@ def test_while_an_answer_is_awaited_the_old_one_looks_old(page: Any) -> None:
     page.locator(".written.old").first.wait_for()
     assert page.locator(".output .time").first.inner_text() == "translating…"
     page.wait_for_function("() => document.querySelector('.written').classList.contains('old')")
-    while not waiting:
+    for _ in range(1500):
+        if waiting:
+            break
         page.wait_for_timeout(20)
     waiting[0].continue_()
     page.locator(".written:not(.old) .word").first.wait_for()
@@ -265,7 +268,8 @@ def test_sentences_to_try_are_the_runs_own(page: Any) -> None:
 
 
 def test_the_studio_opens_on_an_example_with_a_link_lit(page: Any) -> None:
-    page.add_init_script(f"localStorage.setItem('regard.run.translate', '{RUN}')")  # one with attention
+    page.goto("/studio/icon.svg")
+    page.evaluate(f"localStorage.setItem('regard.runs.folder.translate', '{RUN}')")  # one with attention
     page.goto("/")
     words(page)
     assert page.locator("textarea").input_value()

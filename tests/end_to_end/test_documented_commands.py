@@ -1,8 +1,8 @@
 """Every command of README, CONTRIBUTING, docs/*.md and of the program's hints is run as written; so are the examples.
 
 Each page has a folder of its own with the files and runs that it names; its commands run there one after the other.
-What trains takes two steps, the built-in corpus has 99 pairs, and what serves is stopped when it listens. A command
-is run, or only named in a sentence (a verb and its flags, without arguments), or on a short list with a reason.
+What trains takes two steps on 120 pairs with a model of no great width, and what serves is stopped when it listens. A
+command is run, or only named in a sentence (a verb and its flags, without arguments), or on a short list with a reason.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,15 @@ import corpora_for_tests as small
 import documented
 import serving
 from documented import Command
-from regard import training
 from regard.cli.main import run as cli
 from regard.explain.alignment import sides
-from regard.loading import load
-from regard.measure.alignment import Gold
+from regard.metrics.alignment import Gold
+from regard.models import build
 from regard.serve import server
-from regard.tasks import material
+from regard.tasks import corpus as material
+from regard.tasks.load import load
 from regard.text.special import END
+from regard.trainer import start as training
 
 Capture = pytest.CaptureFixture[str]
 PAGES = [page for page in documented.PAGES if page.name not in documented.RECORDS]
@@ -131,7 +133,7 @@ def here(templates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 @pytest.fixture(autouse=True)
 def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) -> None:
-    """Trainings of two steps on 99 pairs; servers that end when they listen."""
+    """Short trainings of models no wider than the packaged one; servers that end when they listen."""
     assert with_demo.name == "demo"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     trainer, fable, write = training.Trainer, material._fable, material.generate
@@ -143,9 +145,18 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
     monkeypatch.setattr(
         material, "_fable", lambda data, part, count: replace(fable(data, part, 1), count=min(count, 120))
     )
-    monkeypatch.setattr("regard.corpora.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
+    monkeypatch.setattr("regard.fable.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
+    monkeypatch.setattr("regard.cli.demo.TESTED", 20)
     monkeypatch.setattr(server.Place, "open", server_socket)
     monkeypatch.setattr(server, "run", serve_for_a_moment)
+
+    for kind in ("encoder_decoder", "language_model", "labeller"):
+        monkeypatch.setattr(build, kind, partial(narrow, getattr(build, kind)))
+
+
+def narrow(make: Callable[..., Any], model: Any, *sizes: Any, **named: Any) -> Any:
+    """A model that takes no time, in the place of one that does."""
+    return make(model.model_copy(update={"width": 32, "hidden": 32}) if model.width > 100 else model, *sizes, **named)
 
 
 _open = server.Place.open

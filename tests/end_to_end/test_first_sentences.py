@@ -113,7 +113,7 @@ Ask = Callable[[str], Answer]
 def service(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A service on an empty folder: all it has is the run in the package."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("regard.run.PACKAGED", demo)
+        patch.setattr("regard.runs.folder.PACKAGED", demo)
         with client(tmp_path_factory.mktemp("none"), studio=True) as found:
             yield found
 

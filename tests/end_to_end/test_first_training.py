@@ -13,20 +13,22 @@ import pytest
 
 import corpora_for_tests as small
 from regard.cli.main import run as cli
-from regard.corpora.fable import generate
+from regard.data.encoding import PairEncoder
 from regard.data.readers import Corpus
 from regard.data.shards import open_shards
 from regard.errors import DataError, ModelError, SettingsError
-from regard.run import Run, load_progress, steps
-from regard.runs import summarise
+from regard.fable.corpus import generate
+from regard.runs import checkpoint
+from regard.runs.folder import Run, load_progress, steps
+from regard.runs.listing import summarise
+from regard.runs.log import Moment, read_log
 from regard.settings import load_settings
-from regard.tasks.material import COLUMNS, Files, materials
-from regard.trainer import checkpoint
-from regard.trainer.log import Moment, read_log
-from regard.training import fitted, free_place, preflight, resume, start, train
+from regard.tasks.corpus import Files, materials
+from regard.tasks.kinds import task_of
+from regard.trainer.start import fitted, free_place, preflight, resume, start, train
 
 TINY = ("model.width=16", "model.hidden=16", "train.batch=256")
-NAMES = COLUMNS["translate"]
+NAMES = PairEncoder.names
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +79,7 @@ def test_every_task_needs_one_file_alone(task: str, capsys: pytest.CaptureFixtur
     lines = [("the cat sleeps", "D N V"), ("a dog ran off", "D N V P")] * 30
     if task == "classify":
         lines = [(f"text {number} here", "good" if number % 2 else "bad") for number in range(60)]
-    text = "".join("\t".join(line[: len(COLUMNS[task])]) + "\n" for line in lines)
+    text = "".join("\t".join(line[: len(task_of(task).columns)]) + "\n" for line in lines)
     name = "book.txt" if task == "language" else "table.tsv"
     Path(name).write_text(text)
     sizes = [
@@ -117,7 +119,7 @@ def test_a_text_that_fills_the_corpus_is_not_held_out() -> None:
 
 
 def test_at_most_a_thousand_rows_are_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.tasks.material.VALID", 1000)
+    monkeypatch.setattr("regard.tasks.corpus.VALID", 1000)
     Path("many.tsv").write_text("".join(f"row {number}\tligne {number}\n" for number in range(25_000)))
     files = Files(Corpus(("many.tsv",)), "valid")
     assert files.held_out(NAMES).count == 1000
@@ -279,7 +281,7 @@ def test_a_second_signal_leaves_a_checkpoint() -> None:
     script = (
         "import os, signal, pathlib, corpora_for_tests as small\n"
         "from regard.trainer import pace, loop\n"
-        "from regard.training import start\n"
+        "from regard.trainer.start import start\n"
         "class Twice(small.Notes):\n"
         "    def moment(self, moment):\n"
         "        if moment.step == 1:\n"
@@ -289,7 +291,9 @@ def test_a_second_signal_leaves_a_checkpoint() -> None:
         "start(pathlib.Path('run'), small.settings('gru', 'train.validate_every=100'), Twice(), device='cpu')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(small.__file__).parent)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, check=False, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, check=False, timeout=300, capture_output=True
+    )
     assert done.returncode == 130, done.stderr.decode()
     assert [path.name for path in steps(Path("run/checkpoints"))] == ["step-2"]
     checkpoint.load(Path("run/checkpoints/step-2"))

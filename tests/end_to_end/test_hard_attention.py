@@ -9,10 +9,10 @@ import torch
 
 import corpora_for_tests as small
 import regard
-from regard.loading import load
 from regard.nn.attention import Attention
-from regard.training import start
-from regard.translator import Translator
+from regard.tasks.load import load
+from regard.tasks.translator import Translator
+from regard.trainer.start import start
 
 WORDS = "abcdefg"
 SETTINGS = (

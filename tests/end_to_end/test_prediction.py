@@ -12,16 +12,18 @@ import torch
 
 import corpora_for_tests as small
 from regard.cli.main import run as cli
-from regard.corpora.fable import generate
 from regard.data.readers import Corpus
-from regard.decode.labels import Classifier, Tagger, groups
-from regard.decode.writer import Writer
 from regard.errors import DataError, ModelError, ResourceError
-from regard.measure.labels import ClassResult, TagResult
-from regard.measure.language import LanguageResult
-from regard.prediction import evaluate, load_predictor
-from regard.training import preflight, resume, start
-from regard.translator import Translator
+from regard.fable.corpus import generate
+from regard.metrics.labels import ClassResult, TagResult
+from regard.metrics.language import LanguageResult
+from regard.tasks.classify import Classifier
+from regard.tasks.labels import groups
+from regard.tasks.language import Writer
+from regard.tasks.load import evaluate, load_predictor
+from regard.tasks.tag import Tagger
+from regard.tasks.translator import Translator
+from regard.trainer.start import preflight, resume, start
 
 Capture = pytest.CaptureFixture[str]
 TEXTS = ["the cat sleeps", "", "the old dog saw a bird near the house", "xyzzy sleeps"]
@@ -137,6 +139,7 @@ def test_a_writer_goes_on_from_its_prompt(folder: Path) -> None:
 def test_a_greedy_continuation_is_what_the_model_finds_likeliest(folder: Path) -> None:
     writer = load_predictor(trained(folder, "language"))
     assert isinstance(writer, Writer)
+    assert writer.write([""], length=0)[0].text == ""
     (continuation,) = writer.write(["the cat"], length=1)
     ids = writer.tokenizer.encode(continuation.text)
     logits = writer.model(torch.tensor([[1, *writer.tokenizer.encode("the cat")]]))[0, -1]
@@ -363,7 +366,7 @@ def test_without_scikit_learn_the_baselines_are_left_out(
     def missing(*_: object) -> None:
         raise ResourceError("scikit-learn is not installed")
 
-    monkeypatch.setattr("regard.comparing_labels.baselines", missing)
+    monkeypatch.setattr("regard.evaluate.compare_labels.baselines", missing)
     flags = ["--source", str(corpus / "classes.tsv"), "--device", "cpu", "--json"]
     assert cli(["compare", str(trained(folder, "classify")), *flags]) == 0
     shown = capsys.readouterr()

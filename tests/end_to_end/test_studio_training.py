@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 import corpora_for_tests as small
-from regard.corpora.fable import generate
-from regard.run import Run, is_occupied, steps
+from regard.fable.corpus import generate
+from regard.runs.folder import Run, is_occupied, steps
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
 from regard.settings import load_settings
@@ -37,7 +37,7 @@ def studio(runs: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]]]:
             yield client, server
     finally:
         server.kill()
-        server.communicate()
+        server.communicate(timeout=60)
 
 
 def follow(client: httpx.Client, after: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -83,7 +83,7 @@ def test_a_server_that_is_killed_leaves_its_training_to_the_next(runs: Path) -> 
         assert client.post("/api/v1/trainings", json=body).status_code == 201
         seen = until_validated(client)
         server.send_signal(signal.SIGKILL)
-        server.wait()
+        server.wait(60)
     assert is_occupied(runs / "small")
     before = (runs / "small" / "log.jsonl").stat().st_size
     with studio(runs) as (client, _):

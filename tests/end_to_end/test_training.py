@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,12 +20,12 @@ import corpora_for_tests as small
 import regard
 from regard.cli.main import run as cli
 from regard.errors import ModelError, RegardError
-from regard.loading import best_checkpoint, load
-from regard.run import Run
+from regard.runs import checkpoint
+from regard.runs.folder import Run
+from regard.runs.log import Moment, Validation, read_log
 from regard.settings import Settings
-from regard.trainer import checkpoint
-from regard.trainer.log import Moment, read_log
-from regard.training import resume, start
+from regard.tasks.load import best_checkpoint, load
+from regard.trainer.start import resume, start
 
 ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore"}
 
@@ -70,6 +72,33 @@ def test_resuming_is_never_having_stopped(preset: str, tmp_path: Path) -> None:
     assert best[0].name == best[1].name
 
 
+class Killed(Interrupts):
+    """Interrupts a second time, while the step that was saved is judged."""
+
+    def validation(self, validation: Validation) -> None:
+        super().validation(validation)
+        if validation.step > self.step:
+            raise KeyboardInterrupt
+
+
+def test_a_validation_that_was_cut_off_is_done_when_the_training_goes_on(tmp_path: Path) -> None:
+    """In the middle, and at the end."""
+    settings = small.settings("gru", "train.average={kind='last', count=2}")
+    start(tmp_path / "whole", settings, small.Notes())
+    with pytest.raises(KeyboardInterrupt):
+        start(tmp_path / "parts", settings, Killed(9))
+    with pytest.raises(KeyboardInterrupt):
+        resume(tmp_path / "parts", Killed(11))
+    notes = small.Notes()
+    assert resume(tmp_path / "parts", notes).reason == "steps"
+    assert [validation.step for validation in notes.validations] == [12]
+    assert small.weights(tmp_path / "whole") == small.weights(tmp_path / "parts")
+    whole, parts = (
+        checkpoint.load_progress(tmp_path / name / "checkpoints" / "step-12") for name in ("whole", "parts")
+    )
+    assert replace(whole, seconds=0.0) == replace(parts, seconds=0.0)
+
+
 def test_a_finished_run_may_be_resumed_and_stays_as_it_is(tmp_path: Path) -> None:
     start(tmp_path / "run", small.settings("lstm"), small.Notes())
     before = small.weights(tmp_path / "run")
@@ -78,7 +107,7 @@ def test_a_finished_run_may_be_resumed_and_stays_as_it_is(tmp_path: Path) -> Non
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(tmp_path: Path) -> None:
-    settings = small.settings("lstm")
+    settings = small.settings("lstm", "train.keep=1")
     start(tmp_path / "whole", settings, small.Notes())
     start(tmp_path / "run", settings, Interrupts(7))
     broken = checkpoint.steps(tmp_path / "run" / "checkpoints")[-1] / "weights.safetensors"
@@ -86,13 +115,16 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(tmp_path: Path
     data[-1] ^= 1
     broken.write_bytes(data)
     notes = small.Notes()
-    resume(tmp_path / "run", notes)
+    resume(tmp_path / "run", notes, Interrupts(6))
+    found = [path.name for path in checkpoint.steps(tmp_path / "run" / "checkpoints")]
+    assert found == ["step-5", "step-7"], "the damaged one, which is later, goes; what was trained since stays"
+    resume(tmp_path / "run", small.Notes())
     assert f"{broken}: is not what was written; the checkpoint is damaged; the one before is used" in notes.lines
     assert small.weights(tmp_path / "whole") == small.weights(tmp_path / "run")
 
 
 def test_an_average_of_the_last_does_without_a_damaged_checkpoint(tmp_path: Path) -> None:
-    """The one that resuming passed over stays where it is, and is newer than what is trained now."""
+    """The one that resuming passed over was newer than what is trained now, and goes."""
     overrides = ("train.average={kind='last', count=3}", "train.validate_every=3", "train.keep=9")
     start(tmp_path / "run", small.settings("lstm", *overrides), Interrupts(7))
     found = checkpoint.steps(tmp_path / "run" / "checkpoints")
@@ -102,6 +134,7 @@ def test_an_average_of_the_last_does_without_a_damaged_checkpoint(tmp_path: Path
         file.write_bytes(file.read_bytes()[:-1] + b"?")
     notes = small.Notes()
     assert resume(tmp_path / "run", notes).reason == "steps"
+    assert [path.name for path in checkpoint.steps(found[0].parent)] == ["step-3", "step-6", "step-9", "step-12"]
     left = [checkpoint.load(tmp_path / "run" / "checkpoints" / f"step-{step}") for step in (3, 6, 9, 12)]
     for name, tensor in left[-1].average.items():
         torch.testing.assert_close(tensor, sum(each.weights[name] for each in left[1:]) / 3)
@@ -115,7 +148,8 @@ def test_a_damaged_checkpoint_among_the_last_is_named_and_left_out_of_their_aver
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     notes = small.Notes()
     assert resume(tmp_path / "run", notes).reason == "steps"
-    assert f"{file}: is not what was written; the checkpoint is damaged; the average does without it" in notes.lines
+    line = f"{file}: is not what was written; the checkpoint is damaged; the average does without it"
+    assert notes.lines.count(line) == 1
 
 
 def test_what_an_interruption_finds_best_is_used_until_the_training_goes_on(tmp_path: Path) -> None:
@@ -143,20 +177,29 @@ def test_a_run_killed_while_it_trains_loses_nothing(tmp_path: Path) -> None:
 
 
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that is free, and that the system gives to nobody who asks for any: it chooses from 32768 on."""
+    for number in range(20000 + os.getpid() % 10000, 32000):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", number))
+            return number
+    raise AssertionError("no port is free")
 
 
-def launch(processes: int, *arguments: str) -> str:
-    """What they say."""
-    command = [
-        *(sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={processes}"),
-        *("--master_addr=127.0.0.1", f"--master_port={port()}", "-m", "regard", *arguments),
+def together(*arguments: str) -> str:
+    """Two processes with the names that torchrun gives them, without its own; what they say."""
+    shared = {**ENVIRONMENT, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port())}
+    command = [sys.executable, "-m", "regard", *arguments]
+    children = [
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=shared | {"RANK": rank, "LOCAL_RANK": rank})
+        for rank in ("0", "1")
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+    try:
+        said = [child.communicate(timeout=150)[1] for child in children]
+    finally:
+        for child in children:
+            child.kill()
+    assert [child.returncode for child in children] == [0, 0], said
+    return "".join(said)
 
 
 def losses(folder: Path) -> torch.Tensor:
@@ -172,7 +215,7 @@ def test_two_processes_train_as_one_does_and_may_become_one(tmp_path: Path) -> N
 
     (tmp_path / "half.toml").write_text(settings(4).to_toml())
     start(tmp_path / "one", settings(8), small.Notes(), device="cpu")
-    said = launch(2, "train", str(tmp_path / "half.toml"), "--out", str(tmp_path / "both"), "--device", "cpu")
+    said = together("train", str(tmp_path / "half.toml"), "--out", str(tmp_path / "both"), "--device", "cpu")
     assert (said.count("all steps are done after 4 steps"), said.count("Ctrl-C stops it")) == (1, 1)
     torch.testing.assert_close(losses(tmp_path / "both"), losses(tmp_path / "one")[:2], atol=1e-5, rtol=0)
     (tmp_path / "both" / "settings.toml").write_text(settings(8).to_toml())
@@ -182,14 +225,14 @@ def test_two_processes_train_as_one_does_and_may_become_one(tmp_path: Path) -> N
 
 def test_two_processes_with_dropout_go_on_as_if_never_stopped(tmp_path: Path) -> None:
     """Bit for bit, with sampling and an average of the last; in batches of so few tokens one of them has no row."""
-    overrides = ("text.tokenizer=bpe", "text.size=601", "text.sampling=true", "train.average={kind='last', count=2}")
-    limits = ("train.batch=24", "train.validate_every=2", "train.steps=6")
+    overrides = ("text.tokenizer=bpe", "text.size=120", "text.sampling=true", "train.average={kind='last', count=2}")
+    limits = ("train.batch=24", "train.validate_every=2", "train.steps=6", *small.animals(tmp_path))
     (tmp_path / "small.toml").write_text(small.settings("transformer-tiny", *overrides, *limits).to_toml())
-    launch(2, "train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "whole"), "--device", "cpu")
+    together("train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "whole"), "--device", "cpu")
     shutil.copytree(tmp_path / "whole", tmp_path / "parts")
     for step in (4, 6):  # as if killed after step 2
         shutil.rmtree(tmp_path / "parts" / "checkpoints" / f"step-{step}")
-    launch(2, "train", "--resume", str(tmp_path / "parts"), "--device", "cpu")
+    together("train", "--resume", str(tmp_path / "parts"), "--device", "cpu")
     assert small.weights(tmp_path / "whole") == small.weights(tmp_path / "parts")
 
 

@@ -7,9 +7,9 @@ from unicodedata import normalize
 
 import pytest
 
-from regard.corpora.lexicon import Tense, load
-from regard.corpora.sentence import LANGUAGES, Language, Sentence, compose
-from regard.corpora.syntax import (
+from regard.fable.lexicon import Tense, load
+from regard.fable.sentence import LANGUAGES, Language, Sentence, compose
+from regard.fable.syntax import (
     Adjunct,
     Clause,
     Determiner,

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from regard.corpora.dates import day, hour, month, weekday, year
-from regard.corpora.fable import pools
-from regard.corpora.invented import adjective, thing, titled
-from regard.corpora.lexicon import Phrase, load, proper
-from regard.corpora.sentence import compose
-from regard.corpora.syntax import (
+from regard.fable.corpus import pools
+from regard.fable.dates import day, hour, month, weekday, year
+from regard.fable.invented import adjective, thing, titled
+from regard.fable.lexicon import Phrase, load, proper
+from regard.fable.sentence import compose
+from regard.fable.syntax import (
     GENERIC,
     PARTITIVE,
     Adjunct,

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import tiny
-from regard.decode.captured import Captured, fitting, on_menu
+from regard.decode.engines.captured import Captured, fitting, on_menu
+from regard.decode.engines.pooled import Shape
+from regard.decode.engines.slots import Fetched
 from regard.decode.options import Options
-from regard.decode.pooled import Shape
 from regard.decode.rules import Beam, Sample
 from regard.decode.search import Hypothesis, search
-from regard.decode.slots import Fetched
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.text.special import END
 

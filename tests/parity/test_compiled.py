@@ -9,11 +9,11 @@ from torch._dynamo.utils import counters
 
 import corpora_for_tests as small
 from regard.data.batches import Batches
-from regard.run import Run
+from regard.runs.folder import Run
 from regard.tasks.task import Task, Tensors
 from regard.trainer.optimizer import make_optimizer
+from regard.trainer.start import open_task
 from regard.trainer.steps import EagerStep, Recipe
-from regard.training import open_task
 
 CPU = torch.device("cpu")
 

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.nn import cross_entropy as room
-from regard.nn.cross_entropy import cross_entropy, linear_cross_entropy
+from regard.nn.fast import output_loss as room
+from regard.nn.fast.output_loss import cross_entropy, linear_cross_entropy
 
 SIZE, WIDTH, ROWS = 31, 7, 53
 

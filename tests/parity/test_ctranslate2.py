@@ -8,14 +8,14 @@ import pytest
 import torch
 
 import tiny
-from regard.decode.engine import Engine
+from regard.decode.engines.ctranslate2 import to_ctranslate2, unfit
+from regard.decode.engines.engine import Engine
 from regard.decode.rules import Beam
 from regard.decode.search import Hypothesis, search
-from regard.engines import CTranslate2
 from regard.errors import ModelError, ResourceError, SettingsError
-from regard.interop.ctranslate2 import to_ctranslate2, unfit
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.embeddings import Embedding
+from regard.tasks.engines import CTranslate2
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.vocabulary import Vocabulary
 from regard.text.words import SpaceTokenizer

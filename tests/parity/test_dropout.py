@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from regard.nn.dropout import Dropout, places_to_drop, scale_of
+from regard.nn.fast.dropout import Dropout, places_to_drop, scale_of
 
 
 def test_dropout_zeroes_its_share_and_keeps_the_mean() -> None:

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, MarianConfig, MarianMTModel
 
+from regard.convert.marian import MarianIds, from_marian
 from regard.decode.rules import Beam
 from regard.decode.search import search
-from regard.interop.huggingface import MarianIds, from_marian
 from regard.text.special import END, PAD, START, UNK
 
 SENTENCES, LONGEST = 200, 23

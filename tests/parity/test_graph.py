@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 import torch
 
 import regard
-from regard import training
-from regard.trainer.log import Moment, Validation
+from regard.runs.log import Moment, Validation
+from regard.trainer import start as training
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -32,14 +34,14 @@ class Curve:
     def tell(self, line: str) -> None: ...
 
 
-def train(folder: Path, preset: str, *overrides: str) -> Curve:
+def train(folder: Path, preset: str, *overrides: str, listener: Curve | None = None) -> Curve:
     settings = regard.load_settings(
         preset,
         *("data.corpus='fable:fr'", "data.pairs=4000", "text.tokenizer=word", "text.joint=false"),
         *("train.batch=512", "train.steps=60", "train.validate_every=20", "train.shapes=6", "model.dropout=0.0"),
         *overrides,
     )
-    curve = Curve()
+    curve = listener or Curve()
     training.start(folder, settings, curve, device="cuda")
     return curve
 
@@ -59,3 +61,37 @@ def test_a_captured_step_is_the_eager_step(
     eager = train(tmp_path / "eager", preset, "train.step=eager", menu)
     assert len(graph.losses) == len(eager.losses) == 60
     torch.testing.assert_close(torch.tensor(graph.valid), torch.tensor(eager.valid), atol=1e-3, rtol=1e-3)
+
+
+class Stops(Curve):
+    """Interrupts its own process after a step."""
+
+    def moment(self, moment: Moment) -> None:
+        super().moment(moment)
+        if moment.step == 25:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("preset", ["transformer-tiny", "luong-hard"])
+def test_a_captured_training_with_dropout_goes_on_as_if_never_stopped(
+    preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph that is captured again draws the numbers that each step would have drawn."""
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
+    chosen = ("train.step=graph", "train.precision=float32", "model.dropout=0.2", "train.seed=3")
+    whole = train(tmp_path / "whole", preset, *chosen)
+    first = train(tmp_path / "parts", preset, *chosen, listener=Stops())
+    rest = Curve()
+    training.resume(tmp_path / "parts", rest, device="cuda")
+    assert len(first.losses) < len(whole.losses) == len(first.losses) + len(rest.losses)
+    torch.testing.assert_close(
+        torch.tensor(first.losses + rest.losses), torch.tensor(whole.losses), atol=1e-3, rtol=1e-3
+    )
+
+
+def test_a_captured_step_draws_other_numbers_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One batch, no learning: what differs between steps is which values are dropped."""
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
+    still = ("train.rate=1e-12", "data.pairs=20", "data.words=6", "train.steps=12", "train.batch=4096")
+    curve = train(tmp_path / "run", "transformer-tiny", "train.step=graph", "model.dropout=0.3", *still)
+    assert len({round(loss, 5) for loss in curve.losses}) == 12

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 
+from regard.convert.marian import MarianIds, from_marian
 from regard.errors import ModelError
-from regard.interop.huggingface import MarianIds, from_marian
 from regard.text.special import END, PAD, START, UNK
 
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.corpora import LANGUAGES, LONGEST, SHORTEST, SPLITS, Language, Sentence, Split, generate, split_of
-from regard.corpora.forms.french import ASPIRATED
+from regard.fable import LANGUAGES, LONGEST, SHORTEST, SPLITS, Language, Sentence, Split, generate, split_of
+from regard.fable.forms.french import ASPIRATED
 
 TAGS = {
     "NOUN",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import DataError
-from regard.measure.alignment import (
+from regard.metrics.alignment import (
     AlignmentQuality,
     Gold,
     Symmetrisation,

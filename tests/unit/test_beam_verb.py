@@ -11,12 +11,11 @@ import corpora_for_tests as small
 from pages import asks_for_nothing
 from regard.cli.main import run
 from regard.decode.rules import Beam
-from regard.draw.beam import tree_lines
-from regard.loading import load
-from regard.prediction import load_predictor
-from regard.report.beam_tree import BeamTree, Twig
-from regard.searching import beam_report
-from regard.training import start
+from regard.decode.tree import Fate, Reason
+from regard.explain.beam import Searched, SearchNode, search_tree
+from regard.show.beam_terminal import tree_lines
+from regard.tasks.load import load, load_predictor
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 CAT = "the cat sees a bird"
@@ -96,25 +95,28 @@ def test_a_run_that_gives_labels_has_no_search(capsys: Capture, tmp_path: Path) 
     assert "beam: this run gives labels, each by itself, and does not search" in capsys.readouterr().err
 
 
-def twig(number: int, parent: int | None, step: int, token: str, fate: str = "kept", reason: str = "") -> Twig:
-    return Twig(number, parent, step, token, -float(number), -float(number) / max(step, 1), fate, reason)
+def node(
+    number: int, parent: int | None, step: int, piece: str, fate: Fate = "kept", reason: Reason = ""
+) -> SearchNode:
+    score = -float(number) / max(step, 1)
+    return SearchNode(number, parent, step, 7, -float(number), score, fate, reason, piece, piece)
 
 
-def plain(tree: BeamTree, width: int) -> list[str]:
+def plain(tree: Searched, width: int) -> list[str]:
     return [line.plain for line in tree_lines(tree, width)]
 
 
 def test_a_terminal_has_a_line_for_each_candidate_below_what_it_continues() -> None:
-    twigs = (
-        twig(0, None, 0, "<start>"),
-        twig(1, 0, 1, "le"),
-        twig(2, 0, 1, "la", "pruned", "beam"),
-        twig(3, 1, 2, "chat"),
-        twig(4, 3, 3, "<end>", "finished", "output"),
-        twig(5, 1, 2, "chien", "kept", "full"),
-        twig(6, 5, 3, "<end>", "finished", "worse"),
+    nodes = (
+        node(0, None, 0, "<start>"),
+        node(1, 0, 1, "le"),
+        node(2, 0, 1, "la", "pruned", "beam"),
+        node(3, 1, 2, "chat"),
+        node(4, 3, 3, "<end>", "finished", "output"),
+        node(5, 1, 2, "chien", "kept", "full"),
+        node(6, 5, 3, "<end>", "finished", "worse"),
     )
-    tree = BeamTree("the cat", "le chat", 2, 1.0, twigs, (4,))
+    tree = Searched("the cat", "le chat", 2, 1.0, nodes, (4,))
     assert [line[20:].removesuffix(line[50:]).rstrip() for line in plain(tree, 120)[1:]] == [
         "├─✓ le",
         "│ ├─✓ chat",
@@ -125,22 +127,22 @@ def test_a_terminal_has_a_line_for_each_candidate_below_what_it_continues() -> N
     ]
     assert plain(tree, 120)[3].endswith("finished: this is the output")
     assert plain(tree, 80)[3].endswith("✓ output")
-    assert plain(BeamTree("x", "", 1, 1.0, twigs[:1], ()), 80) == ["    log p   normed  <start>"]
+    assert plain(Searched("x", "", 1, 1.0, nodes[:1], ()), 80) == ["    log p   normed  <start>"]
 
 
 def test_the_way_to_the_output_stands_out_and_what_was_pruned_stands_back() -> None:
-    twigs = (
-        twig(0, None, 0, "<start>"),
-        twig(1, 0, 1, "le", "finished", "output"),
-        twig(2, 0, 1, "la", "pruned", "beam"),
+    nodes = (
+        node(0, None, 0, "<start>"),
+        node(1, 0, 1, "le", "finished", "output"),
+        node(2, 0, 1, "la", "pruned", "beam"),
     )
-    _, first, second = tree_lines(BeamTree("x", "le", 2, 1.0, twigs, (1,)), 80)
+    _, first, second = tree_lines(Searched("x", "le", 2, 1.0, nodes, (1,)), 80)
     assert (str(first.style), str(second.style)) == ("bold green", "dim")
 
 
 def test_a_deep_tree_takes_one_cell_a_level() -> None:
-    twigs = (twig(0, None, 0, "<start>"), *(twig(place, place - 1, place, f"t{place}") for place in range(1, 31)))
-    lines = plain(BeamTree("x", "x", 1, 1.0, twigs, ()), 80)
+    nodes = (node(0, None, 0, "<start>"), *(node(place, place - 1, place, f"t{place}") for place in range(1, 31)))
+    lines = plain(Searched("x", "x", 1, 1.0, nodes, ()), 80)
     assert lines[1].split()[-2:] == ["└●", "t1"]
     assert max(map(len, lines)) <= 80
 
@@ -165,9 +167,9 @@ def test_a_mistake_gets_one_line(
 
 
 def test_a_run_has_a_name_and_other_beams_are_what_is_asked_for(folder: Path) -> None:
-    found = beam_report(load(folder), CAT, Beam(2), others=(4,))
+    found = search_tree(load(folder), CAT, Beam(2), others=(4,))
     assert found.name == "tiny"
-    assert [other.beam for other in found.others] == [2, 4]
+    assert [other.beam for other in found.beams] == [2, 4]
 
 
 def test_unknown_words_are_copied_as_in_any_translation(with_demo: Path, capsys: Capture) -> None:

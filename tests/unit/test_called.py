@@ -96,7 +96,7 @@ def test_help_of_a_verb_is_its_help(capsys: Capture) -> None:
 def test_shells_can_complete_verbs() -> None:
     environment = os.environ | {"_REGARD_COMPLETE": "complete_bash", "COMP_WORDS": "regard tra", "COMP_CWORD": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "regard"], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "regard"], env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     assert {"train", "translate"} <= set(done.stdout.split()), done.stderr
 
@@ -104,7 +104,7 @@ def test_shells_can_complete_verbs() -> None:
 def test_a_reader_who_has_had_enough_is_no_fault() -> None:
     for verb in ("settings schema", "--help", "settings show transformer-big"):
         command = f"{sys.executable} -m regard {verb} | head -c 1 > /dev/null; echo ${{PIPESTATUS[0]}}"
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=300)
         assert (done.stdout.strip(), done.stderr) == ("0", "")
 
 
@@ -135,7 +135,7 @@ main()
 )
 def test_ctrl_c_while_modules_come_in_leaves_no_traceback(module: str, told: str) -> None:
     command = [sys.executable, "-c", STOPPED.replace("{module}", module)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (130, told)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -19,9 +20,9 @@ from regard.cli.display import Bar, Events, Lines, display, when
 from regard.cli.main import run
 from regard.cli.streams import stdin
 from regard.errors import DataError, ResourceError
-from regard.trainer.log import Moment, Validation
+from regard.runs.log import Moment, Validation
 from regard.trainer.loop import Trainer
-from regard.training import start
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 MOMENT = Moment(1200, 3, 2.5, 0.7, 1e-3, 9000, 5000.0, 60.0, 0.25, 300 << 20, limit=240.0, left=180.0)
@@ -45,7 +46,7 @@ def test_it_knows_its_version(capsys: Capture) -> None:
 def test_help_is_quick_because_it_does_without_torch_and_settings() -> None:
     heavy = "{'torch', 'numpy', 'pydantic', 'rich.progress'} & sys.modules.keys()"
     script = f"import sys; from regard.cli.main import run; run(['--help']); sys.exit(bool({heavy}))"
-    assert subprocess.run([sys.executable, "-c", script], check=False, capture_output=True).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=300, capture_output=True).returncode == 0
 
 
 MISTAKES = {
@@ -268,7 +269,9 @@ def test_lines_of_stdin_are_translated_one_by_one(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "regard", "translate", str(tmp_path / "run"), "--device", "cpu", "--beam", "2"]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     text = b"the cat sleeps\n\nthe dog eats\r\n"
-    done = subprocess.run([*command, "--json"], input=text, capture_output=True, check=False, env=environment)
+    done = subprocess.run(
+        [*command, "--json"], input=text, capture_output=True, check=False, timeout=300, env=environment
+    )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(row) for row in done.stdout.decode().split("\n")[:-1]]
     assert [row["source"] for row in rows] == ["the cat sleeps", "", "the dog eats"]
@@ -280,6 +283,20 @@ def test_bytes_that_are_no_text_are_named(monkeypatch: pytest.MonkeyPatch) -> No
     lines = stdin()
     assert next(lines) == ["fine"]
     with pytest.raises(DataError, match="stdin line 2: byte 1 is not UTF-8; convert the text first"):
+        next(lines)
+
+
+def test_stdin_that_cannot_be_read_is_told_after_the_lines_that_could(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Torn(io.BytesIO):
+        def readline(self, size: int | None = -1) -> bytes:
+            if line := super().readline(size):
+                return line
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Torn(b"fine\n")))
+    lines = stdin()
+    assert next(lines) == ["fine"]
+    with pytest.raises(DataError, match=r"stdin: cannot be read \(Input/output error\); give a text"):
         next(lines)
 
 

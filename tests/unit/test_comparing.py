@@ -12,17 +12,26 @@ import pytest
 import corpora_for_tests as small
 import regard
 from pages import asks_for_nothing, read
-from regard import comparing
 from regard.cli.main import run as cli
-from regard.comparing import Candidate, Material, Statistics, fitting_edges, judged, one_by_one, open_runs, take_turns
 from regard.errors import DataError, SettingsError
-from regard.measure.paired import Verdict
-from regard.measure.translation import Quality, measure
-from regard.report.comparison import Comparison, Conditions, Cost, Row, sign
-from regard.report.comparison_page import comparison_page, headline
-from regard.report.sentences import wrong_words
-from regard.run import Run
-from regard.training import start
+from regard.evaluate import compare as comparing
+from regard.evaluate.compare import (
+    Candidate,
+    Material,
+    Statistics,
+    fitting_edges,
+    judged,
+    one_by_one,
+    open_runs,
+    take_turns,
+)
+from regard.evaluate.comparison import Comparison, Conditions, Cost, Row, sign
+from regard.metrics.paired import Verdict
+from regard.metrics.translation import Quality, measure
+from regard.runs.folder import Run
+from regard.show.comparison_page import comparison_page, headline
+from regard.show.sentences import wrong_words
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 FACTS = Conditions("a test", 61, "00ff", 5, "cpu", 1, 1000, 10_000, 12345, {"regard": "0", "sacrebleu": "2"})

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from regard.corpora import files as files_module
-from regard.corpora import generate, write
 from regard.errors import DataError, SettingsError
+from regard.fable import files as files_module
+from regard.fable import generate, write
 
 
 def lines(path: Path) -> list[str]:

@@ -6,8 +6,8 @@ from unicodedata import normalize
 
 import pytest
 
-from regard.corpora.forms import english, french, hindi
-from regard.corpora.lexicon import load
+from regard.fable.forms import english, french, hindi
+from regard.fable.lexicon import load
 
 LEXICON = load()
 

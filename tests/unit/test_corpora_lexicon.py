@@ -6,9 +6,9 @@ from unicodedata import is_normalized
 
 import pytest
 
-from regard.corpora.fable import pools
-from regard.corpora.forms.french import ASPIRATED
-from regard.corpora.lexicon import Context, load
+from regard.fable.corpus import pools
+from regard.fable.forms.french import ASPIRATED
+from regard.fable.lexicon import Context, load
 
 LEXICON = load()
 LIKE_ITS_PAST = {"read", "cut", "hit"}  # verbs whose present must show by other means, see tables/verbs.tsv

@@ -157,6 +157,12 @@ def test_the_padding_share_is_what_the_shapes_say() -> None:
     assert (made.shape(0), made.rows(0).tolist()) in [(Shape(2, 4, 4), [0, 1]), (Shape(2, 4, 4), [1, 0])]
 
 
+def test_room_that_is_planned_for_longer_rows_is_padding(examples: Examples) -> None:
+    plain, roomy = (Batches(examples, budget=512, stretch=stretch).plan(0) for stretch in ((1.0, 1.0), (1.5, 1.0)))
+    assert roomy.tokens == plain.tokens
+    assert roomy.padding[0] > 0.3 > plain.padding[0]
+
+
 def test_more_shapes_pad_less() -> None:
     source, target = lengths(20_000)
     shares = []

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.cli.main import run
 from regard.data import CheckReport, Corpus, Pair, check, clean, mend, read_pairs, split, stats
 from regard.data.check import Finding
 from regard.data.seen import Seen
@@ -260,3 +261,10 @@ def test_things_are_seen_once_however_they_are_grouped() -> None:
         assert seen.add(range(start, start + 100)).all()
     assert len(seen) == 1003
     assert seen.has(range(1000)).all()
+
+
+def test_reading_says_in_a_log_how_far_it_is(tmp_path, capsys, monkeypatch) -> None:
+    paths = write(tmp_path, GOOD).paths
+    monkeypatch.setattr("regard.cli.data.SILENCE", 0.0)
+    assert run(["data", "check", *paths]) == 0
+    assert "40 pairs read\n" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -12,8 +13,8 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
-from regard.data import Corpus, Labelled, Pair, Tagged, read_labelled, read_pairs, read_tagged, read_texts
-from regard.data.lines import Problem, ignore, read_lines
+from regard.data import Corpus, Labelled, Pair, Tagged, read_labelled, read_pairs, read_tagged, read_texts, tables
+from regard.data.lines import Problem, ignore, read_lines, refuse
 from regard.data.readers import format_of
 from regard.errors import DataError, ResourceError, SettingsError
 
@@ -253,6 +254,40 @@ def test_reading_goes_on_after_a_record_that_is_not_csv(tmp_path) -> None:
     ]
 
 
+def test_a_text_that_parquet_keeps_once_for_many_rows_is_once_in_memory(tmp_path) -> None:
+    """A few kilobytes on the disk, 20,000 times 100 kB in rows."""
+    path = tmp_path / "a.parquet"
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 20_000, pyarrow.int32()), ["x" * 100_000])
+    parquet.write_table(pyarrow.table({"source": texts, "target": texts}), path, compression="zstd")
+    assert path.stat().st_size < 20_000
+    before = pyarrow.total_allocated_bytes()
+    rows = read(path)
+    for _ in range(211):
+        assert len(next(rows)[1][0]) == 100_000
+        assert pyarrow.total_allocated_bytes() - before < 20_000_000
+
+
+def read(path) -> Iterator[tables.Row]:
+    return tables.pick_fields(tables.read_parquet(str(path)), str(path), ("source", "target"), refuse)
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "line"),
+    [
+        ("LARGEST_PART", 900, "column = source, row group 1: unfolds to [0-9,]+ bytes; at most 900, so write smaller"),
+        ("MOST_VALUES", 4, "column = more.list.element, row group 1: has 5 values in lists; at most 4, so write"),
+        ("LONGEST_LINE", 6, "rows 1 to 5: column = source: a text of 7 bytes; at most 6"),
+    ],
+)
+def test_parquet_that_would_unfold_to_too_much_is_refused(tmp_path, monkeypatch, limit, most, line) -> None:
+    path = tmp_path / "a.parquet"
+    sources = ["x" * 1000 if limit == "LARGEST_PART" else "x" * 7] * 5
+    parquet.write_table(pyarrow.table({"source": sources, "target": ["a"] * 5, "more": [[1]] * 5}), path)
+    monkeypatch.setattr(tables, limit, most)
+    with pytest.raises(DataError, match=f"a.parquet:? {line}"):
+        next(read(path))
+
+
 def test_what_is_not_parquet_is_refused(tmp_path) -> None:
     path = write(tmp_path / "a.parquet", "nonsense")
     with pytest.raises(DataError, match=r"a\.parquet row 1: not readable as Parquet"):
@@ -292,11 +327,16 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """A stand-in for the package `datasets` that writes down how it is called."""
     calls: list[tuple[object, ...]] = []
 
-    def load_dataset(name: str, config: str | None, *, split: str, streaming: bool) -> list[object]:
+    def load_dataset(name: str, config: str | None, *, split: str, streaming: bool) -> Iterable[object]:
         calls.append((name, config, split, streaming))
         if name == "missing":
             raise FileNotFoundError("no such dataset")
-        return [{"translation": {"de": source, "en": target}} for source, target in ROWS]
+        rows = [{"translation": {"de": source, "en": target}} for source, target in ROWS]
+        return cut_off(rows) if name == "half" else rows
+
+    def cut_off(rows: list[object]) -> Iterator[object]:
+        yield from rows
+        raise ConnectionResetError("connection reset by peer")
 
     module = ModuleType("datasets")
     monkeypatch.setattr(module, "load_dataset", load_dataset, raising=False)
@@ -325,6 +365,8 @@ def test_hub_names_are_taken_apart(name: str, call: tuple[object, ...], hub: lis
 def test_the_hub_is_not_asked_when_it_must_not_be(hub, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ResourceError, match="hf://missing: cannot be loaded; the hub says: no such dataset"):
         read_pairs(Corpus(("hf://missing",)))
+    with pytest.raises(ResourceError, match="hf://half: cannot be loaded; the hub says: connection reset by peer"):
+        list(read_pairs(Corpus(("hf://half",), ("translation.de", "translation.en"))))
     with pytest.raises(SettingsError, match="name = hf://: not understood; write hf://owner/name:config/split"):
         read_pairs(Corpus(("hf://",)))
     monkeypatch.setenv("REGARD_OFFLINE", "1")

@@ -16,14 +16,14 @@ from safetensors.numpy import load_file, save_file
 
 import corpora_for_tests as small
 import regard
-from regard.archive import pack
 from regard.cli.main import run as cli
 from regard.errors import ModelError, SettingsError
-from regard.loading import load
-from regard.run import MANIFEST, Run, best_checkpoint, digest, resolve
-from regard.runs import removable
+from regard.runs.archive import pack
+from regard.runs.folder import MANIFEST, Run, best_checkpoint, digest, resolve
+from regard.runs.listing import removable
 from regard.serve.library import Library
-from regard.training import resume, start
+from regard.tasks.load import load
+from regard.trainer.start import resume, start
 from serving import client
 
 Capture = pytest.CaptureFixture[str]
@@ -60,7 +60,7 @@ def made(trained: Path, maker: ModuleType, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def packaged(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The tiny one in the place of the package's own; the working folder is empty, and so is the cache."""
-    monkeypatch.setattr("regard.run.PACKAGED", made)
+    monkeypatch.setattr("regard.runs.folder.PACKAGED", made)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -161,7 +161,6 @@ VERBS = {
     "settings show": ["settings", "show", "demo"],
     "data check": ["data", "check", "test.en", "test.fr", "--run", "demo"],
     "an engine": ["translate", "demo", CAT, "--engine", "ctranslate2"],
-    "a shortlist": ["translate", "demo", CAT, "--shortlist", "5"],
 }
 
 
@@ -178,13 +177,13 @@ def test_every_verb_takes_it_and_leaves_it_as_it_was(name: str, packaged: Path, 
 def test_what_is_made_on_use_is_kept_in_the_users_cache(packaged: Path, tmp_path: Path, capsys: Capture) -> None:
     (packaged / "aligner.json").rename(tmp_path / "aligner.json")
     try:
-        assert cli(["translate", "demo", CAT, "--shortlist", "5", "--show", "align"]) == 0
+        assert cli(["translate", "demo", CAT, "--show", "align"]) == 0
         assert cli(["translate", "demo", CAT, "--engine", "ctranslate2"]) == 0
         assert not (packaged / "aligner.json").exists()
     finally:
         (tmp_path / "aligner.json").rename(packaged / "aligner.json")
     (kept,) = (tmp_path / "cache" / "regard").iterdir()
-    assert {path.name for path in kept.iterdir()} == {"aligner.json", "engines", "shortlist.safetensors"}
+    assert {path.name for path in kept.iterdir()} == {"aligner.json", "engines"}
     assert Run.open(packaged).cache == kept
     capsys.readouterr()
 

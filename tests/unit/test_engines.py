@@ -6,23 +6,25 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from fastapi.testclient import TestClient
 
 import corpora_for_tests as small
-import regard.engines
+import regard.tasks.engines
 from regard.cli.main import run
-from regard.decode.captured import Captured
+from regard.decode.cancel import cancellable
+from regard.decode.engines.captured import Captured
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
-from regard.engines import CTranslate2, Material, _cached, _open, choose, export
 from regard.errors import ModelError, ResourceError, SettingsError
-from regard.loading import load, open_material
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
-from regard.training import start
+from regard.tasks.engines import Auto, CTranslate2, Material, _cached, _open, choose, export
+from regard.tasks.load import load, open_material
+from regard.trainer.start import start
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -51,14 +53,32 @@ def copied(trained: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("beam", [1, 5])
 def test_both_engines_translate_alike_and_say_what_they_are(trained: Path, beam: int) -> None:
     heard: list[str] = []
-    native, other = load(trained), load(trained, engine="auto", tell=heard.append)
-    assert heard == ["engine: ctranslate2, float32: the same outputs in less time"]
-    assert isinstance(other.engine, CTranslate2)
+    native, other = load(trained, engine="native"), load(trained, engine="ctranslate2", tell=heard.append)
+    assert heard == []
+    assert isinstance(other.search.searcher.engine, CTranslate2)
     ours, theirs = (each.translate(TEXTS, beam=beam) for each in (native, other))
     assert [each.text for each in ours] == [each.text for each in theirs]
     assert [bool(each.text) for each in ours] == [True, True, False, True]
     assert [each.score for each in ours] == pytest.approx([each.score for each in theirs], abs=1e-3)
     assert ours[0].attention.cross.shape == theirs[0].attention.cross.shape  # looking replays with the model
+
+
+def test_a_check_that_raises_ends_the_search(trained: Path) -> None:
+    """It is asked before each batch and at each step, and who only waits changes nothing."""
+    translator, asked = load(trained), []
+
+    def leave_at_the_third() -> None:
+        asked.append(1)
+        if len(asked) == 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError), cancellable(leave_at_the_third):
+        translator.search(TEXTS, Options(Beam(2), shortest=2.0))
+    assert len(asked) == 3
+    with cancellable(lambda: asked.append(1)):
+        patient = translator.search(TEXTS, Options())
+    assert [each[0].text for each in patient] == [each.text for each in translator.translate(TEXTS)]
+    assert len(asked) > 5
 
 
 def test_an_engine_searches_all_but_what_comes_to_its_limit(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +129,7 @@ def test_a_run_that_may_only_be_read_is_converted_elsewhere(copied: Path, monkey
     def refuse(*_: object) -> Path:
         raise PermissionError
 
-    monkeypatch.setattr(regard.engines, "_cached", refuse)
+    monkeypatch.setattr(regard.tasks.engines, "_cached", refuse)
     assert load(copied, engine="ctranslate2").translate(TEXTS[0]).text == load(copied).translate(TEXTS[0]).text
     assert not (copied / "engines").exists()
 
@@ -133,7 +153,7 @@ def test_a_converted_model_that_is_damaged_is_made_again(copied: Path, name: str
 
 def test_a_service_searches_with_its_engine_and_names_it(copied: Path) -> None:
     heard: list[str] = []
-    library = Library(None, [copied], engine="auto", tell=heard.append)
+    library = Library(None, [copied], engine="ctranslate2", tell=heard.append)
     with TestClient(create_app(Service(library)), "http://localhost") as client:
         assert client.get("/api/v1/runs/run").json()["summary"]["engine"] == ""
         for more, expected in (({}, load(copied).translate(TEXTS[0])), ({"prefix": "le"}, None)):
@@ -142,18 +162,14 @@ def test_a_service_searches_with_its_engine_and_names_it(copied: Path) -> None:
             assert found.startswith("le") if expected is None else found == expected.text
         assert client.get("/api/v1/runs").json()["runs"][0]["engine"] == "ctranslate2"
         assert 'regard_model_engine{engine="ctranslate2",run="run"} 1.0' in client.get("/metrics").text
-    assert heard == [
-        "run: engine: ctranslate2, float32: the same outputs in less time",
-        "run: engine: native: ctranslate2 knows nothing of a prefix",
-    ]
+    assert heard == ["run: engine: native: ctranslate2 knows nothing of a prefix"]
     with pytest.raises(SettingsError, match="engine = ctranslate: no such engine; did you mean 'ctranslate2'"):
         Library(None, [copied], engine="ctranslate")
 
 
 def test_int8_has_a_folder_of_its_own(copied: Path) -> None:
     translator = load(copied, engine="ctranslate2-int8")
-    assert translator.engine is not None
-    assert translator.engine.name == "ctranslate2-int8"
+    assert translator.search.searcher.name == "ctranslate2-int8"
     assert len(translator.translate(TEXTS)) == 4
     assert (copied / "engines" / "ctranslate2-int8" / "model.bin").is_file()
 
@@ -168,53 +184,124 @@ def test_an_engine_that_does_not_fit_is_refused_in_one_line(trained: Path) -> No
         choose("ctranslate2", several)
     with pytest.raises(SettingsError, match="computes on the CPU here; add --device cpu"):
         choose("ctranslate2", elsewhere)
-    for given, why in ((several, "several runs vote"), (elsewhere, "computes on meta")):
-        heard: list[str] = []
-        assert choose("auto", given, heard.append) is None
-        assert heard == [f"engine: native: {why}"]
+    assert choose("auto", several).engine is None
+    assert choose("auto", elsewhere).engine is None
 
 
 def test_on_a_gpu_our_own_search_is_the_one_in_captured_steps(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no GPU here: the engine is told of one, and searches where the weights are."""
     material = open_material(trained)
     there = Material(material.run, material.models, material.tokenizers, torch.device("cuda"), material.longest)
-    engine = choose("native", there)
-    assert isinstance(engine, Captured)
+    searcher = choose("native", there)
+    assert isinstance(searcher.engine, Captured)
     native = load(trained)
-    found = replace(native, engine=engine).translate([*TEXTS, "the river"], beam=4)
+    found = replace(native, searcher=searcher).translate([*TEXTS, "the river"], beam=4)
     assert [each.text for each in found] == [each.text for each in native.translate([*TEXTS, "the river"], beam=4)]
-    half = choose("native-bfloat16", there)
+    half = choose("native-bfloat16", there).engine
     assert isinstance(half, Captured)
     assert (half.name, half.model.weight.dtype) == ("native-bfloat16", torch.bfloat16)
     assert native.model.decoder.output.weight.dtype == torch.float32
     with pytest.raises(SettingsError, match="engine = native-bfloat16: computes on a GPU; add --device cuda"):
         choose("native-bfloat16", material)
     monkeypatch.setattr(Captured, "fits", lambda _: False)
-    assert choose("native", there) is None
+    assert choose("native", there).engine is None
     with pytest.raises(ModelError, match="engine = native-bfloat16: is for Transformers with plain attention"):
         choose("native-bfloat16", there)
 
 
-def test_auto_stays_where_the_other_engine_is_missing_or_would_differ(
+def test_auto_stays_with_the_loop_where_the_other_engine_is_missing_or_would_differ(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[str] = []
     material = open_material(trained)
+    assert isinstance(choose("auto", material).engine, Auto)
     with monkeypatch.context() as changed:
-        changed.setattr(regard.engines, "unfit", lambda _: "model.kind = recurrent: not here")
-        assert choose("auto", material, heard.append) is None
+        changed.setattr(regard.tasks.engines, "unfit", lambda _: "model.kind = recurrent: not here")
+        assert choose("auto", material).engine is None
         with pytest.raises(ModelError, match=r"model\.kind = recurrent"):
             choose("ctranslate2", material)
     with monkeypatch.context() as changed:
-        changed.setattr(regard.engines, "WordTokenizer", type(material.tokenizers.target))
-        assert choose("auto", material, heard.append) is None
-    monkeypatch.setattr(regard.engines, "find_spec", lambda _: None)
-    assert choose("auto", material, heard.append) is None
-    assert [line.split(":")[2].strip()[:25] for line in heard] == [
-        "model.kind = recurrent",
-        "a vocabulary of words may",
-        "ctranslate2 is not instal",
-    ]
+        changed.setattr(regard.tasks.engines, "WordTokenizer", type(material.tokenizers.target))
+        assert choose("auto", material).engine is None
+    monkeypatch.setattr(regard.tasks.engines, "find_spec", lambda _: None)
+    assert choose("auto", material).engine is None
+
+
+# What is usual: our own loop for a few sentences; for many, CTranslate2 if it writes the same
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three different sentences are a sample, and six are many."""
+    monkeypatch.setattr(regard.tasks.engines, "SAMPLE", 3)
+    monkeypatch.setattr(regard.tasks.engines, "MANY", 6)
+
+
+@pytest.mark.usefixtures("few")
+def test_many_sentences_go_to_ctranslate2_when_it_writes_the_same_and_the_run_remembers(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    translator, expected = load(copied, tell=heard.append), [each.text for each in load(copied).translate(TEXTS)]
+    searcher = translator.search.searcher
+    assert [each.text for each in translator.translate(TEXTS)] == expected
+    assert (searcher.name, searcher.bytes, heard, (copied / "engines").exists()) == ("native", 0, [], False)
+    assert [each.text for each in translator.translate(TEXTS)] == expected
+    assert searcher.name == "ctranslate2"
+    assert searcher.bytes > 0
+    assert heard == ["engine: ctranslate2, float32: the same outputs in less time"]
+    kept = copied / "engines" / "ctranslate2-float32" / "same.json"
+    remembered = json.loads(kept.read_text())
+    assert remembered == {"ctranslate2": ctranslate2.__version__, "sentences": 3, "same": 3}
+    translator.translate(TEXTS, Options(prefix="le"))
+    assert heard[1:] == ["engine: native: ctranslate2 knows nothing of a prefix"]
+    monkeypatch.setattr(regard.tasks.engines, "_others", lambda *_: pytest.fail("measured again"))
+    again = load(copied)
+    assert [each.text for each in again.translate(TEXTS * 2)] == expected * 2
+    assert again.search.searcher.name == "ctranslate2"
+    kept.write_text(json.dumps(remembered | {"same": 2}))
+    other = load(copied)
+    other.translate(TEXTS * 2)
+    assert other.search.searcher.name == "native"
+
+
+@pytest.mark.usefixtures("few")
+def test_what_ctranslate2_writes_otherwise_stays_with_the_loop(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+    search = CTranslate2.search
+
+    def wrong(*given: Any) -> Any:
+        first, *rest = search(*given)
+        return [[replace(each, tokens=[*each.tokens, 7]) for each in first or []], *rest]
+
+    monkeypatch.setattr(CTranslate2, "search", wrong)
+    translator, expected = load(copied, tell=heard.append), [each.text for each in load(copied).translate(TEXTS)]
+    for _ in range(3):
+        assert [each.text for each in translator.translate(TEXTS)] == expected
+    assert heard == ["engine: native: ctranslate2 writes 1 of 3 sentences otherwise"]  # once
+    assert translator.search.searcher.name == "native"
+    assert json.loads((copied / "engines" / "ctranslate2-float32" / "same.json").read_text())["same"] == 2
+
+
+@pytest.mark.usefixtures("few")
+def test_the_same_sentence_again_and_again_is_no_sample(copied: Path) -> None:
+    translator = load(copied)
+    translator.translate(TEXTS[:1] * 20)
+    assert translator.search.searcher.name == "native"
+    assert not (copied / "engines").exists()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_converted_model_that_cannot_be_used_leaves_auto_with_the_loop(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ResourceError("engines: ctranslate2 cannot use it")
+
+    monkeypatch.setattr(regard.tasks.engines, "_open", refuse)
+    heard: list[str] = []
+    translator = load(copied, tell=heard.append)
+    assert translator.translate(TEXTS * 2)[0].text == load(copied).translate(TEXTS[0]).text
+    assert heard == ["engine: native: engines: ctranslate2 cannot use it"]
 
 
 def test_a_run_is_exported_to_a_folder_with_its_tokenizers(trained: Path, tmp_path: Path) -> None:
@@ -232,9 +319,8 @@ def test_the_verbs_take_an_engine(copied: Path, tmp_path: Path, capsys: Capture)
     assert told["folder"] == str(copied / "engines" / "ctranslate2-float32")
     assert run(["runs", "export", str(copied), "--to", "ctranslate2", "--quantization", "int8"]) == 0
     assert "--engine ctranslate2 uses it" in capsys.readouterr().err
-    assert run(["translate", str(copied), TEXTS[0], "--engine", "auto"]) == 0
+    assert run(["translate", str(copied), TEXTS[0], "--engine", "ctranslate2"]) == 0
     shown = capsys.readouterr()
-    assert shown.err.startswith("engine: ctranslate2, float32: the same outputs in less time\n")
     assert run(["translate", str(copied), TEXTS[0]]) == 0
     assert capsys.readouterr().out == shown.out
     files = [tmp_path / "in", tmp_path / "ref"]

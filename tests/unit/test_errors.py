@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -67,11 +69,14 @@ KINDS: list[tuple[BaseException, int, str]] = [
     (OSError("Not a gzipped file"), 3, "disk: cannot be read; Not a gzipped file"),
     (MemoryError(), 5, "memory: not enough of it; take a smaller batch, beam or model, or shorter text"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 5, "memory: not enough of it"),
+    (RuntimeError("can't start new thread"), 5, "threads: the system has no more processes, threads"),
     (torch.OutOfMemoryError("CUDA out of memory. Tried"), 5, "memory: not enough of it"),
-    (RecursionError(), 3, "input: nested too deeply to be read; flatten it"),
     (SafetensorError("Error: I/O error: No space left on device (os error 28)"), 5, "disk: the disk is full"),
     (SafetensorError("Error while deserializing header"), 4, "weights: not a safetensors file, or a damaged one"),
     (DataError("as it is"), 3, "as it is"),
+    (TimeoutError(errno.ETIMEDOUT, "Connection timed out", "x"), 5, "x: Connection timed out"),
+    (BlockingIOError(errno.EAGAIN, "cannot fork"), 5, "disk: the system has no more processes"),
+    (BlockingIOError(errno.EAGAIN, "write could not complete without blocking", 7), 5, "output: takes no more now"),
 ]
 
 
@@ -83,7 +88,16 @@ def test_what_the_system_refuses_is_one_line_and_a_code_by_its_kind(error: Excep
     assert str(known).startswith(words)
 
 
-@pytest.mark.parametrize("error", [KeyError("x"), RuntimeError("shapes differ"), ZeroDivisionError()])
+NONE_OF_THE_DISK: list[Exception] = [
+    TimeoutError(),
+    ConnectionResetError(errno.ECONNRESET, "reset"),
+    io.UnsupportedOperation("read"),
+]
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("x"), RuntimeError("shapes differ"), ZeroDivisionError(), RecursionError(), *NONE_OF_THE_DISK]
+)
 def test_anything_else_is_a_bug_of_ours(error: Exception) -> None:
     assert failure(error) is None
 
@@ -304,13 +318,15 @@ def test_nothing_that_was_read_commands_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Text of a corpus, of settings and of a log, in what people are shown."""
-    strange = "\x1b[31mred\x1b]0;title\x07"
-    (tmp_path / "a").write_text(f"{strange}\n{strange}\n")
+    strange, spaced = "\x1b[31mred\x1b]0;title\x07", "Où\u00a0vas-tu\u202f? co\u00adop \u200d\u200c"
+    (tmp_path / "a").write_text(f"{strange}\x9b1m\n{strange}\n")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     assert cli(["data", "check", str(tmp_path / "a"), str(tmp_path / "a")]) == 3
     assert cli(["translate", f"{tmp_path}/{strange}", "x"]) == 4
     Lines().tell(strange)
-    show([strange, Text(strange)])
+    show([strange, Text(strange), Text(spaced), Text("\x9b1m")])
+    assert cli(["data", "check", str(tmp_path / "a"), str(tmp_path / "a"), "--json"]) == 3
     shown = capsys.readouterr()
+    assert f"{spaced}\n␣1m\n" in shown.out
     assert "red" in shown.out
-    assert "\x1b" not in shown.out.replace("\x1b[0m", "") + shown.err
+    assert not re.search(r"[\x1b\x9b]", shown.out.replace("\x1b[0m", "") + shown.err)

@@ -15,19 +15,19 @@ from pathlib import Path
 import pytest
 
 import corpora_for_tests as small
-from regard import evaluation
 from regard.cli.main import run
 from regard.cli.progress import Lines
-from regard.corpora.fable import generate
 from regard.data.readers import Pair
 from regard.errors import DataError, SettingsError
-from regard.evaluation import Measures, Texts, alignment_of, score, training_counts
-from regard.loading import load
-from regard.measure.by_length import by_length
-from regard.measure.translation import measure
-from regard.run import Run
+from regard.evaluate import evaluate as evaluation
+from regard.evaluate.evaluate import Measures, Texts, alignment_of, score, training_counts
+from regard.fable.corpus import generate
+from regard.metrics.by_length import by_length
+from regard.metrics.translation import measure
+from regard.runs.folder import Run
+from regard.tasks.load import load
 from regard.text.words import split_words
-from regard.training import start
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 HELD_OUT = generate("fr", count=90, split="test", minimum_words=5, maximum_words=8)
@@ -80,7 +80,9 @@ def test_it_says_what_the_sacrebleu_command_says_of_the_same_files(trained: Path
     found = told(trained, capsys, "--hypotheses", str(trained / "worse.fr"))
     files = [str(trained / "test.fr"), "-i", str(trained / "worse.fr")]
     flags = ["-m", "bleu", "chrf", "ter", "--confidence", "--format", "json", "-w", "10", "--quiet"]
-    done = subprocess.run([sys.executable, "-m", "sacrebleu", *files, *flags], check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "sacrebleu", *files, *flags], check=True, timeout=300, capture_output=True
+    )
     for quality, said in zip(found["qualities"], json.loads(done.stdout), strict=True):
         assert (quality["name"], quality["signature"]) == (said["name"], said["signature"])
         assert quality["score"] == pytest.approx(said["score"], abs=1e-9)
@@ -91,7 +93,7 @@ def test_it_says_what_the_sacrebleu_command_says_of_the_same_files(trained: Path
 def test_an_output_that_is_there_needs_no_model(
     trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.loading.load", None)
+    monkeypatch.setattr("regard.tasks.load.load", None)
     flags = ("--edges", "6,7", "--metrics", "chrf++,bleu", "--resamples", "0", "--rarity", "mean")
     found = told(trained, capsys, "--hypotheses", str(trained / "worse.fr"), *flags)
     assert [quality["name"] for quality in found["qualities"]] == ["chrF2++", "BLEU"]

@@ -25,7 +25,7 @@ from regard.explain.alignment import (
 )
 from regard.explain.replay import replay
 from regard.explain.side import OUTSIDE, Side, spell
-from regard.measure.alignment import Gold
+from regard.metrics.alignment import Gold
 from regard.text import Tokenizers, WordTokenizer
 from regard.text.special import END
 
@@ -125,7 +125,7 @@ def test_an_aligner_says_what_it_reads() -> None:
     assert Aligner(((0, 1),), chosen_on="a guess").describe() == "cross-attention, layer 1, head 2 (chosen by a guess)"
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"heads": [[0]]}', '{"heads": [], "colour": 1}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", "[" * 9999, '{"heads": [[0]]}', '{"heads": [], "colour": 1}'])
 def test_a_damaged_memory_is_refused_in_one_line(tmp_path: Path, content: str) -> None:
     (tmp_path / "aligner.json").write_text(content)
     with pytest.raises(ModelError, match=r"aligner\.json: is not an aligner"):

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 import tiny
-from regard.decode.labels import Reader
 from regard.errors import DataError, ModelError
 from regard.explain.asked import Continuing, Labelling
+from regard.explain.attribution import masking
 from regard.explain.edits import Edit, ForceHead, ForcePrefix, MaskWord, MuteHead, NoPositions, ReplaceWord, SetRow
-from regard.explain.importance import masking
 from regard.explain.replay import replay
 from regard.explain.whatif import carry_out
+from regard.tasks.labels import Reader
 from regard.text.special import END, PAD, START, UNK
 from regard.text.words import WordTokenizer
 

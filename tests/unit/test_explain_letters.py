@@ -9,15 +9,15 @@ import torch
 
 import regard
 import tiny
-from regard.decode.labels import Reader
 from regard.errors import DataError
-from regard.explain.importance import gradient, masking
-from regard.explain.meaning import Neighbours, find, layers, meaning
+from regard.explain.attribution import gradient, masking
+from regard.explain.contextual import Neighbours, find, layers, meaning
 from regard.explain.recurrent import saliency
 from regard.explain.replay import Spelling, replay
 from regard.explain.trace import Trace
 from regard.models.labeller import Labeller
 from regard.nn.observe import Recorder
+from regard.tasks.labels import Reader
 from regard.text.special import PAD, UNK
 from regard.text.words import WordTokenizer
 

@@ -8,7 +8,7 @@ import torch
 import tiny
 from regard.errors import DataError
 from regard.explain.alignment import Aligner
-from regard.explain.meaning import Neighbours, Occurrence, find, layers, meaning, plane, translations
+from regard.explain.contextual import Neighbours, Occurrence, find, layers, meaning, plane, translations
 from regard.explain.replay import replay
 from regard.text import Tokenizers, WordTokenizer
 from regard.text.special import END

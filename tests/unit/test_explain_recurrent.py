@@ -7,7 +7,7 @@ import torch
 
 import tiny
 from regard.errors import ModelError
-from regard.explain.importance import gradient
+from regard.explain.attribution import gradient
 from regard.explain.recurrent import filling, gates, reach, saliency
 from regard.explain.replay import replay
 from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Stack

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import tiny
 from regard.errors import DataError, ModelError
-from regard.explain.importance import gradient, masking
+from regard.explain.attribution import gradient, masking
 from regard.explain.replay import replay
 from regard.explain.side import Side, spell
 from regard.explain.statistics import HeadStatistics, rollout, rollout_to_source, statistics
@@ -152,7 +152,7 @@ def test_a_removed_word_leaves_a_shorter_source() -> None:
 def test_effects_are_the_same_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.translator("gru")
     whole = masking(model, SOURCE, TARGET).weights
-    monkeypatch.setattr("regard.explain.importance._NUMBERS", 1)
+    monkeypatch.setattr("regard.explain.attribution._NUMBERS", 1)
     torch.testing.assert_close(masking(model, SOURCE, TARGET).weights, whole)
 
 

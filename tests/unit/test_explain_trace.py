@@ -57,6 +57,7 @@ def test_a_trace_comes_back_as_it_was_saved(trace: Trace, tmp_path: Path) -> Non
     [
         ("one.json", None, "cannot be read"),
         ("one.json", b"{", "is not JSON"),
+        ("one.json", b"[" * 9999, "is not JSON"),
         ("one.json", b"[]", "format = None"),
         ("one.json", b'{"format": 99}', "format = 99"),
         ("one.safetensors", None, "cannot be read"),

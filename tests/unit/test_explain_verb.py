@@ -13,9 +13,10 @@ from pages import asks_for_nothing
 from regard.cli.main import run
 from regard.errors import ModelError
 from regard.explain.alignment import Aligner
+from regard.explain.look import Question, look
 from regard.explain.trace import Trace
-from regard.explaining import explain
-from regard.training import start
+from regard.tasks.load import load_predictor
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 CAT = "the cat sees a bird"
@@ -98,7 +99,7 @@ def test_all_heads_are_a_table_here_and_small_pictures_in_files(folder: Path, ca
 def test_letters_without_a_font_are_named(
     folder: Path, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.draw.png.fonts_for", lambda _: (["DejaVu Sans"], "कख"))
+    monkeypatch.setattr("regard.show.png.fonts_for", lambda _: (["DejaVu Sans"], "कख"))
     assert run(["explain", str(trained(folder, "translate")), CAT, "--png", str(tmp_path / "x.png")]) == 0
     assert "x.png: no font here has क ख; install one, such as Noto Sans" in capsys.readouterr().err
 
@@ -135,7 +136,7 @@ def test_every_task_can_be_looked_into(name: str, folder: Path, capsys: Capture,
 
 
 MISTAKES = {
-    "an empty sentence": ([""], 3, "text = '': is empty; there is something to see where the run knows"),
+    "an empty sentence": ([""], 3, "text = '': an empty sentence has nothing to look into; give it a word"),
     "an empty sentence with edits": (["", "--edit", '{"kind": "mask-word", "word": 0}'], 3, "an empty sentence"),
     "an empty reference's source": (["", "--target", "le"], 3, "an empty sentence has nothing to look into"),
     "no such head": (["--layer", "1", "--head", "9", CAT], 3, "head = 9: this model has no such head; 1 to 2"),
@@ -152,6 +153,7 @@ MISTAKES = {
         "word = 5: is past the end of the sentence",
     ),
     "an edit that is no JSON": ([CAT, "--edit", "mask 3"], 2, "--edit = mask 3: is not JSON"),
+    "an edit too deep": ([CAT, "--edit", "[" * 9999], 2, "is not JSON"),
     "an edit of no kind": ([CAT, "--edit", '{"kind": "mask-wrd"}'], 3, "did you mean 'mask-word'?"),
     "a file in a file": ([CAT, "--svg", "{tmp}/file/x.svg"], 5, "file: is a file where a folder should be"),
     "a picture in a file": ([CAT, "--png", "{tmp}/file/x.png"], 5, "file: is a file where a folder should be"),
@@ -179,8 +181,8 @@ def test_attention_that_is_not_there_is_said_so(folder: Path, capsys: Capture) -
 
 
 def test_what_only_translations_have_is_refused_elsewhere(folder: Path) -> None:
-    with pytest.raises(ModelError, match=r"--target: .*tag does not translate"):
-        explain(trained(folder, "tag"), CAT, target="x")
+    with pytest.raises(ModelError, match="target: run 'tag' does not translate"):
+        look(load_predictor(trained(folder, "tag")), Question(CAT, target="x"), "tag")
 
 
 MUTED = '{"kind": "mute-head", "attention": "%s.0.self", "head": 0}'

@@ -9,6 +9,7 @@ import torch
 
 import tiny
 from regard.errors import DataError, ModelError
+from regard.explain.attribution import masking
 from regard.explain.edits import (
     KINDS,
     Edit,
@@ -23,7 +24,6 @@ from regard.explain.edits import (
     from_data,
     to_data,
 )
-from regard.explain.importance import masking
 from regard.explain.replay import replay
 from regard.explain.whatif import Outcome, what_if, write
 from regard.models.encoder_decoder import EncoderDecoder

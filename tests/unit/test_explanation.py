@@ -12,10 +12,13 @@ import torch
 import regard
 import tiny
 from pages import asks_for_nothing, read
-from regard.draw.explanation import Explanation, first_view
-from regard.draw.notebook import fragment
-from regard.draw.page import explanation_page, link_rules
-from regard.draw.views import (
+from regard.errors import DataError, ModelError, SettingsError
+from regard.explain.alignment import Aligner
+from regard.explain.edits import MaskWord, ReplaceWord
+from regard.explain.explanation import Explanation, first_view
+from regard.explain.replay import Spelling, replay
+from regard.explain.side import OUTSIDE
+from regard.explain.views import (
     View,
     _between,
     apart,
@@ -29,16 +32,13 @@ from regard.draw.views import (
     sides_of,
     state_maps,
 )
-from regard.errors import DataError, ModelError, SettingsError
-from regard.explain.alignment import Aligner
-from regard.explain.edits import MaskWord, ReplaceWord
-from regard.explain.replay import Spelling, replay
-from regard.explain.side import OUTSIDE
 from regard.explain.whatif import what_if
 from regard.explain.words import fold
+from regard.show.explanation_page import explanation_page, link_rules
+from regard.show.notebook import fragment
+from regard.tasks.translator import Translator
 from regard.text import Tokenizers, WordTokenizer
 from regard.text.special import END
-from regard.translator import Translator
 
 SOURCES = ["the cat sleeps", "<script>alert(1)</script> & co", "القطة السوداء", "काली बिल्ली"]
 TARGETS = ["le chat dort", 'l\'ours & "co"', "कुत्ता सोता है", "القطة نائمة"]
@@ -313,8 +313,8 @@ def test_right_to_left_text_is_marked_so_that_a_browser_can_turn_it() -> None:
 def test_a_large_page_leaves_out_what_it_says_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     found = explained()
     whole = explanation_page(found)
-    monkeypatch.setattr("regard.draw.page.MOST_CELLS", 5)
-    monkeypatch.setattr("regard.draw.page.MOST_VALUES", 5)
+    monkeypatch.setattr("regard.show.explanation_page.MOST_CELLS", 5)
+    monkeypatch.setattr("regard.show.explanation_page.MOST_VALUES", 5)
     small = explanation_page(found)
     assert "too large for this page" in small
     assert "too large for this page" not in whole

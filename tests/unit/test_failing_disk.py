@@ -18,28 +18,28 @@ import torch
 from safetensors import SafetensorError
 
 import corpora_for_tests as small
-from regard.archive import pack, unpack, verify_run
 from regard.errors import RegardError, failure
 from regard.explain.alignment import Aligner
 from regard.files import is_leftover
-from regard.run import Run, best_checkpoint, steps
-from regard.trainer.log import Log, read_log
-from regard.training import Opened, last_good, open_run, start
+from regard.runs.archive import pack, unpack, verify_run
+from regard.runs.folder import Run, best_checkpoint, steps
+from regard.runs.log import Log, read_log
+from regard.trainer.start import Opened, last_good, open_run, start
 from reports import by_hand
 
 State = dict[str, bytes]
 ROOT = Path(__file__).parents[2]
 
 
-def failing_disk() -> ModuleType:
-    """bench/failing_disk.py"""
+def bench(name: str) -> ModuleType:
+    """bench/NAME.py"""
     sys.path.append(str(ROOT / "bench"))
-    found = importlib.import_module("failing_disk")
+    found = importlib.import_module(name)
     sys.path.remove(str(ROOT / "bench"))
     return found
 
 
-DISK = failing_disk()
+DISK = bench("failing_disk")
 
 
 def state(folder: Path) -> State:
@@ -222,3 +222,15 @@ def test_the_disk_counts_whatever_writes(tmp_path: Path) -> None:
     with DISK.failing(2, "killed"), pytest.raises(DISK.Killed):
         (tmp_path / "c").write_text("123456")
     assert (tmp_path / "c").read_text() == "123"
+
+
+@pytest.mark.parametrize("verb", ["train", "report"])
+def test_whatever_the_disk_refuses_of_a_whole_verb_is_one_line_and_leaves_nothing_half_there(
+    verb: str, tmp_path: Path
+) -> None:
+    """Some calls; `make faults` refuses every one."""
+    verbs = bench("failing_verbs")
+    every = {"train": 61, "report": 11}[verb]
+    found = list(verbs.enumerated(verbs.verbs(tmp_path)[verb], first=3, every=every))
+    assert len(found) >= 3
+    assert not any(found), "\n".join(found)

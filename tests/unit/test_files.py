@@ -76,7 +76,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[bytes] = []
-    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     with new_file(pipe) as file:
         file.write(b"through")

@@ -14,10 +14,10 @@ import regard
 from regard.data.batches import Batches
 from regard.nn.attention import Attention
 from regard.nn.scores import InnerScore
-from regard.run import Run
+from regard.runs.folder import Run
 from regard.tasks.task import Tensors
 from regard.text.special import START
-from regard.training import open_task
+from regard.trainer.start import open_task
 
 HARD = tuple(f"model.{place}_attention.selection=hard" for place in ("encoder", "decoder", "cross"))
 SIZES = (

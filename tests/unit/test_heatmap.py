@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from regard.draw.terminal import LEFT_TO_RIGHT, cut, lines, padded, paper
-from regard.report import colours
-from regard.report.heatmap import HeatMap, brief, reaching
-from regard.report.heatmap_svg import (
+from regard.explain.heatmap import HeatMap, brief, reaching
+from regard.show import colours
+from regard.show.heatmap_svg import (
     LONGEST,
     SIZE,
     STYLE,
@@ -25,7 +24,8 @@ from regard.report.heatmap_svg import (
     multiples_document,
     multiples_svg,
 )
-from regard.report.letters import clusters, extent, right_to_left, shortened, wrapped
+from regard.show.letters import clusters, extent, right_to_left, shortened, wrapped
+from regard.show.terminal import LEFT_TO_RIGHT, cut, lines, padded, paper
 
 HINDI = ("काली", "बिल्ली", "ने", "चूहे", "को", "खाया", "क्योंकि", "वह", "भूखी", "थी")
 ARABIC = ("أكلت", "القطة", "السوداء", "الفأر،", "لأنها", "كانت", "جائعة")
@@ -81,7 +81,7 @@ def test_a_cell_has_the_colour_of_its_number_and_stands_at_its_place() -> None:
     picture = made(7, 11, OTHERS)
     place = layout(picture)
     groups = [each for each in ElementTree.fromstring(heat_svg(picture)).iter("g") if "data-values" in each.attrib]
-    for group, levels in zip(groups, picture.levels, strict=True):
+    for group, levels in zip(groups, colours.levels(picture), strict=True):
         painted = [0] * 11
         for path in group.iter("path"):
             for start, width in re.findall(r"M([\d.]+) 0h([\d.]+)", path.attrib["d"]):
@@ -119,7 +119,7 @@ def test_a_small_one_paints_every_cell_with_its_colour() -> None:
         for column, row, count in re.findall(r"M(\d+) (\d+)h(\d+)", path.attrib["d"]):
             for place in range(int(column), int(column) + int(count)):
                 painted[int(row)][place] = int(path.attrib["class"].removeprefix("h"))
-    assert tuple(map(tuple, painted)) == picture.levels
+    assert tuple(map(tuple, painted)) == colours.levels(picture)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_ink_reads_on_every_colour_by_four_and_a_half_to_one(scale: colours.Scal
 def test_minus_and_plus_end_at_the_two_ends_and_zero_is_in_the_middle() -> None:
     assert [colours.level(value, -2.0, 2.0) for value in (-9.0, -2.0, 0.0, 1.0, 2.0)] == [0, 0, 20, 30, 40]
     assert colours.level(3.0, 1.0, 1.0) == 0
-    assert made(3, 2, diverging=True).nothing == 20
+    assert colours.nothing(made(3, 2, diverging=True)) == 20
     assert reaching(HeatMap("", ("a",), ("b",), ((0.0,),), "")).most == 1.0
 
 

@@ -18,11 +18,13 @@ from regard.data.menu import Shape
 from regard.data.readers import Corpus
 from regard.data.shards import prepare_corpus
 from regard.data.stats import stats
-from regard.decode.labels import Reader
 from regard.errors import DataError, ResourceError, SettingsError
-from regard.measure.baselines import baselines
-from regard.measure.labels import ClassResult, Confusion, TagResult, Tally
-from regard.measure.language import language_result
+from regard.metrics.baselines import baselines
+from regard.metrics.labels import ClassResult, Confusion, TagResult, Tally
+from regard.metrics.language import language_result
+from regard.settings import TaskName
+from regard.tasks.kinds import task_of
+from regard.tasks.labels import Reader
 from regard.tasks.losses import drop_words
 from regard.text.special import END, PAD, START, UNK
 from regard.text.spelling import spell, word_ids, word_letters
@@ -185,7 +187,7 @@ def test_a_missing_scikit_learn_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     def refuse(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr("regard.measure.baselines.import_module", refuse)
+    monkeypatch.setattr("regard.metrics.baselines.import_module", refuse)
     with pytest.raises(ResourceError, match="need the package scikit-learn; pip install scikit-learn"):
         baselines(GOOD + BAD, GOOD)
 
@@ -193,8 +195,9 @@ def test_a_missing_scikit_learn_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 # Corpora
 
 
-def kinds(corpus: Corpus, task: str, held_out: Corpus | None = None) -> dict[str, list[int]]:
-    report = check_labels(corpus, task, held_out=held_out)  # type: ignore[arg-type]
+def kinds(corpus: Corpus, name: TaskName, held_out: Corpus | None = None) -> dict[str, list[int]]:
+    task = task_of(name)
+    report = check_labels(corpus, task.columns, task.fault, held_out=held_out)
     return {finding.kind: [example.line for example in finding.examples] for finding in report.findings}
 
 

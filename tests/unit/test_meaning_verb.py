@@ -8,15 +8,17 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import torch
 
 import corpora_for_tests as small
 from pages import asks_for_nothing
 from regard.cli.main import run
 from regard.errors import DataError
 from regard.explain.alignment import Aligner
-from regard.report.meaning import MeaningReport, meaning_page, meaning_svg
-from regard.training import start
-from regard.understanding import meaning_report
+from regard.explain.meaning import Compared, compare_meanings
+from regard.show.meaning_page import meaning_page, meaning_svg
+from regard.tasks.load import load_predictor
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 SENTENCES = ["the cat sees a bird", "a small cat slept", "the king saw the cat"]
@@ -42,6 +44,10 @@ def trained(folder: Path, name: str) -> Path:
         if name == "translate":
             Aligner().save(folder / name)  # to choose one takes seconds
     return folder / name
+
+
+def compared(folder: Path, word: str, sentences: list[str]) -> Compared:
+    return compare_meanings(load_predictor(folder), word, sentences, folder=folder)
 
 
 def test_cosines_by_layer_are_printed_with_a_control_word(folder: Path, capsys: Capture) -> None:
@@ -91,9 +97,7 @@ def test_pages_and_pictures_are_written(name: str, folder: Path, capsys: Capture
 def test_one_sentence_is_shown_without_comparing(folder: Path, capsys: Capture) -> None:
     assert run(["meaning", str(trained(folder, "classify")), "cat", SENTENCES[0]]) == 0
     assert "cosine " not in capsys.readouterr().out
-    assert "nothing to be compared with" in meaning_page(
-        meaning_report(trained(folder, "classify"), "cat", SENTENCES[:1])
-    )
+    assert "nothing to be compared with" in meaning_page(compared(trained(folder, "classify"), "cat", SENTENCES[:1]))
 
 
 def test_without_its_validation_text_neighbours_are_of_the_same_sentences(
@@ -102,15 +106,15 @@ def test_without_its_validation_text_neighbours_are_of_the_same_sentences(
     def gone(_: object) -> None:
         raise DataError("valid.en: is not there")
 
-    monkeypatch.setattr("regard.understanding.materials", gone)
-    found = meaning_report(trained(folder, "classify"), "cat", SENTENCES)
-    assert found.searched == "the words of these sentences"
-    assert {near.sentence for place in found.places for near in place.neighbours} <= {*SENTENCES}
+    monkeypatch.setattr("regard.explain.meaning.materials", gone)
+    found = compared(trained(folder, "classify"), "cat", SENTENCES)
+    assert found.among == "the words of these sentences"
+    assert {near.sentence for layer in found.neighbours for place in layer for near in place} <= {*SENTENCES}
     assert "Among the words of these sentences." in meaning_page(found)
 
 
 def test_markup_in_a_sentence_is_text(folder: Path) -> None:
-    found = meaning_report(trained(folder, "classify"), "cat", ["<script>x</script> cat", SENTENCES[0]])
+    found = compared(trained(folder, "classify"), "cat", ["<script>x</script> cat", SENTENCES[0]])
     page = meaning_page(found)
     assert "<script>x" not in page
     assert "&lt;script&gt;x&lt;/script&gt;" in page
@@ -118,8 +122,8 @@ def test_markup_in_a_sentence_is_text(folder: Path) -> None:
 
 
 def test_labels_of_points_do_not_stand_upon_one_another(folder: Path) -> None:
-    found: MeaningReport = meaning_report(trained(folder, "classify"), "cat", [SENTENCES[0]] * 9)
-    same = replace(found, points=tuple(((0.5, 0.5),) * 9 for _ in found.points))
+    found = compared(trained(folder, "classify"), "cat", [SENTENCES[0]] * 9)
+    same = replace(found, points=torch.full_like(found.points, 0.5))
     root = ElementTree.fromstring(meaning_svg(same))
     for panel in root:
         labels = [each for group in panel for each in group if each.tag.endswith("text")]
@@ -151,4 +155,4 @@ def test_a_mistake_gets_one_line(
 
 def test_no_sentence_has_no_word(folder: Path) -> None:
     with pytest.raises(DataError, match="sentences = 0"):
-        meaning_report(trained(folder, "classify"), "cat", [])
+        compared(trained(folder, "classify"), "cat", [])

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from regard.errors import DataError, ResourceError, SettingsError
-from regard.measure.by_length import Bucket, bucket_names, by_length
-from regard.measure.by_rarity import by_rarity, mean, rarest
-from regard.measure.comet import comet
-from regard.measure.habits import Habits, habits, plain_words, repeated
-from regard.measure.translation import Quality, bleu, measure
+from regard.metrics.by_length import Bucket, bucket_names, by_length
+from regard.metrics.by_rarity import by_rarity, mean, rarest
+from regard.metrics.comet import comet
+from regard.metrics.habits import Habits, habits, plain_words, repeated
+from regard.metrics.translation import Quality, bleu, measure
 
 WORDS = "the a bear cat mouse honey river ate saw slept because hungry, old quiet Über naïve 'twas नमस्ते .".split(" ")  # noqa: SIM905
 
@@ -42,7 +42,7 @@ def sacrebleu(folder: Path, hypotheses: list[str], references: list[str], *flags
     files = [write(folder / "reference", references), "-i", write(folder / "output", hypotheses)]
     command = [sys.executable, "-m", "sacrebleu", *files, *flags, "--format", "json", "-w", "10", "--quiet"]
     environment = {**os.environ, "NO_COLOR": "1", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(command, capture_output=True, check=False, env=environment, text=True)
+    done = subprocess.run(command, capture_output=True, check=False, timeout=300, env=environment, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     return found if isinstance(found, list) else [found]

@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 from regard.errors import DataError, ResourceError
-from regard.measure.differing import most_differing
-from regard.measure.paired import Verdict, holm, paired
-from regard.measure.translation import measure
+from regard.metrics.differing import most_differing
+from regard.metrics.paired import Verdict, holm, paired
+from regard.metrics.translation import measure
 
 COUNT = 53
 TEXT = "le chat noir dort sur la table et mange une souris grise près du vieux pont"
@@ -55,7 +55,7 @@ def printed(folder: Path, *names: str, test: str, count: int) -> tuple[list[floa
     """The scores and the p values that the command prints, row by row."""
     command = [sys.executable, "-W", "ignore", "-m", "sacrebleu", "reference", "-i", *names, "-m", "bleu", "chrf"]
     command += [f"--paired-{test}", f"--paired-{test}-n", str(count), "-f", "text", "-w", "4"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=300)
     table = done.stdout[: done.stdout.index("╘")]
     scores = re.findall(r"│ +([\d.]+)(?: \([\d.]+ ±[^)]*\))? +(?=│)", table)
     return [float(score) for score in scores], [float(p) for p in re.findall(r"\(p = ([\d.]+)\)", table)]

@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
-from regard.draw.png import _drawing, fonts_for, heat_figure, save_multiples, save_png
 from regard.errors import ResourceError
-from regard.report.heatmap import HeatMap
-from regard.report.heatmap_svg import layout
+from regard.explain.heatmap import HeatMap
+from regard.show.heatmap_svg import layout
+from regard.show.png import _drawing, fonts_for, heat_figure, save_multiples, save_png
 
 ARABIC = ["أكلت", "القطة", "السوداء", "الفأر،", "لأنها", "كانت", "جائعة"]
 LATIN = ["the", "internationalisation", "of", "WWWWWW", "and", "$x_1$", "Donaudampfschifffahrtsgesellschaftskapitän"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.report.charts import (
+from regard.show.charts import (
     GAP,
     NARROW,
     WIDE,

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from pages import asks_for_nothing, read
-from regard.report import charts, numbers
-from regard.report.markup import Html, data, element, join, text
-from regard.report.page import figure, page, paragraph, section, sentence, table
+from regard.metrics import numbers
+from regard.show import charts
+from regard.show.markup import Html, data, element, join, text
+from regard.show.page import figure, page, paragraph, section, sentence, table
 
 NASTY = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</script>", "<!--", "]]>", "a & b", "'\"`")
 

@@ -16,20 +16,20 @@ import corpora_for_tests as small
 import regard
 from pages import asks_for_nothing, read
 from regard.cli.main import run as cli
-from regard.corpora.fable import generate
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, SettingsError
-from regard.measure.sentences import sentence_scores
-from regard.report import charts
-from regard.report.run_page import limits, run_page
-from regard.report.run_report import Learning, Look, Map, Moment, RunReport
-from regard.report.sentences import lighting, linked_output, linked_source
-from regard.report.tree import PRUNED, candidates_table, drawn_twigs, tree_svg, way_to, written
-from regard.reporting import PINNED, POINTS, architecture, learning, report
-from regard.reporting_sentences import LOOKS, MOST_CELLS, RANDOM, WORST
-from regard.run import Run
-from regard.training import start
+from regard.evaluate.report import PINNED, POINTS, architecture, learning, report
+from regard.evaluate.run_report import Learning, Look, Map, Moment, RunReport
+from regard.evaluate.sentences import LOOKS, MOST_CELLS, RANDOM, WORST
+from regard.fable.corpus import generate
+from regard.metrics.sentences import sentence_scores
+from regard.runs.folder import Run
+from regard.show import charts
+from regard.show.run_page import limits, run_page
+from regard.show.sentences import lighting, linked_output, linked_source
+from regard.show.tree import PRUNED, candidates_table, drawn_nodes, tree_svg, way_to, written
+from regard.trainer.start import start
 from reports import ARABIC, HINDI, NASTY, by_hand, labelled, sentence, tree
 
 Capture = pytest.CaptureFixture[str]
@@ -138,9 +138,9 @@ def test_a_look_shows_the_weights_that_the_trace_has(made: RunReport, runs: Runs
 
 def test_the_tree_ends_in_the_output(made: RunReport) -> None:
     assert made.tree is not None
-    first = made.tree.twigs[made.tree.outputs[0]]
+    first = made.tree.nodes[made.tree.outputs[0]]
     assert first.reason == "output"
-    assert first.token == "<end>"
+    assert first.piece == "<end>"
     assert made.tree.source == PINNED[0]
     assert written(made.tree, first.number)[-1] == "<end>"
 
@@ -400,20 +400,20 @@ def test_a_tree_shows_every_fate_with_percent_first_and_its_steps() -> None:
 
 def test_only_one_of_what_finished_is_the_output() -> None:
     known = tree()
-    other = replace(known.twigs[7], number=50, score=-0.9)
-    drawn = tree_svg(replace(known, twigs=(*known.twigs, other)))
+    other = replace(known.nodes[7], number=50, score=-0.9)
+    drawn = tree_svg(replace(known, nodes=(*known.nodes, other)))
     assert str(drawn).count("✓ output") == 1
     assert "finished, but others were better" in str(drawn)
 
 
 def test_of_what_was_pruned_the_best_are_drawn_and_all_are_in_the_table() -> None:
     known = tree()
-    more = tuple(replace(known.twigs[3], number=100 + place, score=-9.0 - place) for place in range(7))
-    crowded = replace(known, twigs=(*known.twigs, *more))
-    assert [len(step) for step in drawn_twigs(crowded)] == [1, 2 + PRUNED, 3, 1]
-    assert [twig.score for twig in drawn_twigs(crowded)[1]] == [-0.1, -2.3, -9.0, -9.0, -10.0]
+    more = tuple(replace(known.nodes[3], number=100 + place, score=-9.0 - place) for place in range(7))
+    crowded = replace(known, nodes=(*known.nodes, *more))
+    assert [len(step) for step in drawn_nodes(crowded)] == [1, 2 + PRUNED, 3, 1]
+    assert [node.score for node in drawn_nodes(crowded)[1]] == [-0.1, -2.3, -9.0, -9.0, -10.0]
     table = read(candidates_table(crowded))
-    assert len([tag for tag, _ in table.seen if tag == "tr"]) == len(crowded.twigs)
+    assert len([tag for tag, _ in table.seen if tag == "tr"]) == len(crowded.nodes)
     assert "pruned: others were better" in table.shown
 
 

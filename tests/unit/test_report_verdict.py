@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from regard.measure.labels import Confusion
-from regard.report import verdict as rules
-from regard.report.run_report import Learning
-from regard.report.verdict import Finding
+from regard.evaluate import verdict as rules
+from regard.evaluate.run_report import Learning
+from regard.evaluate.verdict import Finding
+from regard.metrics.labels import Confusion
 from reports import GOOD, bucket, by_hand, labelled, learning, quality
 
 

@@ -19,15 +19,16 @@ from pathlib import Path
 import pytest
 
 import corpora_for_tests as small
-from regard import archive, runs
-from regard.archive import CONTENTS, pack, unpack
 from regard.cli.main import run as cli
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.files import locked
-from regard.loading import load
-from regard.run import Run, is_occupied, occupied, packaged, shapes, steps
+from regard.runs import archive
+from regard.runs import listing as runs
+from regard.runs.archive import CONTENTS, pack, unpack
+from regard.runs.folder import Run, is_occupied, occupied, packaged, shapes, steps
 from regard.settings import load_settings, preset_names
-from regard.training import preflight, resume, start
+from regard.tasks.load import load
+from regard.trainer.start import preflight, resume, start
 
 Capture = pytest.CaptureFixture[str]
 TEXTS = ["the cat sleeps", "the old man eats the apple"]
@@ -52,10 +53,10 @@ def run(trained: Path, tmp_path: Path) -> Path:
 
 def test_a_run_is_summed_up_without_torch(trained: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from regard.runs import summarise;"
+        "import sys; from pathlib import Path; from regard.runs.listing import summarise;"
         f"print(summarise(Path({str(trained)!r})).state); sys.exit('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert (done.stdout.strip(), done.returncode) == ("finished", 0)
 
 
@@ -154,7 +155,7 @@ def test_a_training_may_start_in_the_moment_in_which_somebody_looks(run: Path, m
         slept.append(seconds)
         looking.__exit__(None, None, None)
 
-    monkeypatch.setattr("regard.run.time.sleep", look_away)
+    monkeypatch.setattr("regard.runs.folder.time.sleep", look_away)
     with occupied(run):
         assert is_occupied(run)
     assert len(slept) == 1
@@ -325,7 +326,7 @@ def test_a_run_in_training_keeps_its_name_and_its_place(run: Path) -> None:
 
 
 def test_the_run_that_comes_with_the_package_stays_as_it_is(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.run.PACKAGED", run)
+    monkeypatch.setattr("regard.runs.folder.PACKAGED", run)
     for change in (lambda: runs.rename_run(run, "other"), lambda: runs.trash_run(run), lambda: runs.remove_run(run)):
         with pytest.raises(ModelError, match="small: comes with Regard, and is neither renamed nor removed"):
             change()

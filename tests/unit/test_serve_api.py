@@ -16,16 +16,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 import corpora_for_tests as small
 import regard
 import serving
-from regard.corpora.fable import generate
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.loading import load
+from regard.fable.corpus import generate
 from regard.serve.app import Service, create_app
 from regard.serve.detect import Detector, Letters
 from regard.serve.library import Library
 from regard.serve.shape import shape
 from regard.settings import DataSettings, Settings
 from regard.settings.languages import Languages, languages_of, name_of
+from regard.tasks.load import load
 from regard.text.tokenizers import learn
 from serving import CAT
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,10 +17,9 @@ from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect, Request
 
 import studios
-from regard.demonstration import demo_settings
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
-from regard.run import occupied
-from regard.runs import find
+from regard.runs.folder import occupied
+from regard.runs.listing import find
 from regard.serve.commands import Commands, Outcome
 from regard.serve.corpora import Corpora
 from regard.serve.limits import BusyError, LateError, Limits
@@ -24,6 +27,7 @@ from regard.serve.routes.presets import in_words
 from regard.serve.schema.trainings import EstimateAnswer
 from regard.serve.trainings import asked_for
 from regard.settings import load_settings
+from regard.settings.demo import demo_settings
 
 SOURCE = "the cat sleeps\nthe dog eats\na bird sings\nthe old man sees a house\nshe reads\n"
 TARGET = "le chat dort\nle chien mange\nun oiseau chante\nle vieil homme voit une maison\nelle lit\n"
@@ -119,7 +123,10 @@ def test_what_is_too_large_is_refused_by_its_word_and_by_its_weight(service: Tes
     answer = service.put("/api/v1/corpora/mine/train.source", content=pieces)
     assert answer.status_code == 413
     assert "too large; send at most 1,000" in answer.json()["error"]
-    assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+    deadline = time.monotonic() + 20  # the answer does not wait for what is removed beside it
+    while [each for each in tmp_path.rglob("*") if each.is_file()]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_a_sender_that_leaves_leaves_nothing(
@@ -280,6 +287,38 @@ def test_a_corpus_keeps_the_names_of_its_files_and_its_languages(
     assert load_settings(*asked_for(corpora, "lstm", "mine", [])).data.languages == expected
     said = asked_for(corpora, "lstm", "mine", [], languages="fr-hi")
     assert load_settings(*said).data.languages == "fr-hi"
+
+
+@pytest.mark.parametrize(
+    ("step", "other", "kept"),
+    [
+        ("regard.serve.corpora.Corpora._call", "talks.fr", {"train.source": "talks.en", "train.target": "talks.fr"}),
+        ("regard.files._beside", "", {"train.source": "talks.en"}),  # the folder is made, and nothing in it
+    ],
+)
+def test_an_upload_in_the_middle_of_another_takes_neither_its_name_nor_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, other: str, kept: dict[str, str]
+) -> None:
+    corpora, begun = Corpora(tmp_path), list[threading.Thread]()
+    before = resolve_name(step)
+
+    def receive(file: str, called: str) -> None:
+        with suppress(ClientDisconnect), corpora.receive("mine", file, called) as opened:
+            opened.write(b"x")
+            if not called:
+                raise ClientDisconnect
+
+    def meanwhile(*arguments: Any) -> Any:
+        if not begun:
+            begun.append(threading.Thread(target=receive, args=("train.target", other)))
+            begun[0].start()
+            begun[0].join(0.2)  # it goes as far as it may
+        return before(*arguments)
+
+    monkeypatch.setattr(step, meanwhile)
+    receive("train.source", "talks.en")
+    begun[0].join(20)
+    assert corpora.called("mine") == kept
 
 
 def test_a_table_may_name_both_languages_and_damaged_names_are_none(service: TestClient, tmp_path: Path) -> None:

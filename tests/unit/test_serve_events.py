@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 import studios
+from regard.runs.log import Moment
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
-from regard.serve.trainings import LogReader, Trainings
+from regard.serve.trainings import Trainings
 
-STEP = {"event": "step", "time": 7.0, "step": 3, "loss": 2.5, "progress": 0.25}
+STEP = {"event": "step", "time": 7.0, **asdict(Moment(3, 0, 2.5, 1.0, 0.1, 5, 5.0, 1.0, 0.25, 1))}
 
 
 def written(folder: Path, *events: dict[str, Any] | str) -> Path:
@@ -36,16 +38,6 @@ def service(tmp_path: Path) -> Iterator[TestClient]:
     (tmp_path / "runs").mkdir()
     with studios.client(tmp_path / "runs") as client:
         yield client
-
-
-def test_a_log_is_read_by_whole_lines_as_it_grows(tmp_path: Path) -> None:
-    reader = LogReader(tmp_path / "log.jsonl", after=1)
-    assert reader.read() == []
-    written(tmp_path, {"event": "note", "text": "one"}, {"event": "note", "text": "two"}, '{"event": "no')
-    assert reader.read() == [(2, '{"event": "note", "text": "two"}')]
-    written(tmp_path, 'te", "text": "é"}\n', "not json\n", "[1]\n", {"event": "note", "loss": float("nan")})
-    assert reader.read() == [(3, '{"event": "note", "text": "é"}'), (6, '{"event": "note", "loss": null}')]
-    assert reader.read() == []
 
 
 def test_a_stream_has_every_line_with_its_number_and_then_the_end(service: TestClient, tmp_path: Path) -> None:
@@ -72,6 +64,15 @@ def test_a_stream_goes_on_after_the_last_line_that_came_through(
     written(studios.run_folder(tmp_path / "runs", "one"), STEP, STEP)
     answer = service.get("/api/v1/trainings/one/events", headers={"Last-Event-ID": last})
     assert parsed(answer.text)[1]["id"] == first
+
+
+def test_a_stream_tells_whole_lines_that_are_json_and_has_no_number_that_is_none(
+    service: TestClient, tmp_path: Path
+) -> None:
+    folder = studios.run_folder(tmp_path / "runs", "one")
+    written(folder, "not json\n", "[1]\n", "\n", {"event": "note", "loss": float("nan")}, '{"event": "no')
+    _, *events, _ = parsed(service.get("/api/v1/trainings/one/events").text)
+    assert events == [{"id": "4", "data": '{"event": "note", "loss": null}'}]
 
 
 def test_there_are_no_events_of_what_is_not_known(service: TestClient) -> None:

@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect
 
 import serving
-from regard.run import digest
+from regard.runs.folder import digest
 from regard.serve.guard import COOKIE, Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
@@ -272,7 +272,7 @@ async def nothing(message: Any) -> None:
 def watched(runs: Path, app: Any) -> list[str]:
     """The log of one request to an app."""
     log: list[str] = []
-    watch, scope = Watch(app, Metrics(Library(runs)), log.append), {"type": "http", "method": "POST", "headers": []}
+    watch, scope = Watch(app, Metrics(Library(runs)), log.append, 9), {"type": "http", "method": "POST", "headers": []}
     with suppress(KeyError):
         asyncio.run(watch(scope, nothing, nothing))  # type: ignore[arg-type]
     return log
@@ -308,7 +308,7 @@ def test_who_leaves_within_its_body_is_no_bug(runs: Path, caplog: pytest.LogCapt
         (FileNotFoundError(errno.ENOENT, "", "/home/somebody/runs/x"), 404, "x: is not there"),
         (MemoryError(), 503, "memory: not enough of it"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 503, "memory: not enough of it"),
-        (RecursionError("maximum recursion depth exceeded"), 400, "input: nested too deeply"),
+        (RecursionError("maximum recursion depth exceeded"), 500, "this is a bug"),
         (RuntimeError("another"), 500, "this is a bug"),
     ],
 )

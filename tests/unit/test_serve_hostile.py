@@ -14,17 +14,16 @@ import pytest
 from fastapi.testclient import TestClient
 
 import serving
-from regard import runs as shelf
 from regard.decode.rules import Beam
-from regard.decode.writer import Writer
 from regard.errors import DataError
-from regard.loading import load
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.prediction import load_predictor
+from regard.runs import listing as shelf
 from regard.serve.bodies import check_json
 from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
+from regard.tasks.language import Writer
+from regard.tasks.load import load, load_predictor
 from serving import CAT
 
 JSON = {"Content-Type": "application/json"}
@@ -101,8 +100,8 @@ def test_every_string_list_and_number_of_every_body_has_a_limit(client: TestClie
         (b'{"a": "' + b"9" * 101 + b'"}', ""),
         (b'{"a": "\\ud83d\\ude00"}', ""),
         (b'{"a": "\\\\ud800"}', ""),
-        (b'{"a": ["\\ud800"]}', "body: \\ud800 is half a character"),
-        (b'{"\\uDfff": 1}', "body: \\udfff is half a character"),
+        (b'{"a": ["\\ud800"]}', "body: \\ud800 is an unpaired surrogate"),
+        (b'{"\\uDfff": 1}', "body: \\udfff is an unpaired surrogate"),
         (b'{"a": "\xed\xa0\x80"}', "body: is not UTF-8 at byte 7"),
         (b'{"a": "\\ud800', ""),  # no JSON at all: whoever reads it says so
     ],
@@ -135,8 +134,15 @@ def test_half_a_character_is_refused_wherever_it_stands(client: TestClient, path
         answer = client.post(path, content=json.dumps(body).encode() + b" " * padding, headers=JSON)
         assert (answer.status_code, line(answer)) == (
             400,
-            "body: \\ud800 is half a character, which no text has; send its other half, too",
+            "body: \\ud800 is an unpaired surrogate; send both halves of the character",
         )
+
+
+@pytest.mark.parametrize("kind", ["", "application/a+b+json", "application/x!y+json;a=b", " Application/Json"])
+def test_json_is_looked_through_whatever_it_calls_itself(client: TestClient, kind: str) -> None:
+    body = b'{"q": ' + b"[" * 99 + b"]" * 99 + b"}"
+    answer = client.post("/detect", content=body, headers={"Content-Type": kind})
+    assert (answer.status_code, line(answer)[:18]) == (400, "body: more than 20")
 
 
 def test_html_of_many_tags_inside_each_other_is_refused(client: TestClient) -> None:
@@ -212,7 +218,7 @@ def test_prompts_are_continued_together_only_as_far_as_memory_goes(
         return kept(self, chosen, *others)
 
     monkeypatch.setattr(Writer, "_continue", watched)
-    monkeypatch.setattr("regard.decode.writer.BUDGET", 1)
+    monkeypatch.setattr("regard.tasks.language.BUDGET", 1)
     found = writer.write(prompts, length=5, rule=Beam(3))
     assert sizes == [1] * len(prompts)
     assert [each.added for each in found] == [each.added for each in expected]
@@ -261,6 +267,8 @@ def test_another_token_opens_what_changes_something(runs: Path, token: str) -> N
             refused = client.request(method, path, json=body, headers=used)
             assert (refused.status_code, "--admin-token" in line(refused)) == (403, True), path
             assert client.request(method, path, json=body, headers=trained).status_code in (400, 404, 415), path
+        report = client.get("/api/v1/runs/attentive/report", headers=used)
+        assert (report.status_code, "has no report yet" in line(report)) == (403, True)
         for method, path, body in USES:
             for headers in (used, trained):
                 assert client.request(method, path, json=body, headers=headers).status_code == 200, path
@@ -300,8 +308,8 @@ def _on_the_loop() -> bool:
 def test_trainings_that_did_not_change_are_not_read_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Path] = []
     looks: list[int] = []
-    kept, scanned = shelf.read_log, Library.runs
-    monkeypatch.setattr(shelf, "read_log", lambda path: read.append(path) or kept(path))  # type: ignore[func-returns-value]
+    kept, scanned = shelf.outline, Library.runs
+    monkeypatch.setattr(shelf, "outline", lambda path: read.append(path) or kept(path))  # type: ignore[func-returns-value]
     monkeypatch.setattr(Library, "runs", lambda self: looks.append(1) or scanned(self))  # type: ignore[func-returns-value]
     with serving.client(runs) as client:
         first = client.get("/api/v1/trainings").json()

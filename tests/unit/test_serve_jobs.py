@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from fastapi.testclient import TestClient
 
 import studios
 from regard.errors import ModelError, SettingsError
-from regard.run import occupied
+from regard.runs.folder import occupied
 from regard.serve import processes
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
@@ -47,13 +48,19 @@ def again(jobs: Jobs) -> Jobs:
     return Jobs(Library(jobs.library.folder))
 
 
+def gone(process: Process) -> None:
+    """Wait until it has ended."""
+    last = time.monotonic() + 60
+    while process.alive:
+        assert time.monotonic() < last, process
+
+
 def ended(jobs: Jobs, run: str, *lines: str) -> None:
     """Its process has died, with these last words."""
     job = jobs.training(run)
     assert job is not None
     os.kill(job.pid, signal.SIGKILL)
-    while job.process.alive:
-        pass
+    gone(job.process)
     (jobs.folder / job.name / "output.txt").write_text("\n".join(lines), encoding="utf-8")
 
 
@@ -98,8 +105,7 @@ def test_without_handles_a_signal_is_sent_by_number(monkeypatch: pytest.MonkeyPa
 def test_a_child_is_regard_in_a_session_of_its_own(tmp_path: Path) -> None:
     process = spawn(["--version"], tmp_path / "out", tmp_path / "err")
     assert os.getsid(process.pid) == process.pid
-    while process.alive:
-        pass
+    gone(process)
     assert (tmp_path / "out").read_text().strip()
 
 
@@ -277,8 +283,7 @@ def test_a_comparison_tells_how_far_it_is_and_what_it_found(jobs: Jobs, children
     found = {"rows": [], "conditions": {"data": f"{jobs.folder}/source"}}
     (jobs.folder / job.name / "result.json").write_text(json.dumps(found))
     children.end()
-    while job.process.alive:
-        pass
+    gone(job.process)
     expected = {"rows": [], "conditions": {"data": "a test by hand"}}
     assert (jobs.standing(job.name).state, jobs.standing(job.name).result) == ("done", expected)
 
@@ -289,13 +294,11 @@ def test_a_comparison_that_went_wrong_says_why_and_one_that_was_stopped_does_not
     job = jobs.compare(["a", "b"])
     (jobs.folder / job.name / "output.txt").write_text("a: no such folder; known: b\n  regard runs ls\n")
     children.end()
-    while job.process.alive:
-        pass
+    gone(job.process)
     assert (jobs.standing(job.name).state, jobs.standing(job.name).line) == ("failed", "a: no such folder; known: b")
     other = jobs.compare(["a", "b"])
     jobs.cancel(other.name)
-    while other.process.alive:
-        pass
+    gone(other.process)
     assert jobs.standing(other.name).state == "stopped"
 
 
@@ -335,8 +338,6 @@ def test_a_training_is_started_listed_stopped_and_forgotten(service: TestClient,
     assert (listed["run"], listed["state"], listed["stage"]) == ("one", "running", "starting")
     assert service.post("/api/v1/trainings/one/stop").status_code == 202
     children.end()
-    while service.get("/api/v1/trainings/one").json()["state"] == "running":
-        pass
     assert service.delete("/api/v1/trainings/one").status_code == 204
     assert service.get("/api/v1/trainings/one").status_code == 404
     assert service.post("/api/v1/trainings/one/stop").status_code == 404
@@ -354,7 +355,7 @@ def test_a_finished_run_is_resumed_only_with_more_time_or_steps(
     service: TestClient, children: studios.Children, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     studios.run_folder(tmp_path / "runs", "done")
-    monkeypatch.setattr("regard.runs._state", lambda *_: "finished")
+    monkeypatch.setattr("regard.runs.listing._state", lambda *_: "finished")
     answer = service.post("/api/v1/trainings/done/resume")
     assert (answer.status_code, "has finished; say how much longer" in answer.json()["error"]) == (400, True)
     assert service.post("/api/v1/trainings/done/resume", json={"time": "soon"}).status_code == 400
@@ -394,7 +395,7 @@ def test_nothing_that_a_client_sends_leaves_the_folders(
 
 
 def test_the_demo_is_the_one_of_the_command_line(service: TestClient, children: studios.Children) -> None:
-    from regard.demonstration import demo_settings  # noqa: PLC0415
+    from regard.settings.demo import demo_settings  # noqa: PLC0415
 
     body = {"name": "demo", "preset": "demo", "corpus": "fable:fr"}
     assert service.post("/api/v1/trainings", json=body).status_code == 201

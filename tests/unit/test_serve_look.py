@@ -17,34 +17,34 @@ from fastapi.testclient import TestClient
 from torch import Tensor
 
 import corpora_for_tests as small
-from regard.corpora.fable import generate
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.decode.tree import Trees
-from regard.engines import CTranslate2
+from regard.explain import look as inside
+from regard.explain import looked
 from regard.explain.alignment import Aligner, Attended
+from regard.explain.answer import pack
+from regard.explain.attribution import gradient, masking
+from regard.explain.checks import checks
+from regard.explain.contextual import Neighbours, find, meaning
 from regard.explain.edits import KINDS, Editor, Scene, from_data
-from regard.explain.importance import gradient, masking
-from regard.explain.meaning import Neighbours, find, meaning
+from regard.explain.meaning import validation_texts
 from regard.explain.recurrent import filling, saliency
 from regard.explain.recurrent import gates as gate_views
 from regard.explain.replay import Spelling, replay
 from regard.explain.statistics import statistics
 from regard.explain.trace import Trace
+from regard.explain.walk import walk_text
 from regard.explain.whatif import what_if
-from regard.explaining import explain
-from regard.inside import look as inside
-from regard.inside.checks import checks
-from regard.prediction import load_predictor
+from regard.fable.corpus import generate
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
-from regard.serve.packing import pack
 from regard.serve.worker import weight_of
+from regard.tasks.engines import CTranslate2
+from regard.tasks.load import load_predictor
+from regard.tasks.translator import Translator
 from regard.text.special import END
-from regard.training import start
-from regard.translator import Translator
-from regard.understanding import validation_texts
-from regard.walking import walk_text
+from regard.trainer.start import start
 
 CAT = "the cat sees a bird"
 SEEN = next(iter(generate("fr", count=1, split="train", maximum_words=8)))  # the first pair that every run has read
@@ -200,6 +200,22 @@ def test_a_checkpoint_is_looked_into_by_its_name(ask: Ask, folder: Path) -> None
     Aligner(((0, 0),)).save(folder / "bahdanau")
 
 
+def test_several_views_of_one_output_take_one_search(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    translate = Translator.translate
+
+    def watched(translator: Translator, text: str, options: Options) -> Any:
+        searched.append(text)
+        return translate(translator, text, options)
+
+    monkeypatch.setattr(Translator, "translate", watched)
+    for path in ("trace", "importance", "gates"):
+        ask(path, "plain", text="a bird sees the cat")
+    assert searched == ["a bird sees the cat"]
+    ask("trace", "plain", text="a bird sees the cat", beam=2)
+    assert len(searched) == 2
+
+
 # Is what is shown what was used?
 
 
@@ -295,7 +311,7 @@ def test_edits_of_other_tasks_do_what_the_python_call_does(
 ) -> None:
     found, outcome = (
         ask("trace", run, text=CAT, edits=[edit]),
-        explain(folder / run, CAT, edits=from_data([edit])).outcome,
+        inside.look(load_predictor(folder / run), inside.Question(CAT, edits=from_data([edit]))).outcome,
     )
     assert outcome is not None
     difference = found["difference"]
@@ -321,10 +337,10 @@ def test_importance_is_that_of_the_python_calls(ask: Ask, translator: Translator
         expected = call(translator.model, trace.source.ids, trace.target.ids, spelling=spelling)
         assert same(found[name], expected.weights[:words])
         assert (found["rows"], found["columns"]) == (list(expected.rows[:words]), list(expected.columns))
-    looked = translator.aligner.weights(Attended.of(trace).late.by_word)
-    assert same(found["attention"], looked)
+    attended = translator.aligner.weights(Attended.of(trace).late.by_word)
+    assert same(found["attention"], attended)
     effect = unpack(found["masking"]).clamp(min=0)
-    expected = looked / looked.sum(1, keepdim=True) - effect / effect.sum(1, keepdim=True).clamp(min=1e-30)
+    expected = attended / attended.sum(1, keepdim=True) - effect / effect.sum(1, keepdim=True).clamp(min=1e-30)
     assert torch.allclose(unpack(found["difference"]), expected, atol=1e-6)
     assert found["attention_origin"] == translator.aligner.describe()
 
@@ -592,14 +608,14 @@ def test_an_output_that_the_beam_did_not_find_cannot_be_looked_into(
 
 def test_more_weights_than_a_page_can_hold_are_refused(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.explain.replay.MOST_NUMBERS", 100)
-    assert "weights are too many to look at" in ask("trace", "heads", 400, text=CAT)["error"]
+    assert "weights are too many to look at" in ask("trace", "heads", 400, text="a cat")["error"]
 
 
 @pytest.mark.parametrize("path", ["importance", "gates"])
 def test_a_gradient_for_each_of_too_many_pieces_is_refused(
     ask: Ask, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(inside, "MOST_STEPS", 10)
+    monkeypatch.setattr(looked, "MOST_STEPS", 10)
     error = ask(path, "plain", 400, text=CAT)["error"]
     assert error.startswith("text = ")
     assert "a gradient for each takes too long" in error
@@ -636,7 +652,8 @@ def test_memory_is_counted_with_what_searches_by_the_weights(folder: Path) -> No
     output = model.model.decoder.output.weight
     assert fused >= weights + output.numel() * output.element_size()
     converted = CTranslate2(None, model.tokenizers.source, model.tokenizers.target, 7, bytes=1000)
-    assert weight_of(replace(model, engine=converted)) == fused + 1000
+    searcher = replace(model.search.searcher, engine=converted)
+    assert weight_of(replace(model, searcher=searcher)) == fused + 1000
 
 
 def test_sixty_words_through_six_layers_of_eight_heads_are_below_five_megabytes() -> None:

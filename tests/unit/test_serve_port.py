@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -26,9 +27,11 @@ import serving
 from regard.cli import serve as verb
 from regard.cli.main import run
 from regard.errors import ResourceError
+from regard.serve.app import Service, create_app
 from regard.serve.guard import Doors
+from regard.serve.library import Library
 from regard.serve.limits import Limits
-from regard.serve.server import Place, address, listens_on, own_names
+from regard.serve.server import Place, address, listens_on, make, own_names
 from serving import CAT
 
 PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
@@ -68,9 +71,8 @@ def translates(service: str) -> bool:
 
 
 def test_clients_that_ask_for_nothing_make_room_for_those_who_do(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.serve.server.CONNECTIONS", 30)
     monkeypatch.setattr("regard.serve.server.SPARE", 10)
-    with serving.on_a_port(runs, Limits(reading=100.0)) as service:
+    with serving.on_a_port(runs, Limits(reading=100.0, connections=30)) as service:
         silent = [connect(service) for _ in range(60)]
         assert translates(service)
         assert request(service, "GET", "/health") == (200, {"status": "ok"})
@@ -110,7 +112,7 @@ def test_the_commands_of_the_documentation_work(service: str) -> None:
     assert len(commands()) > 7
     for command in commands():
         line = command.replace("http://127.0.0.1:5000", service).replace("curl ", "curl --silent --fail --max-time 20 ")
-        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, (command, done.stderr)
         assert done.stdout, command
 
@@ -168,6 +170,25 @@ def test_a_body_that_does_not_come_is_given_up(service: str) -> None:
     assert b"body: did not arrive within 1 s" in answer
 
 
+def test_more_requests_at_once_than_are_answered_are_refused_as_all_others_are(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its head here and not its body; the service answers with its own line, and says when to come again."""
+    monkeypatch.setattr("regard.serve.server.SPARE", -10)  # nobody is hung up on
+    with serving.on_a_port(runs, Limits(connections=3)) as service:
+        crowd = [connect(service) for _ in range(5)]
+        for each in crowd:
+            each.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n")
+        ready, _, _ = select.select(crowd, [], [], 20)
+        answer = b"".join(iter(lambda: ready[0].recv(65536), b""))
+        for each in crowd:
+            each.close()
+        head, _, body = answer.decode().partition("\r\n\r\n")
+        assert head.startswith("HTTP/1.1 503")
+        assert {"retry-after: 5", "x-content-type-options: nosniff"} <= set(head.lower().split("\r\n"))
+        assert json.loads(body)["error"] == "requests = 3 at once: are all that are answered; ask again in 5 s"
+
+
 def test_heads_that_never_end_are_hung_up_on_and_hold_nobody_up(service: str) -> None:
     """Slowloris: many connections, each with half a request; and one that had a whole request before."""
     crowd = [connect(service) for _ in range(101)]
@@ -218,6 +239,47 @@ def test_requests_in_flight_are_finished_when_the_service_ends(runs: Path) -> No
         time.sleep(0.05)
     asked.join(20)
     assert [(status, len(answer["translations"])) for status, answer in found] == [(200, 61)]
+
+
+def test_a_service_in_a_thread_ends_with_its_process(runs: Path) -> None:
+    """As `atexit` has it end."""
+    app, listening, ready = create_app(Service(Library(runs))), Place("127.0.0.1", 0).open(), threading.Event()
+    server = make(app, reading=1.0, started=ready.set)
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    assert ready.wait(20)
+    server._end()  # type: ignore[attr-defined]
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+COMPUTING = """
+import asyncio, sys, threading
+from pathlib import Path
+import torch
+from regard.decode.cancel import check_cancelled
+from regard.serve.library import Library
+
+begun = threading.Event()
+
+def work(model):
+    while True:
+        check_cancelled()
+        torch.ones(211, 211) @ torch.ones(211, 211)
+        begun.set()
+
+async def ask():
+    await (await Library(Path(sys.argv[1])).worker("demo")).call(work)
+
+threading.Thread(target=asyncio.run, args=(ask(),), daemon=True).start()
+assert begun.wait(50)
+"""
+
+
+def test_a_process_that_ends_while_a_model_computes_is_not_aborted(runs: Path) -> None:
+    command = [sys.executable, "-c", COMPUTING, str(runs)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # The verbs
@@ -367,6 +429,16 @@ def test_a_read_only_service_says_so_and_keeps_its_doors(
     assert OURS not in said
     doors, _ = verb._doors("localhost", "", None, None, OURS)
     assert (doors.token, doors.admin, doors.opens(""), doors.opens_changes("")) == ("", OURS, True, False)
+
+
+def test_a_studio_says_how_a_browser_may_train_where_that_needs_a_token(
+    runs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.serve.server.run", lambda server, listening: (server._started(), listening.close()))
+    assert run(["studio", str(runs), "--admin-token", OURS, "--port", "0", "--no-browser"]) == 0
+    assert re.search(
+        r"a browser that trains and uploads needs its token once: \S+\?token=TOKEN\n", capsys.readouterr().err
+    )
 
 
 def test_an_address_is_one_that_a_browser_can_open() -> None:

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 from fastapi.testclient import TestClient
@@ -15,13 +15,13 @@ from fastapi.testclient import TestClient
 import regard
 import serving
 import studios
-from regard.archive import unpack
-from regard.corpora.fable import generate
 from regard.errors import ModelError, SettingsError
-from regard.prediction import load_predictor
-from regard.run import occupied
+from regard.fable.corpus import generate
+from regard.runs.archive import unpack
+from regard.runs.folder import occupied
 from regard.serve.library import Library
 from regard.serve.pairs import check_pins
+from regard.tasks.load import load_predictor
 from serving import CAT, EIGHT
 
 
@@ -211,7 +211,7 @@ def test_runs_that_were_named_or_come_with_the_package_stay(mine: Path, monkeypa
         }
         status, line = refusal(client.delete("/api/v1/runs/zebra"))
         assert (status, "comes with Regard or was named at the start, and stays as it is here" in line) == (400, True)
-        monkeypatch.setattr("regard.run.PACKAGED", mine / "tagger")
+        monkeypatch.setattr("regard.runs.folder.PACKAGED", mine / "tagger")
         assert refusal(client.post("/api/v1/runs/tagger/rename", json={"to": "x"}))[0] == 400
     alone = Library(None, [mine / "zebra"])
     with serving.client_of(alone) as client:
@@ -244,7 +244,9 @@ def test_a_training_goes_with_its_run_and_one_that_failed_can_be_removed(
 
 
 def wait_for(true: Callable[[], bool]) -> None:
+    last = time.monotonic() + 60
     while not true():
+        assert time.monotonic() < last
         time.sleep(0.01)
 
 
@@ -306,8 +308,15 @@ def test_what_cannot_be_exported_leaves_nothing_behind(
     shutil.rmtree(mine / "zebra" / "checkpoints")
     assert own.get("/api/v1/runs/zebra/export").status_code == 404
     assert not list(tmp_path.glob("regard-export-*"))
-    own.get("/api/v1/runs/tagger/export")
-    assert not list(tmp_path.glob("regard-export-*"))
+
+    def looked_at(archive: BinaryIO) -> Iterator[bytes]:
+        """Nothing is left to remove before the first byte is sent: whoever breaks off leaves nothing either."""
+        assert not list(tmp_path.glob("regard-export-*"))
+        with archive:
+            yield archive.read()
+
+    monkeypatch.setattr("regard.serve.routes.runs._parts", looked_at)
+    assert own.get("/api/v1/runs/tagger/export").status_code == 200
 
 
 def test_a_report_is_made_once_and_says_nothing_of_folders(own: TestClient, mine: Path, eight: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import shutil
 import threading
 from collections.abc import Callable
@@ -14,18 +15,22 @@ from typing import Any
 import pytest
 import torch
 
+import corpora_for_tests as small
+import regard
 import serving
-from regard.cancel import check_cancelled
+from regard.decode.cancel import check_cancelled
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
-from regard.loading import load
-from regard.prediction import load_predictor
 from regard.serve import worker as serve_worker
 from regard.serve.library import Library
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
+from regard.serve.pairs import summary_at
 from regard.serve.worker import Worker
-from regard.translator import Translator
+from regard.tasks.language import Writer
+from regard.tasks.load import load, load_predictor
+from regard.tasks.translator import Translator
+from regard.text import ByteTokenizer
 
 SENTENCES = [
     "the black cat ate the mouse",
@@ -78,6 +83,15 @@ def run(work: Callable[[], Any]) -> Any:
 
 
 # Batches
+
+
+def test_a_short_text_that_nobody_waits_for_any_more_is_not_searched_for(plain: Path) -> None:
+    """Where it was taken in between other work: nothing else asks whether its client is there."""
+    answer: Future[list[serve_worker.Translated]] = Future()
+    answer.cancel()
+    text = serve_worker._Text("the cat", serve_worker.Wish(GREEDY), answer, {}, place=0, count=1)
+    Worker(load(plain))._find([text], brief=True)
+    assert text.found == {}
 
 
 def test_texts_that_wait_together_share_a_batch_and_come_out_as_if_alone(translator: Translator) -> None:
@@ -172,9 +186,9 @@ def test_nothing_to_translate_is_nothing(translator: Translator) -> None:
     assert run(lambda: Worker(translator).translate([], GREEDY)) == []
 
 
-def test_only_a_translator_translates(translator: Translator) -> None:
-    worker = Worker(translator)
-    worker._model = object()  # type: ignore[assignment]
+def test_only_a_translator_translates() -> None:
+    model = regard.language_model(small.settings("gru").model, 7)
+    worker = Worker(Writer(model, ByteTokenizer(), torch.device("cpu")))
     with pytest.raises(ModelError, match="does not translate"):
         run(lambda: worker.translate(["the cat"], GREEDY))
 
@@ -409,6 +423,32 @@ def test_one_that_works_is_never_put_away(folder: Path) -> None:
     run(both)
 
 
+def test_one_that_cannot_fit_puts_nobody_away(folder: Path) -> None:
+    size = run(lambda: Library(folder).worker("attentive")).bytes
+    library = Library(folder, limits=Limits(memory=size + 100))
+
+    async def both() -> None:
+        first = await library.worker("attentive")
+        with pytest.raises(ResourceError, match="can be freed; try again later, or raise --memory"):
+            library._make_room("huge", size + 200)
+        assert await library.worker("attentive") is first
+
+    run(both)
+
+
+def test_a_folder_that_may_not_be_looked_into_harms_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small.forbid(monkeypatch, folder / "plain")
+    assert list(Library(folder).runs()) == ["attentive"]
+    assert "permission denied" in summary_at(folder / "plain", "plain").note
+
+
+def test_what_could_not_be_read_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        small.forbid(broken, folder / "plain" / "settings.toml", errno.EMFILE)
+        assert summary_at(folder / "plain", "plain").state == "unreadable"
+    assert summary_at(folder / "plain", "plain").state == "finished"
+
+
 def test_a_run_that_went_on_is_loaded_anew(folder: Path) -> None:
     library = Library(folder)
 
@@ -574,7 +614,58 @@ def test_who_asks_for_little_does_not_wait_for_who_asks_for_much(translator: Tra
         await asyncio.gather(busy, much, little)
 
     run(both)
-    assert order.index("the cat") == 2
+    assert order.index("the cat") == 1
+
+
+def test_calls_that_follow_each_other_leave_every_other_turn_to_a_large_request(translator: Translator) -> None:
+    worker, gate, order = Worker(translator, Limits(together=1, gather=0.0)), Gate(), list[str]()
+    search = worker._search
+    worker._search = lambda batch: order.append("text") or search(batch)  # type: ignore[method-assign, func-returns-value]
+
+    async def both() -> None:
+        busy = asyncio.create_task(worker.call(gate))
+        await gate.is_open()
+        much = asyncio.create_task(worker.translate(["the dog"] * 4, GREEDY))
+        await asyncio.sleep(0)
+        calls = [asyncio.create_task(worker.call(lambda _: order.append("call"))) for _ in range(4)]
+        await asyncio.sleep(0)
+        gate.may_end.set()
+        await asyncio.gather(busy, much, *calls)
+
+    run(both)
+    assert order == ["text", "call"] * 4
+
+
+def test_texts_are_counted_without_holding_up_who_asks(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both before a batch and while a call goes on; as far as a turn goes, who is next before all others."""
+    worker, long, free, counted = Worker(translator, Limits(gather=0.0)), Long(), list[bool](), list[str]()
+    monkeypatch.setattr(serve_worker, "TURN", 0.0)
+    pieces = worker._pieces
+
+    def watched(text: str) -> int:
+        def look() -> None:
+            free.append(worker._changed.acquire(timeout=5))
+            worker._changed.release()
+
+        other = threading.Thread(target=look)
+        other.start()
+        other.join(20)
+        counted.append(text)
+        return pieces(text)
+
+    monkeypatch.setattr(worker, "_pieces", watched)
+
+    async def ask() -> None:
+        await worker.translate(["the cat", "the dog"], GREEDY)
+        busy = asyncio.create_task(worker.call(long))
+        await long.is_open()
+        await worker.translate(["the bear"], GREEDY)
+        long.may_end.set()
+        await busy
+
+    run(ask)
+    assert free == [True] * 3
+    assert counted == ["the cat", "the dog", "the bear"]
 
 
 @pytest.fixture
@@ -616,6 +707,19 @@ def test_an_aligner_that_takes_long_is_chosen_when_nobody_waits(
     worker.join(20)
 
 
+def test_a_choice_that_fails_harms_no_answer_and_is_not_promised_any_more(
+    unaligned: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("heads: none left")
+
+    monkeypatch.setattr(serve_worker, "aligner_of", fail)
+    (found,) = run(lambda: Worker(load(unaligned)).translate(["the cat"], GREEDY, links=True))
+    assert found.links
+    assert found.aligner == "cross-attention, mean of all heads (chosen by default: choosing a better one failed)"
+    assert "heads: none left" in caplog.text
+
+
 def test_a_choice_that_nobody_waits_for_lets_calls_go_before_and_ends_with_the_worker(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -623,10 +727,13 @@ def test_a_choice_that_nobody_waits_for_lets_calls_go_before_and_ends_with_the_w
     monkeypatch.setattr(serve_worker, "_set_aligner", long)
     with worker._changed:
         worker._queue.append(serve_worker._Call(long, Future(), background=True))
+    assert (worker.waiting, worker.idle) == (0, True)
 
     async def ask() -> None:
         assert await worker.call(lambda _: 7) == 7
         await long.is_open()
+        assert worker.idle
+        assert await worker.call(lambda _: worker.idle) is False
         assert await worker.call(lambda _: 8) == 8
         assert len(await worker.translate([SENTENCES[3]], GREEDY)) == 1
 
@@ -635,3 +742,19 @@ def test_a_choice_that_nobody_waits_for_lets_calls_go_before_and_ends_with_the_w
     worker.close()
     worker.join(20)
     assert long.ended.is_set()
+
+
+def test_a_worker_that_ends_with_its_process_leaves_what_it_does_and_takes_nothing_more(translator: Translator) -> None:
+    worker, work = Worker(translator), Long()
+
+    async def ask() -> None:
+        asked = asyncio.create_task(worker.call(work))
+        await work.is_open()
+        worker.end()
+        assert await asyncio.to_thread(work.ended.wait, 20)
+        worker.join(20)
+        with pytest.raises(BusyError, match="is about to end; ask again"):
+            await worker.call(work)
+        asked.cancel()
+
+    run(ask)

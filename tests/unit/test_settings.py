@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import regard
 import tiny
 from regard.errors import SettingsError
-from regard.reader import read
 from regard.settings import LuongDecoder, RecurrentModel, TransformerModel
+from regard.settings.reading import read
 
 every_preset = pytest.mark.parametrize("preset", tiny.PRESETS)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.report import charts, colours, page
+from regard.show import charts, colours, page
 
 STUDIO = Path(regard.__file__).parent / "studio"
 FILES = sorted(path for path in STUDIO.rglob("*") if path.suffix in {".js", ".css", ".html", ".svg"})
 SCRIPTS = [path for path in FILES if path.suffix == ".js"]
-LONGEST = 300  # lines of a file
+LONGEST = 400  # lines of a file, as the formatter breaks them
 
 
 def test_the_colours_of_the_studio_are_those_of_the_report() -> None:

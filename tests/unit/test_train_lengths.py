@@ -16,15 +16,13 @@ from regard.cli.main import run as cli
 from regard.data.batches import Batch, Position
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.loading import load
 from regard.models.labeller import Labeller
-from regard.prediction import load_predictor
-from regard.run import Run
-from regard.tasks.showing import fitting
-from regard.tasks.task import Task
+from regard.runs.folder import Run
+from regard.tasks.load import load, load_predictor
+from regard.tasks.task import Task, fitting
 from regard.trainer.feed import Feed
+from regard.trainer.start import open_task, start
 from regard.trainer.workers import ALONE, Workers
-from regard.training import open_task, start
 
 LEARNED = ("model.positions=learned", "train.steps=4", "train.validate_every=2", "train.batch=256")
 SAMPLING = ("text.tokenizer=bpe", "text.size=601", "text.sampling=true")

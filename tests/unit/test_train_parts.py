@@ -15,12 +15,13 @@ from torch import nn
 from regard.device import pick_device
 from regard.errors import DataError, ModelError, SettingsError
 from regard.nn.scores import AdditiveScore, CosineScore
+from regard.runs import checkpoint, log
+from regard.runs.checkpoint import Checkpoint, Progress
+from regard.runs.log import Log, Moment, Validation, read_log
 from regard.settings import load_settings, parse_time
-from regard.trainer import averaging, checkpoint
-from regard.trainer.checkpoint import Checkpoint, Progress
+from regard.trainer import averaging
 from regard.trainer.feed import ahead
 from regard.trainer.kinds import step_kind
-from regard.trainer.log import Log, Moment, Validation, read_log
 from regard.trainer.loop import is_better, step_seed
 from regard.trainer.optimizer import make_optimizer, set_rate
 from regard.trainer.schedule import Schedule
@@ -144,7 +145,7 @@ def test_one_flipped_byte_is_found_in_any_file(name: str, tmp_path: Path) -> Non
 def test_parts_of_a_checkpoint_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     weights = {"w": torch.ones(2, 3)}
     path = checkpoint.save(Checkpoint(Progress(step=7), weights, {"w": torch.ones(3)}, {}), tmp_path)
-    with pytest.raises(ModelError, match="the settings do not belong"):
+    with pytest.raises(ModelError, match=r"average\.safetensors does not go with weights\.safetensors"):
         checkpoint.load(path)
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(2, 3))])
     for name, tensor in (("1.x", torch.ones(2, 3)), ("x.y", torch.ones(2, 3)), ("0.momentum_buffer", torch.ones(3))):
@@ -206,6 +207,62 @@ def test_a_log_can_be_read_while_written_and_after_a_resume(tmp_path: Path) -> N
     assert events[-1]["text"] == "a word: café"
 
 
+def test_of_a_log_that_grows_only_what_was_added_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, parsed = tmp_path / "log.jsonl", list[bytes]()
+    parse = log.parse_event
+    monkeypatch.setattr(log, "parse_event", lambda line: (parsed.append(line), parse(line))[1])
+    writer = Log(path)
+
+    def moment(step: int) -> None:
+        writer.moment(Moment(step, 0, 1.0, 1.0, 0.1, 5, 5.0, 1.0, 0.5, 1))
+
+    assert (log.outline(path).step, log.outline(path).best, log.outline(path).last) == (0, None, None)
+    for step in range(1, 30):
+        moment(step)
+    writer.validation(Validation(29, 0, 1.0, 0.5, 90.0, "BLEU", best=True))
+    assert (log.outline(path).step, log.outline(path).best["score"]) == (29, 90.0)
+    parsed.clear()
+    moment(30)
+    with path.open("a") as file:
+        file.write('{"event": "st')  # half a line
+    found = log.outline(path)
+    assert (found.step, found.last["step"], [line for line in parsed if line][1:]) == (30, 30, [b'{"event": "st'])
+    writer = Log(path)  # resumed: it ends the half line
+    moment(11)
+    writer.validation(Validation(12, 0, 1.0, 0.7, 80.0, "BLEU", best=True))
+    assert (log.outline(path).step, log.outline(path).best["score"]) == (11, 80.0)
+
+
+@pytest.mark.parametrize("how", ["shorter", "another", "anew", "removed"])
+def test_a_log_that_is_another_one_is_read_from_its_beginning(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "log.jsonl"
+    for step in range(1, 30):
+        Log(path).moment(Moment(step, 0, 1.0, 1.0, 0.1, 5, 5.0, 1.0, 0.5, 1))
+    assert log.outline(path).step == 29
+    text = path.read_text()
+    if how == "shorter":
+        path.write_text("".join(text.splitlines(keepends=True)[:7]))
+    elif how == "another":
+        (tmp_path / "new").write_text("".join(text.splitlines(keepends=True)[:7]) + "\n" * len(text))
+        (tmp_path / "new").replace(path)
+    elif how == "anew":
+        path.write_text("".join(text.splitlines(keepends=True)[:7]) + "\n" * len(text))
+    else:
+        path.unlink()
+    assert log.outline(path).step == (0 if how == "removed" else 7)
+
+
+def test_a_line_without_an_end_harms_no_other_line_of_a_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "LONGEST_LINE", 50)
+    path = tmp_path / "log.jsonl"
+    first, last = '{"event": "note", "text": "first"}', '{"event": "note", "text": "last"}'
+    path.write_text(f"{first}\n" + "x" * 307 + f"\n{last}\n" + "y" * 111)
+    assert [event["text"] for event in read_log(path)] == ["first", "last"]
+    numbers = log.LogReader(path)
+    found = [number for lines in iter(numbers.read, None) for number, _ in lines]
+    assert found == [1, 3]
+
+
 # Batches made ahead
 
 
@@ -254,6 +311,7 @@ def test_a_value_that_is_not_finite_is_never_the_best() -> None:
 
 
 def test_each_process_of_a_machine_takes_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert pick_device("auto") == torch.device("cuda")
@@ -264,6 +322,11 @@ def test_each_process_of_a_machine_takes_its_own_gpu(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(SettingsError, match="LOCAL_RANK = 2: there are 2 GPUs here, one for each process; start 2 at"):
         pick_device("auto")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(SettingsError, match="LOCAL_RANK = 2: there is 1 GPU here"):
+        pick_device("auto")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")  # that of this process alone
+    assert pick_device("auto") == torch.device("cuda", 0)
 
 
 # What kind of step

@@ -14,17 +14,17 @@ import corpora_for_tests as small
 from regard.data.batches import Batch, Batches
 from regard.device import pick_device, take_threads
 from regard.errors import DataError, ResourceError, SettingsError
-from regard.loading import load
-from regard.nn.cross_entropy import cross_entropy
-from regard.run import Run, best_checkpoint, steps
+from regard.nn.fast.output_loss import cross_entropy
+from regard.runs import checkpoint
+from regard.runs.folder import Run, best_checkpoint, steps
+from regard.tasks.load import load
 from regard.tasks.losses import Choices, _discounted, drop_words
 from regard.tasks.task import Task, Tensors
 from regard.text.special import UNK
-from regard.trainer import checkpoint
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.signals import interruptible
+from regard.trainer.start import open_task, start
 from regard.trainer.steps import EagerStep, Recipe
-from regard.training import open_task, start
 
 CPU = torch.device("cpu")
 TASKS = {

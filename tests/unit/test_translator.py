@@ -17,22 +17,23 @@ import pytest
 import torch
 
 import corpora_for_tests as small
+from regard.cli import streams
 from regard.cli.called import printable
 from regard.cli.main import run
 from regard.decode.copying import copied_in_order
-from regard.decode.glossary import Glossary
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.decode.split import split
+from regard.decode.terms import Glossary
 from regard.decode.texts import Output, Part, _by_risk
 from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
-from regard.loading import load
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.tasks.load import load
+from regard.tasks.translator import Translator
 from regard.text.special import UNK
 from regard.text.words import space_words
-from regard.training import start
-from regard.translator import Translator
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 CAT = "the black cat ate the mouse"
@@ -150,7 +151,7 @@ def test_empty_texts_stay_empty_and_in_their_place(translator: Translator) -> No
     assert [each.text.strip() == "" for each in found] == [True, False, True]
     assert found[0].log_probability == 0.0
     assert found[0].alignment() == []
-    with pytest.raises(DataError, match="is empty; there is something to see"):
+    with pytest.raises(DataError, match="is empty; give it a word"):
         found[0].trace()
 
 
@@ -358,7 +359,7 @@ def test_without_attention_unknown_words_are_copied_in_their_order(translator: T
 
 def test_unknown_words_are_copied_by_default_and_not_on_request(translator: Translator) -> None:
     """A model that writes <unk> for the second word, whatever it reads."""
-    forced = replace(translator, models=(_writing_unknown(translator.model),))
+    forced = replace(translator, models=(_writing_unknown(translator.model),), searcher=None)
     found = forced.translate("the zyx sleeps", beam=1)
     assert "zyx" in found.text.split()
     assert found.warning == "1 word this run has never seen: zyx (copied)"
@@ -386,7 +387,7 @@ def test_a_sentence_of_which_nothing_was_seen_is_left_as_it_is(translator: Trans
     assert found.text == f"ذهب القط. {alone.text} qwertyuiop zxcvb!"
     assert found.warning == "no word of 2 sentences was in the training text: left as they are"
     assert [each.word for each in found.unknown] == ["ذهب", "القط", "qwertyuiop", "zxcvb"]
-    with pytest.raises(DataError, match="no word of it was seen in training, so that it was left as it is"):
+    with pytest.raises(DataError, match="no word of it was seen in training; use words that were"):
         found.trace(sentence=1)
     arabic = translator.translate("ذهب القط", beam=1)
     assert arabic.text == "ذهب القط"
@@ -494,6 +495,41 @@ def test_lines_before_a_bad_one_are_answered(trained: Path, capsys: Capture, mon
     shown = capsys.readouterr()
     assert "stdin line 2: byte 1 is not UTF-8" in shown.err
     assert shown.out.count("\n") == 1
+
+
+def test_a_line_of_stdin_without_an_end_is_refused_and_those_before_it_are_answered(
+    trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Endless(io.RawIOBase):
+        """A line, and then one that never ends."""
+
+        given = 0
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+            part = b"the bear sleeps\n" if self.given == 0 else b"x" * len(buffer)
+            buffer[: len(part)] = part
+            self.given += len(part)
+            assert self.given < 4 << 20, "all of it was asked for"
+            return len(part)
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Endless())))
+    assert run(["translate", str(trained), "-"]) == 3
+    shown = capsys.readouterr()
+    assert shown.err.endswith("stdin line 2: longer than 1,048,576 bytes, the most of a line; cut or drop it\n")
+    assert shown.out.count("\n") == 1
+
+
+def test_lines_are_held_up_to_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "ROOM", 100)
+    assert [len(chunk) for chunk in streams._chunks(iter(["x" * 60] * 5))] == [2, 2, 1]
+    held = streams._Lines(100)
+    held.put(b"x" * 60)
+    assert held.full()
+    assert held.get() == b"x" * 60
+    assert held.empty()
 
 
 def test_a_line_is_answered_before_the_next_one_is_sent(trained: Path) -> None:

@@ -10,11 +10,11 @@ import torch
 import corpora_for_tests as small
 import regard
 import tiny
-from regard.nn.unset import Unset
-from regard.prediction import load_predictor
-from regard.run import Run, best_checkpoint
-from regard.trainer.checkpoint import load_weights
-from regard.training import start
+from regard.nn.fast.uninitialised import Unset
+from regard.runs.checkpoint import load_weights
+from regard.runs.folder import Run, best_checkpoint
+from regard.tasks.load import load_predictor
+from regard.trainer.start import start
 
 
 @pytest.mark.parametrize("preset", ["transformer-small", "bahdanau"])

@@ -11,15 +11,15 @@ import torch
 
 import corpora_for_tests as small
 from regard.cli.main import run
-from regard.decode.labels import Tagger
 from regard.errors import DataError
+from regard.explain.walk import walk_text
 from regard.explain.walkthrough import render
 from regard.explain.walkthrough.example import example
-from regard.prediction import load_predictor
+from regard.tasks.load import load_predictor
+from regard.tasks.tag import Tagger
+from regard.tasks.translator import Translator
 from regard.text.special import END
-from regard.training import start
-from regard.translator import Translator
-from regard.walking import walk_text
+from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 TEXT = "the black cat ate the mouse"

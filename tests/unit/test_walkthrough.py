@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 import regard
 import tiny
-from regard.decode.labels import Reader
 from regard.errors import DataError, ModelError
 from regard.explain.replay import Model, Spelling, replay
 from regard.explain.trace import Trace
@@ -25,6 +24,7 @@ from regard.explain.walkthrough.walk import NoSuchPlaceError, walkthrough
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.nn.norms import BatchNorm
+from regard.tasks.labels import Reader
 from regard.text.special import END
 from regard.text.words import WordTokenizer
 

@@ -11,11 +11,11 @@ import corpora_for_tests as small
 from regard.cli.display import watch_line
 from regard.cli.main import run as cli
 from regard.errors import DataError
-from regard.loading import load
-from regard.tasks.shown import Watched
-from regard.trainer import log
-from regard.trainer.log import read_log
-from regard.training import start
+from regard.runs import log
+from regard.runs.log import read_log
+from regard.runs.samples import Watched
+from regard.tasks.load import load
+from regard.trainer.start import start
 
 SENTENCE = "the cat sees the old bird ."
 TASKS = {

@@ -13,27 +13,45 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 import corpora_for_tests as small
-from regard import files, runs, training
-from regard.archive import pack, unpack
+from regard import files
 from regard.cli.main import run as cli
 from regard.data.check import check
 from regard.data.clean import clean
-from regard.data.lines import LONGEST_LINE, read_lines
+from regard.data.lines import LONGEST_LINE, Problem, read_lines
 from regard.data.readers import Corpus
 from regard.data.shards import open_shards
 from regard.errors import DataError, ModelError, ResourceError
 from regard.files import locked, new_file, new_folder
-from regard.loading import load
-from regard.run import BELONGS, MANIFEST, Run, belongs, best_checkpoint, load_progress, manifest, occupied, seal, steps
-from regard.runs import find, leftovers, portray, summarise, trash_run
+from regard.runs import listing as runs
+from regard.runs.archive import pack, unpack
+from regard.runs.folder import (
+    BELONGS,
+    MANIFEST,
+    Progress,
+    Run,
+    belonging,
+    belongs,
+    best_checkpoint,
+    load_progress,
+    manifest,
+    occupied,
+    seal,
+    steps,
+)
+from regard.runs.listing import find, leftovers, portray, summarise, trash_run
+from regard.runs.log import Log, Moment, read_log
 from regard.settings import load_settings
-from regard.tasks.material import Files, materials
+from regard.tasks.corpus import Files, materials
+from regard.tasks.load import load
 from regard.text.tokenizers import load as load_tokenizer
 from regard.trainer import preflight
-from regard.trainer.log import Log, read_log
-from regard.training import resume, start
+from regard.trainer import start as training
+from regard.trainer.loop import Outcome
+from regard.trainer.start import resume, start
+from regard.trainer.workers import ALONE, Workers
 
 Capture = pytest.CaptureFixture[str]
 
@@ -120,6 +138,45 @@ def test_what_may_change_about_a_run_may_change(run: Path) -> None:
     assert load_progress(steps(run / "checkpoints")[-1]).step == 4
 
 
+@pytest.mark.parametrize(("old", "new"), [("[model]", "[mod"), ("width = 16", "width = 18")])
+def test_settings_that_change_while_a_run_trains_are_not_those_of_its_weights(old: str, new: str, run: Path) -> None:
+    class Editor(small.Notes):
+        def moment(self, moment: Moment) -> None:
+            super().moment(moment)
+            change(run / "settings.toml", old, new)
+
+    kept = Run.open(run).settings
+    resume(run, Editor(), device="cpu", more="+1")
+    assert new in (run / "settings.toml").read_text()
+    assert belongs(Run(run, kept), steps(run / "checkpoints")[-1])
+
+
+class Second(Workers):
+    """The second of two processes, of which the first has lost its patience."""
+
+    def sum(self, *values: float) -> list[float]:
+        return [*values[:-1], values[-1] + 1]
+
+    def wait(self) -> None: ...
+
+
+def test_all_processes_know_that_a_run_has_lost_its_patience(run: Path) -> None:
+    settings = load_settings(run / "settings.toml", "train.patience=1", "train.steps=9")
+    trainer = training.open_run(Run(run, settings), torch.device("cpu"), Second(1, 2)).trainer
+    trainer.progress = Progress(step=3, judged=3, stale=1)
+    assert trainer.run() == Outcome(trainer.progress, "patience")
+
+
+def test_the_slow_first_steps_of_a_training_say_how_much_is_left(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
+    notes = small.Notes()
+    settings = load_settings(run / "settings.toml", "train.steps=4")
+    trainer = training.open_run(Run(run, settings), torch.device("cpu"), ALONE, notes).trainer
+    trainer.captures = 2  # as on a GPU
+    trainer.run()
+    assert [moment.left > 0 for moment in notes.moments] == [True, True, True, False]
+
+
 def test_what_a_checkpoint_belongs_to_may_be_damaged_too(run: Path) -> None:
     best = best_checkpoint(Run.open(run))
     for content in (b"[]", b"[" * 100_000, b'{"files": 3}', b'{"files": {}, "settings": 3}', b"\xff"):
@@ -194,14 +251,15 @@ def test_a_damaged_manifest_of_a_corpus_is_called_so(name: str, value: object, r
     holder[name] = value
     path.write_text(json.dumps(content))
     if (name, value) not in (("fingerprint", "x"), ("columns", {})):  # these may be
-        with pytest.raises(DataError):
+        with pytest.raises(DataError) as problem:
             open_shards(run / "data" / "train")
+        assert "none" not in str(problem.value)
 
 
 def test_sealing_twice_changes_nothing(run: Path) -> None:
     best = best_checkpoint(Run.open(run))
     before = (best / MANIFEST).read_bytes()
-    seal(best, run)
+    seal(best, belonging(Run.open(run)))
     assert (best / MANIFEST).read_bytes() == before
 
 
@@ -259,6 +317,22 @@ def test_an_old_folder_that_stepped_aside_for_nothing_is_put_back(tmp_path: Path
     left_behind(tmp_path / f".run.{HEX}.old")
     assert files.sweep(tmp_path / f".run.{HEX}.old")
     assert (tmp_path / "run" / "half").exists()
+
+
+def test_a_leftover_that_is_gone_meanwhile_is_gone(tmp_path: Path) -> None:
+    for name in (f".run.{HEX}", f".run.{HEX}.old"):
+        assert files.sweep(tmp_path / name)
+
+
+@pytest.mark.parametrize("closed", ["theirs", "corpora", ".trash"])
+def test_a_folder_that_may_not_be_looked_into_hides_no_leftover(
+    run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    (run.parent / closed).mkdir()
+    left_behind(run / "data" / f".train.{HEX}")
+    small.forbid(monkeypatch, run.parent / closed)
+    assert cli(["runs", "sweep", str(run.parent), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["leftovers"] == [str(run / "data" / f".train.{HEX}")]
 
 
 def test_what_is_in_use_is_never_left_over(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,8 +401,25 @@ def test_a_disk_too_small_for_the_checkpoints_is_found_out_before_training(
         start(tmp_path / "run", settings, small.Notes(), device="cpu")
     assert not (tmp_path / "run").exists()
     monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: usage._replace(free=0))
+    before = Run.open(run), weights_times(run)
     assert cli(["train", "--resume", str(run), "--steps", "+1", "--device", "cpu"]) == 5
-    assert "checkpoints take" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "checkpoints take" in told
+    assert "--out" not in told
+    assert (Run.open(run), weights_times(run)) == before
+
+
+def weights_times(run: Path) -> list[int]:
+    return [path.stat().st_mtime_ns for path in sorted(run.rglob("*.safetensors"))]
+
+
+def test_the_disk_has_room_for_an_average_and_for_what_is_not_trained(run: Path) -> None:
+    settings = load_settings(run / "settings.toml", "train.keep=2", "train.average={kind='last', count=3}")
+    trainer = training.open_run(Run(run, settings), torch.device("cpu")).trainer
+    before = preflight.preflight(trainer, settings.train, depth=2, width=16, size=9).disk
+    trainer.weights["fixed"] = torch.zeros(1000)
+    after = preflight.preflight(trainer, settings.train, depth=2, width=16, size=9).disk
+    assert after - before == (2 + 3 + 1 + 1) * 2 * 4000  # kept, averaged, best, being written; weights and average
 
 
 def test_a_run_that_the_disk_has_no_room_to_prepare_is_taken_away(
@@ -419,13 +510,33 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(suffix: str, t
     assert outcome.kept == 2
 
 
-@pytest.mark.parametrize("body", ["<seg>" + "x" * (1 << 21), "<seg " + "x" * (1 << 21), "<tuv><seg>x</seg></tuv>" * 4])
-def test_a_unit_without_end_is_refused(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_the_end_of_a_line_is_no_part_of_it(end: bytes, tmp_path: Path) -> None:
+    (tmp_path / "most").write_bytes(b"x" * LONGEST_LINE + end)
+    assert [len(line) for line in read_lines(tmp_path / "most")] == [LONGEST_LINE]
+    (tmp_path / "more").write_bytes(b"x" * (LONGEST_LINE + 1) + end)
+    with pytest.raises(DataError, match="line 1: longer than 1,048,576 bytes"):
+        list(read_lines(tmp_path / "more"))
+
+
+ENDLESS = {
+    "<seg>" + "x" * (1 << 21): "a unit of more than 1,048,576 characters",
+    "<seg " + "x" * (1 << 21): "a tag of more than 1,048,576 bytes",
+    "<tuv><seg>x</seg></tuv>" * 4: "a unit of more than 3 characters",
+}
+
+
+@pytest.mark.parametrize("body", ENDLESS, ids=ENDLESS.get)
+def test_a_unit_or_tag_without_end_is_refused(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if len(body) < 1000:
         monkeypatch.setattr("regard.data.tmx.LONGEST_LINE", 3)
     (tmp_path / "x.tmx").write_text(f"<tmx><body><tu><tuv>{body}")
-    with pytest.raises(DataError, match="a unit of more than"):
-        list(Corpus((str(tmp_path / "x.tmx"),)).rows(("source", "target"), lambda _: None))
+    corpus, columns = Corpus((str(tmp_path / "x.tmx"),)), ("source", "target")
+    with pytest.raises(DataError, match=ENDLESS[body]):
+        list(corpus.rows(columns))
+    told: list[Problem] = []
+    assert list(corpus.rows(columns, told.append)) == []
+    assert [ENDLESS[body] in problem.message for problem in told] == [True]
 
 
 def test_a_file_whose_name_begins_like_the_built_in_corpus_is_a_file(tmp_path: Path) -> None:

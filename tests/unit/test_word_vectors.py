@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import corpora_for_tests as small
-from regard import build
+from regard.data.vectors import find_vectors, read_vectors, vector_width, vector_words
 from regard.errors import DataError, SettingsError
-from regard.interop.word_vectors import find_vectors, read_vectors, vector_width, vector_words
+from regard.models import build
 from regard.nn.embeddings import Embedding
 from regard.nn.words import Spelling, WordEmbedding
 from regard.tasks import vectors

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from regard.report.beam_tree import BeamTree
+    from regard.explain.beam import Searched
 
 
 def beam(
@@ -24,42 +24,41 @@ def beam(
     as_json: Annotated[bool, typer.Option("--json", help="The whole tree as one JSON object.")] = False,
 ) -> None:
     """The search for one output as a tree: what was kept, what was pruned, and why."""
+    from regard.cli.streams import put, write_whole
     from regard.decode.rules import Beam
     from regard.device import pick_device
-    from regard.prediction import load_predictor
-    from regard.report.beam import beam_page
-    from regard.run import Run
-    from regard.searching import beam_report
+    from regard.explain.beam import search_tree
+    from regard.runs.folder import Run
+    from regard.show.beam_page import beam_page
+    from regard.tasks.load import load_predictor
 
     rule = Beam(width, length_penalty)
     predictor, name = load_predictor(run, str(pick_device(device))), Run.open(run).folder.name
-    found = beam_report(predictor, text, rule, name=name)
+    found = search_tree(predictor, text, rule, name=name)
     if html is not None:
-        from regard.cli.streams import write_whole
-
         write_whole(html, beam_page(found))
     if as_json:
-        print(json.dumps(found.numbers(), ensure_ascii=False))
+        put(json.dumps(found.numbers(), ensure_ascii=False))
     elif html is None:
         _print(found)
 
 
-def _print(tree: BeamTree) -> None:
+def _print(tree: Searched) -> None:
     from rich.text import Text
 
     from regard.cli.streams import say, show, terminal_width
-    from regard.draw.beam import tree_lines
-    from regard.report.tree import PRUNED, number, percent
+    from regard.show.beam_terminal import tree_lines
+    from regard.show.tree import PRUNED, number, percent
 
-    show([Text(tree.output, "bold"), "", *tree_lines(tree, terminal_width())])
-    pruned = sum(twig.fate == "pruned" for twig in tree.twigs)
+    show([Text(tree.text, "bold"), "", *tree_lines(tree, terminal_width())])
+    pruned = sum(node.fate == "pruned" for node in tree.nodes)
     say(
-        f"● went on, ✓ on the way to the output, ■ finished, ○ left, × pruned ({pruned:,} of {len(tree.twigs) - 1:,}; "
+        f"● went on, ✓ on the way to the output, ■ finished, ○ left, × pruned ({pruned:,} of {len(tree.nodes) - 1:,}; "
         f"the best {PRUNED} of each step are shown, --json has all)"
     )
     show(["", Text("other beams", "bold")])
-    for other in tree.others:
+    for other in tree.beams:
         here = " (this one)" if other.beam == tree.beam else ""
         scores = f"{percent(other.log_probability):>9}{number(other.log_probability):>9}{number(other.score):>9}"
-        line = f"{other.beam:>4}{scores}  {' '.join(other.output.splitlines())}{here}"
+        line = f"{other.beam:>4}{scores}  {' '.join(other.text.splitlines())}{here}"
         show([Text(line, "bold" if here else "")])

@@ -22,12 +22,13 @@ def command() -> str:
 
 
 # Escape sequences and control characters, by which a text would command the terminal that shows it.
-_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[0-~])|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"  # all but tab and newline
+_COMMANDS = re.compile(rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[0-~])|{CONTROLS}")
 
 
 def printable(text: str) -> str:
     """Text that cannot command a terminal: without escape sequences and control characters."""
-    return _CONTROL.sub("", text)
+    return _COMMANDS.sub("", text)
 
 
 def as_called(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.progress import EVERY, Lines
-from regard.cli.streams import say
+from regard.cli.streams import put, say
 from regard.errors import SettingsError
 
 
@@ -35,8 +35,8 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON on stdout.")] = False,
 ) -> None:
     """Compare runs on one text: scores, paired tests, by length, most-differing sentences, cost."""
-    from regard import comparing
-    from regard.report.saving import check_suffix
+    from regard.evaluate import compare as comparing
+    from regard.evaluate.saving import check_suffix
 
     for path in out or []:
         check_suffix(path)
@@ -65,7 +65,7 @@ def compare(
     if not out:
         _tell("by length, all tests and sentences side by side: add --out compare.html")
     if as_json:
-        print(json.dumps(comparison.as_json(), ensure_ascii=False))
+        put(json.dumps(comparison.as_json(), ensure_ascii=False))
 
 
 def whole_numbers(words: str) -> list[int]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -16,12 +17,13 @@ from regard.errors import DataError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from regard.data.check import CheckReport
-    from regard.data.check_labels import LabelTask
     from regard.data.readers import Corpus
+    from regard.tasks.task import Task as AnyTask
     from regard.text.tokenizers import Tokenizers
 
 app = typer.Typer(help="Make, check, clean, count and split corpora.", no_args_is_help=True, rich_markup_mode=None)
 
+SILENCE = 10.0  # seconds between two lines of progress in a log
 Files = Annotated[list[Path], typer.Argument(help="Two parallel files, or one file with columns.")]
 Columns = Annotated[str, typer.Option(help="Columns of a table, by name or number: 2,1.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON on stdout.")]
@@ -46,8 +48,8 @@ def make(
     as_json: Json = False,
 ) -> None:
     """Write the built-in corpus as plain files, with gold alignments, tags and sentiment."""
-    from regard.corpora.fable import check_language
-    from regard.corpora.files import write
+    from regard.fable.corpus import check_language
+    from regard.fable.files import write
 
     if name != "fable":
         raise SettingsError(f"corpus = {name}: no such built-in corpus; did you mean 'fable'?")
@@ -89,14 +91,14 @@ def check(
     if find_shift:
         return _find_shift(files)
     corpus, others = _corpus(files, columns), _corpus(held_out, columns) if held_out else None
-    if (label_task := _label_task(task)) is None:
-        report = examine(corpus, held_out=others, tokenizers=_tokenizers(run), ratio=ratio, progress=_progress)
+    if (other := _other_task(task)) is None:
+        report = examine(corpus, held_out=others, tokenizers=_tokenizers(run), ratio=ratio, progress=_progress())
     else:
-        report = check_labels(corpus, label_task, held_out=others, progress=_progress)
+        report = check_labels(corpus, other.columns, other.fault, held_out=others, progress=_progress())
     if report.clean and not report.pairs:
         raise DataError(f"{', '.join(report.files)}: no lines at all; a corpus has at least one")
     if as_json:
-        print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
+        put(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
     else:
         _show_check(report)
     return 0 if report.clean else DataError.exit_code
@@ -160,7 +162,7 @@ def clean(
         out / "dropped.tsv",
         held_out=_corpus(held_out, columns) if held_out else None,
         ratio=ratio,
-        progress=_progress,
+        progress=_progress(),
     )
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
@@ -176,10 +178,9 @@ def stats(
 ) -> None:
     """Count lines, words and pieces."""
     from regard.data.check import SIDES
-    from regard.data.check_labels import NAMES
     from regard.data.stats import stats as count
 
-    names = SIDES if (label_task := _label_task(task)) is None else NAMES[label_task]
+    names = SIDES if (other := _other_task(task)) is None else other.columns
     report = count(_corpus(files, columns), _tokenizers(run), names)
     if as_json:
         print(json.dumps(report.to_dict(), indent=2))
@@ -220,25 +221,36 @@ def _corpus(files: list[Path], columns: str) -> Corpus:
     return Corpus(tuple(map(str, files)), tuple(columns.split(",")) if columns else ())
 
 
-def _label_task(name: str) -> LabelTask | None:
-    """None for parallel text."""
-    match name:
-        case "translate":
-            return None
-        case "tag" | "classify" | "language":
-            return name
-        case _:
-            hint = did_you_mean(name, ("translate", "tag", "classify", "language"))
-            raise SettingsError(f"--task = {name}: no such task; {hint}")
+def _other_task(name: str) -> type[AnyTask] | None:
+    """None for parallel text, which is read without torch."""
+    if name == "translate":
+        return None
+    from regard.settings import TaskName
+    from regard.tasks.kinds import task_of
+
+    found: TaskName | None = next((each for each in get_args(TaskName) if each == name), None)
+    if found is None:
+        raise SettingsError(f"--task = {name}: no such task; {did_you_mean(name, get_args(TaskName))}")
+    return task_of(found)
 
 
 def _tokenizers(run: Path | None) -> Tokenizers | None:
-    from regard.run import resolve
+    from regard.runs.folder import resolve
     from regard.text.tokenizers import Tokenizers
 
     return None if run is None else Tokenizers.load(resolve(run) / "tokenizer")
 
 
-def _progress(done: int, total: Any) -> None:  # noqa: ARG001
-    if sys.stderr.isatty():
-        print(f"\r{done:,} pairs read", end="", file=sys.stderr, flush=True)
+def _progress() -> Callable[[int, int | None], None]:
+    """How far reading is: in a terminal always, in a log a line now and then."""
+    last = time.monotonic()
+
+    def tell(done: int, total: int | None) -> None:  # noqa: ARG001
+        nonlocal last
+        if sys.stderr.isatty():
+            print(f"\r{done:,} pairs read", end="", file=sys.stderr, flush=True)
+        elif time.monotonic() - last >= SILENCE:
+            last = time.monotonic()
+            print(f"{done:,} pairs read", file=sys.stderr, flush=True)
+
+    return tell

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.demonstration import PRESET, demo_settings
+if TYPE_CHECKING:
+    from regard.tasks.translator import Translator
 
 REPORT = "report.html"
 TESTED = 500  # held-out sentences translated at the end
@@ -16,17 +17,18 @@ TESTED = 500  # held-out sentences translated at the end
 def demo(
     out: Annotated[Path, typer.Option(help="The run folder; made anew if it is a demo's.")] = Path("runs/demo"),
     time: Annotated[str, typer.Option(help="Train no longer than this: 60s, 2m.")] = "",
-    preset: Annotated[str, typer.Option(help="Which architecture.")] = PRESET,
+    preset: Annotated[str, typer.Option(help="Which architecture.")] = "transformer-tiny",
     page: Annotated[bool, typer.Option("--report/--no-report", help="Write RUN/report.html at the end.")] = True,
 ) -> int:
     """Make a corpus, train a translator, test it, write a report and translate with it."""
     import shutil
 
-    from regard import training
     from regard.cli.display import display
-    from regard.loading import load
-    from regard.reporting import PINNED
+    from regard.evaluate.report import PINNED
     from regard.settings import load_settings
+    from regard.settings.demo import demo_settings
+    from regard.tasks.load import load
+    from regard.trainer import start as training
     from regard.trainer.signals import INTERRUPTED
 
     settings = demo_settings(preset, f"train.time='{time}'")
@@ -55,7 +57,7 @@ def demo(
 
 def _report(out: Path) -> str:
     """The same test, as part of a report."""
-    from regard.reporting import report
+    from regard.evaluate.report import report
 
     made = report(out, limit=TESTED, device="cpu")
     made.save(out / REPORT)
@@ -66,13 +68,11 @@ def _look_at(out: Path) -> str:
     return f"  open {out / REPORT} in a browser: what was learned, where it fails, what goes on inside\n"
 
 
-def _test(translator: object) -> str:
+def _test(translator: Translator) -> str:
     """BLEU on sentences that are in neither the training nor the validation part."""
-    from regard.corpora.fable import generate
-    from regard.measure.translation import bleu
-    from regard.translator import Translator
+    from regard.fable.corpus import generate
+    from regard.metrics.translation import bleu
 
-    assert isinstance(translator, Translator)
     pairs = list(generate("fr", count=TESTED, split="test", maximum_words=16))
     outputs = translator.translate([pair.source for pair in pairs])
     quality = bleu([output.text for output in outputs], [pair.target for pair in pairs])

@@ -14,8 +14,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 
 from regard.cli.called import as_called
 from regard.errors import ResourceError
-from regard.tasks.shown import Watched
-from regard.trainer.log import Listener, Moment, Validation, clock
+from regard.runs.log import Listener, Moment, Validation, clock
+from regard.runs.samples import Watched
 
 EVERY = 10.0  # seconds between two lines of a log
 _WIDE = 92  # columns that the whole bar takes

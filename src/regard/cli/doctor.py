@@ -19,11 +19,10 @@ from regard.cli.called import as_called
 
 PACKAGES = (
     *("torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "pydantic", "typer", "rich", "fastapi", "uvicorn"),
-    "prometheus_client",
+    *("prometheus_client", "ctranslate2"),
 )
 # Packages that only some need, by what they are for; the name to import, where it is not the name to install.
 EXTRAS = {
-    "ctranslate2": "a faster engine on CPUs",
     "matplotlib": "PNG",
     "tensorboard": "event files",
     "scikit-learn": "baselines to compare with",
@@ -62,7 +61,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
 def _demo() -> str:
     """The run in the package: that it is there, and whole."""
     from regard.errors import RegardError
-    from regard.run import Run, belongs, best_checkpoint, packaged, verify
+    from regard.runs.folder import Run, belongs, best_checkpoint, packaged, verify
 
     try:
         run = Run.open(packaged())
@@ -75,7 +74,7 @@ def _demo() -> str:
 
 def _runs() -> str:
     """The folder of runs here: how many there are, which cannot be read, and what is left over."""
-    from regard.runs import find, leftovers, summarise
+    from regard.runs.listing import find, leftovers, summarise
 
     folder = Path("runs")
     if not folder.is_dir():

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import say
+from regard.cli.streams import put, say
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from regard.evaluation import Evaluation, Measures, Texts
-    from regard.measure.alignment import AlignmentQuality, Gold
-    from regard.measure.by_length import Bucket
-    from regard.measure.habits import Habits
-    from regard.measure.translation import Quality
+    from regard.evaluate.evaluate import Evaluation, Measures, Texts
+    from regard.metrics.alignment import AlignmentQuality, Gold
+    from regard.metrics.by_length import Bucket
+    from regard.metrics.habits import Habits
+    from regard.metrics.translation import Quality
 
 TOKENISED = 100  # outputs that end in " .", as many as make sacreBLEU warn
 METHODS = ("intersection", "union", "grow-diag", "grow-diag-final-and")
@@ -47,17 +47,16 @@ def evaluate(
     symmetrise: Annotated[str, typer.Option(help=f"How to join them: {', '.join(METHODS)}.")] = "grow-diag-final-and",
     comet: Annotated[str, typer.Option(help="Also COMET with this model, if comet-score is installed.")] = "",
     engine: Annotated[
-        str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")
-    ] = "native",
-    shortlist: Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")] = 0,
+        str, typer.Option(help="auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8.")
+    ] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout.")] = False,
 ) -> None:
     """Translate a test set and measure the result: BLEU, chrF, TER with intervals, by length, by rarity, habits."""
     if beam < 1:
         raise SettingsError(f"--beam = {beam}: a beam holds at least one hypothesis; 5 is usual")
-    from regard import evaluation
-    from regard.run import Run
+    from regard.evaluate import evaluate as evaluation
+    from regard.runs.folder import Run
 
     opened = Run.open(run)
     if opened.settings.task != "translate":
@@ -69,7 +68,7 @@ def evaluate(
     texts = evaluation.read_texts(source, target, hypotheses)
     wanted = _Wanted(alignment, links, reverse_links, reverse, symmetrise)
     golds = None if alignment is None else evaluation.read_alignments(alignment, texts)
-    outputs = texts.hypotheses or _translate(run, texts, beam, device, _Search(engine, shortlist))
+    outputs = texts.hypotheses or _translate(run, texts, beam, device, engine)
     if out is not None:
         _write(out, outputs)
     counts = evaluation.training_counts(opened, texts.sources)
@@ -79,7 +78,7 @@ def evaluate(
     origin = f"beam {beam}" if hypotheses is None else str(hypotheses)
     if as_json:
         about = {"run": str(run), "source": str(source), "target": str(target), "output": origin}
-        print(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
+        put(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
     else:
         _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", measures)
 
@@ -88,12 +87,12 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, 
     """Taggers, classifiers and language models."""
     from regard.data.readers import Corpus
     from regard.device import pick_device
-    from regard.prediction import evaluate as measure
+    from regard.tasks.load import evaluate as measure
 
     files = [str(path) for path in (source, target) if path is not None]
     result = measure(run, Corpus(tuple(files)), str(pick_device(device)))
     if as_json:
-        print(json.dumps({"run": str(run), "files": files} | result.to_dict(), ensure_ascii=False, indent=2))
+        put(json.dumps({"run": str(run), "files": files} | result.to_dict(), ensure_ascii=False, indent=2))
         return
     say(f"{run} on {' and '.join(files)}")
     rows = result.rows()
@@ -103,7 +102,7 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, 
 
 
 def _measures(metrics: str, edges: str, rarity: str, resamples: int, tokenize: str) -> Measures:
-    from regard.evaluation import Measures
+    from regard.evaluate.evaluate import Measures
 
     try:
         numbers = [int(edge) for edge in edges.split(",")]
@@ -134,9 +133,9 @@ class _Wanted:
 
 def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, device: str) -> AlignmentQuality:
     """From files where they are given, else from the attention of the run, and of the reverse run."""
-    from regard import evaluation
     from regard.device import pick_device
-    from regard.loading import load
+    from regard.evaluate import evaluate as evaluation
+    from regard.tasks.load import load
 
     if wanted.links is not None:
         paths = [path for path in (wanted.links, wanted.reverse_links) if path is not None]
@@ -153,22 +152,14 @@ def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, devi
     return evaluation.alignment_of(found[0], golds, both, wanted.method)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class _Search:
-    """Who translates, and how."""
-
-    engine: str
-    shortlist: int
-
-
-def _translate(run: Path, texts: Texts, beam: int, device: str, how: _Search) -> list[str]:
-    from regard import evaluation
+def _translate(run: Path, texts: Texts, beam: int, device: str, engine: str) -> list[str]:
     from regard.cli.progress import Lines
     from regard.device import pick_device
-    from regard.loading import load
+    from regard.evaluate import evaluate as evaluation
+    from regard.tasks.load import load
 
     place = str(pick_device(device))
-    translator = load(run, device=place, engine=how.engine, shortlist=how.shortlist, tell=say)
+    translator = load(run, device=place, engine=engine, tell=say)
     return evaluation.translate(translator, texts.sources, beam=beam, progress=Lines("translated"))
 
 
@@ -181,7 +172,7 @@ def _write(path: Path, lines: list[str]) -> None:
 
 def _comet(texts: Texts, outputs: list[str], model: str, device: str) -> list[Quality]:
     from regard.device import pick_device
-    from regard.measure.comet import comet
+    from regard.metrics.comet import comet
 
     gpus = int(pick_device(device).type == "cuda")
     return [comet(texts.sources, outputs, texts.references, model, gpus=gpus)]

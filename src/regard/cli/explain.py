@@ -13,11 +13,11 @@ from regard.cli.streams import put, say, terminal_width, write_whole
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
-    from regard.draw.explanation import Explanation
-    from regard.draw.views import View
     from regard.explain.edits import Edit
+    from regard.explain.explanation import Explanation
+    from regard.explain.heatmap import HeatMap
+    from regard.explain.views import View
     from regard.explain.whatif import Outcome
-    from regard.report.heatmap import HeatMap
 
 MANY = ("256", "truecolor", "windows")  # colours; with eight or sixteen, shades tell more
 ALL = "all"  # heads, each by itself
@@ -42,12 +42,13 @@ def explain(
 ) -> None:
     """Look into one sentence: where the model looked, as a heat map here, as a picture or as a page."""
     from regard.device import pick_device
-    from regard.draw.explanation import first_view
-    from regard.draw.views import View
-    from regard.explaining import explain as look
+    from regard.explain.explanation import first_view
+    from regard.explain.look import Question, look
+    from regard.explain.views import View
+    from regard.tasks.load import load_predictor
 
-    edits = _edits(edit or [])
-    found = look(run, text, target=target, edits=edits, device=str(pick_device(device)))
+    question = Question(text, target, edits=_edits(edit or []))
+    found = look(load_predictor(run, str(pick_device(device))), question, run.name)
     shown = found.explanation
     chosen = View(side or first_view(shown.trace).side, layer, "mean" if head == ALL else head, not pieces, special)
     picture = shown.picture(chosen)
@@ -55,7 +56,7 @@ def explain(
         shown.trace.save(save)
     _files(shown, chosen, picture, found.outcome, html, svg, png, every=head == ALL)
     if as_json:
-        print(json.dumps(_json(shown, picture, found.outcome), ensure_ascii=False))
+        put(json.dumps(_json(shown, picture, found.outcome), ensure_ascii=False))
     else:
         _print(shown, chosen, picture, found.outcome, every=head == ALL)
 
@@ -70,7 +71,7 @@ def _edits(given: list[str]) -> tuple[Edit, ...]:
     for words in given:
         try:
             content = json.loads(words)
-        except ValueError:
+        except (ValueError, RecursionError):
             example = '{"kind": "mask-word", "word": 2}'
             raise SettingsError(f"--edit = {words[:40]}: is not JSON; {example} would be right") from None
         read += content if isinstance(content, list) else [content]
@@ -88,10 +89,10 @@ def _files(
     *,
     every: bool,
 ) -> None:
-    from regard.draw.page import explanation_page
-    from regard.draw.png import save_multiples, save_png
-    from regard.draw.views import NAMES, head_maps
-    from regard.report.heatmap_svg import document, multiples_document
+    from regard.explain.views import NAMES, head_maps
+    from regard.show.explanation_page import explanation_page
+    from regard.show.heatmap_svg import document, multiples_document
+    from regard.show.png import save_multiples, save_png
 
     grid = head_maps(shown.trace, view) if every else []
     title = f"{NAMES.get(view.side, '')}, every head: layer.head"
@@ -110,7 +111,7 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: Outcome | 
     """The output and its heat map on stdout; where the numbers come from on stderr."""
     from rich.console import Console
 
-    from regard.draw.terminal import lines
+    from regard.show.terminal import lines
 
     console = Console(highlight=False, markup=False, emoji=False)
     coloured = console.is_terminal and console.color_system in MANY and not os.environ.get("NO_COLOR")
@@ -150,8 +151,8 @@ def _changes(outcome: Outcome) -> list[str]:
 
 def _table(shown: Explanation, view: View) -> list[str]:
     """Every head in a few numbers."""
-    from regard.draw.page import KINDS
     from regard.explain.statistics import statistics
+    from regard.show.explanation_page import KINDS
 
     rows = [f"{'head':>6} {'entropy':>8} {'coverage':>9} {'distance':>9} {'diagonal':>9}  does"]
     for one in statistics(shown.trace, KINDS[view.side]):
@@ -161,7 +162,7 @@ def _table(shown: Explanation, view: View) -> list[str]:
 
 
 def _json(shown: Explanation, picture: HeatMap, outcome: Outcome | None) -> dict[str, Any]:
-    from regard.draw.page import explanation_numbers
+    from regard.show.explanation_page import explanation_numbers
 
     content = explanation_numbers(shown, picture)
     if outcome is not None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.streams import say, show
+from regard.cli.streams import put, say, show
+from regard.errors import DataError
 
 if TYPE_CHECKING:
-    from regard.report.meaning import MeaningReport
+    from regard.explain.meaning import Compared
 
 
 def meaning(
@@ -27,21 +28,25 @@ def meaning(
     """One word in several sentences: how alike its vectors are, layer by layer, and how each is translated."""
     from regard.cli.streams import write_whole
     from regard.device import pick_device
-    from regard.report.meaning import meaning_page, meaning_svg
-    from regard.understanding import meaning_report
+    from regard.explain.meaning import compare_meanings
+    from regard.show.meaning_page import meaning_page, meaning_svg
+    from regard.tasks.load import load_predictor
 
-    found = meaning_report(run, word, sentences, control=control, device=str(pick_device(device)))
+    predictor = load_predictor(run, str(pick_device(device)))
+    found = compare_meanings(predictor, word, sentences, control=control, folder=run)
+    if control and not found.of_control():
+        raise DataError(f"control = {control}: stands in one of the sentences; a word in two would be right")
     if html is not None:
         write_whole(html, meaning_page(found))
     if svg is not None:
         write_whole(svg, meaning_svg(found))
     if as_json:
-        print(json.dumps(found.numbers(), ensure_ascii=False))
+        put(json.dumps(found.numbers(), ensure_ascii=False))
     elif html is None and svg is None:
         _print(found)
 
 
-def _print(found: MeaningReport) -> None:
+def _print(found: Compared) -> None:
     from rich.text import Text
 
     lines: list[Text | str] = []
@@ -55,14 +60,14 @@ def _print(found: MeaningReport) -> None:
         head, *rows = _table(found)
         lines += ["", Text(head, "bold"), *rows]
     lines += ["", Text("nearest at the last layer", "bold")]
-    for number, place in enumerate(found.places, start=1):
-        lines.append(f"{number:>3}  " + ", ".join(f"{one.word} {_number(one.cosine)}" for one in place.neighbours))
+    for number, near in enumerate(found.neighbours[-1][: len(found.places)], start=1):
+        lines.append(f"{number:>3}  " + ", ".join(f"{one.word} {_number(one.cosine)}" for one in near))
     show(lines)
-    say(f"neighbours: among {found.searched}")
+    say(f"neighbours: among {found.among}")
     say("cosines: of the word's vectors in every pair of the sentences; 1 is the same direction")
 
 
-def _table(found: MeaningReport) -> list[str]:
+def _table(found: Compared) -> list[str]:
     """A line for each layer, a column for each two sentences."""
     names = [f"{one + 1}–{other + 1}" for one, other in found.pairs]
     columns = [found.of_pair(pair) for pair in found.pairs]

@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from regard.cli.streams import Remarks, destination, has_lines, hush, say, texts_of
 from regard.errors import SettingsError
-
-if TYPE_CHECKING:
-    from regard.decode.rules import Rule
-    from regard.prediction import Predictor
 
 
 def predict(
@@ -38,7 +34,8 @@ def predict(
     waiting = texts_of(texts, file, quiet=quiet)
     from regard.decode.rules import Beam, Sample
     from regard.device import pick_device
-    from regard.prediction import labels_of
+    from regard.tasks.load import labels_of
+    from regard.tasks.predictor import Writing
     from regard.text.reading import unseen
 
     rule = Sample(1, temperature, 0, nucleus, seed) if sample else Beam(beam)
@@ -48,47 +45,11 @@ def predict(
     first = 0
     with destination(out) as write:
         for chunk in waiting:
-            answers = _answers(predictor, chunk, length, rule, first)
+            answers = predictor.predict(chunk, Writing(length, rule, first))
             for number, (text, answer) in enumerate(zip(chunk, answers, strict=True), start=first + 1):
                 unknown, warning = unseen(text, predictor.known)
                 remarks.note(number, warning)
                 more = {"warning": warning, "unknown": [asdict(each) for each in unknown]} if warning else {}
-                write(json.dumps(_fields(answer) | more, ensure_ascii=False) if as_json else str(answer))
+                write(json.dumps(answer.to_dict() | more, ensure_ascii=False) if as_json else str(answer))
             first += len(chunk)
     remarks.end()
-
-
-def _answers(predictor: Predictor, chunk: list[str], length: int, rule: Rule, first: int) -> list[Any]:
-    """In the order of the lines. What has no words gets an empty answer, whatever the task."""
-    from regard.decode.labels import Classifier, Tagger
-
-    if isinstance(predictor, Tagger):
-        return list(predictor.tag(chunk))
-    if isinstance(predictor, Classifier):
-        return list(predictor.classify(chunk))
-    filled = [number for number, line in enumerate(chunk) if line.strip()]
-    written = predictor.write([chunk[number] for number in filled], length=length, rule=rule, first=first)
-    answers: list[Any] = [""] * len(chunk)
-    for number, continuation in zip(filled, written, strict=True):
-        answers[number] = continuation
-    return answers
-
-
-def _fields(answer: Any) -> dict[str, Any]:
-    from regard.decode.labels import Classified, TaggedText
-    from regard.decode.writer import Continuation
-
-    match answer:
-        case TaggedText():
-            return {
-                "words": answer.words,
-                "tags": answer.tags,
-                "probabilities": [round(value, 4) for value in answer.probabilities],
-            }
-        case Classified():
-            odds = {label: round(value, 4) for label, value in answer.classes}
-            return {"text": answer.text, "label": answer.label, "probabilities": odds}
-        case Continuation():
-            return {"prompt": answer.prompt, "text": answer.text, "added": answer.added, "score": answer.score}
-        case _:
-            return {"prompt": "", "text": "", "added": "", "score": 0.0}

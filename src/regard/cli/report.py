@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.compare import whole_numbers
-from regard.cli.streams import say
+from regard.cli.streams import put, say
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
-    from regard.report.comparison import Comparison
-    from regard.report.run_report import RunReport
+    from regard.evaluate.comparison import Comparison
+    from regard.evaluate.run_report import RunReport
 
 
 def report(
@@ -38,7 +38,7 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON on stdout.")] = False,
 ) -> None:
     """Write one page about a run that needs nothing else: verdict, curves, scores, sentences, heat maps, settings."""
-    from regard.report.saving import check_suffix
+    from regard.evaluate.saving import check_suffix
 
     files = out or _beside(runs)
     for path in files:
@@ -53,7 +53,7 @@ def report(
         made.save(path)
         _tell(f"written: {path}")
     if as_json:
-        print(json.dumps(made.as_json(), ensure_ascii=False))
+        put(json.dumps(made.as_json(), ensure_ascii=False))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class _Shared:
 def _report(
     run: Path, texts: tuple[str, str], pins: list[str] | None, limit: int | None, beam: int, device: str, how: _Shared
 ) -> RunReport | Comparison:
-    from regard.reporting import report
+    from regard.evaluate.report import report
 
     return report(
         run,
@@ -91,7 +91,7 @@ def _report(
 def _compare(
     runs: list[Path], texts: tuple[str, str], limit: int | None, beam: int, device: str, how: _Shared
 ) -> RunReport | Comparison:
-    from regard.comparing import compare
+    from regard.evaluate.compare import compare
 
     return compare(
         runs,
@@ -112,7 +112,7 @@ def _beside(runs: list[Path]) -> list[Path]:
     """Where a page goes if nobody says."""
     if len(runs) > 1:
         raise SettingsError("--out: missing; the page of several runs belongs to none of them, so name a file")
-    from regard.run import packaged, resolve
+    from regard.runs.folder import packaged, resolve
 
     return [Path("demo-report.html") if (folder := resolve(runs[0])) == packaged() else folder / "report.html"]
 

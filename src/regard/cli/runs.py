@@ -16,7 +16,7 @@ from regard.cli.streams import put, say
 from regard.errors import ModelError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
-    from regard.runs import Portrait, Summary
+    from regard.runs.listing import Portrait, Summary
 
 app = typer.Typer(
     help="List, show, verify, rename, remove, restore, sweep, export and import runs.",
@@ -35,13 +35,13 @@ def ls(
     as_json: Json = False,
 ) -> None:
     """List the runs in a folder."""
-    from regard.runs import find, summarise
+    from regard.runs.listing import find, summarise
 
     paths = list(find(folder))
     names = [str(path) if path == folder else path.relative_to(folder).as_posix() for path in paths]
     found = [summarise(path, name) for path, name in zip(paths, names, strict=True)]
     if as_json:
-        print(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
+        put(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
     elif found:
         put("\n".join(_table([_cells(summary) for summary in found], _width())))
     else:
@@ -105,11 +105,11 @@ def _bytes(number: int) -> str:
 @app.command()
 def show(run: RunFolder, as_json: Json = False) -> None:
     """Tell all about a run: settings, curves, checkpoints."""
-    from regard.runs import portray
+    from regard.runs.listing import portray
 
     portrait = portray(run)
     if as_json:
-        print(json.dumps(portrait.to_dict(), indent=2, ensure_ascii=False))
+        put(json.dumps(portrait.to_dict(), indent=2, ensure_ascii=False))
         return
     for name, value in _facts(portrait):
         put(f"{name:14}{value}")
@@ -155,7 +155,7 @@ def _curves(portrait: Portrait) -> list[tuple[str, str]]:
 
 
 def _curve(values: list[float]) -> str:
-    from regard.runs import sparkline
+    from regard.runs.listing import sparkline
 
     return f"{values[0]:.3g} {sparkline(values)} {values[-1]:.3g}"
 
@@ -179,7 +179,7 @@ def rename(
     as_json: Json = False,
 ) -> None:
     """Give a run another name."""
-    from regard.runs import rename_run
+    from regard.runs.listing import rename_run
 
     place = rename_run(run, name)
     if as_json:
@@ -196,7 +196,7 @@ def rm(
     as_json: Json = False,
 ) -> None:
     """Remove runs: into the folder .trash beside them, from which regard runs restore takes them back."""
-    from regard.runs import removable
+    from regard.runs.listing import removable
 
     for folder in runs:
         removable(folder)  # before the first is gone
@@ -206,7 +206,7 @@ def rm(
 
 
 def _trash(folder: Path) -> bool:
-    from regard.runs import trash_run
+    from regard.runs.listing import trash_run
 
     trash_run(folder)
     print(f"removed {folder}; undo: regard runs restore {folder}", file=sys.stderr)
@@ -214,7 +214,7 @@ def _trash(folder: Path) -> bool:
 
 
 def _remove(folder: Path, *, ask: bool) -> bool:
-    from regard.runs import foreign, remove_run, size
+    from regard.runs.listing import foreign, remove_run, size
 
     others = foreign(folder)
     also = f", also {', '.join(others)}, which Regard did not make" if others else ""
@@ -230,7 +230,7 @@ def restore(
     run: Annotated[Path, typer.Argument(help="The run folder as it was, for example runs/demo.")], as_json: Json = False
 ) -> None:
     """Take a run that was removed out of the trash, the last one of that name."""
-    from regard.runs import put_back
+    from regard.runs.listing import put_back
 
     place = put_back(run.parent, run.name)
     if as_json:
@@ -242,7 +242,7 @@ def restore(
 @app.command()
 def verify(run: RunFolder, as_json: Json = False) -> None:
     """Check every hash of a run: checkpoints, tokenizers, labels, settings, encoded corpus."""
-    from regard.archive import verify_run
+    from regard.runs.archive import verify_run
 
     parts = list(verify_run(run))
     if as_json:
@@ -264,7 +264,7 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Find what killed processes left half-written, and remove it; --trash also what lies in the trash."""
-    from regard.runs import leftovers, size_of, trash_of
+    from regard.runs.listing import leftovers, size_of, trash_of
 
     left, thrown = leftovers(folder), trash_of(folder)
     sizes = {path: size_of(path) for path in (*left, *thrown)}
@@ -331,7 +331,7 @@ def export(
         return
     if file is None:
         raise SettingsError("FILE: missing; name the archive to write, for example run.tar.gz")
-    from regard.archive import pack
+    from regard.runs.archive import pack
 
     packed = pack(run, file, everything=everything, half=half)
     if as_json:
@@ -344,9 +344,9 @@ def export(
 
 
 def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: bool) -> None:
-    from regard.engines import export as convert
-    from regard.loading import open_material
-    from regard.runs import size
+    from regard.runs.listing import size
+    from regard.tasks.engines import export as convert
+    from regard.tasks.load import open_material
 
     folder = convert(open_material(run), out, quantization)
     if as_json:
@@ -363,7 +363,7 @@ def import_run(
     as_json: Json = False,
 ) -> None:
     """Make a run of an archive, once every byte is checked."""
-    from regard.archive import unpack
+    from regard.runs.archive import unpack
 
     run = unpack(file, out)
     if as_json:

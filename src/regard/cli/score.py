@@ -13,7 +13,7 @@ import typer
 from regard.cli.streams import put
 
 if TYPE_CHECKING:
-    from regard.evaluation import Scored
+    from regard.evaluate.evaluate import Scored
 
 
 def score(
@@ -25,12 +25,12 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, and one with the sums.")] = False,
 ) -> None:
     """How probable a model finds given translations: natural log-probabilities, one line for each pair."""
-    from regard import evaluation
     from regard.cli.progress import Lines
     from regard.data.readers import Corpus, read_pairs
     from regard.device import pick_device
     from regard.errors import DataError
-    from regard.loading import load
+    from regard.evaluate import evaluate as evaluation
+    from regard.tasks.load import load
 
     translator = load(run, device=str(pick_device(device)))
     told = Lines("scored")

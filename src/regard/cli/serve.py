@@ -40,8 +40,7 @@ Batch = Annotated[int, typer.Option(help="Texts in one batch at the most; 1 does
 Gather = Annotated[float, typer.Option(help="Milliseconds that a text waits for others to share its batch.", min=0)]
 Timeout = Annotated[float, typer.Option(help="Seconds that a request may take.", min=0.1)]
 Memory = Annotated[str, typer.Option(help="Of weights at the most: 512M, 4G. What was not used longest goes first.")]
-Engine = Annotated[str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")]
-Shortlist = Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")]
+Engine = Annotated[str, typer.Option(help="auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 StopTrainings = Annotated[bool, typer.Option("--stop-trainings", help="Stop trainings when the service ends.")]
 Pin = Annotated[
@@ -69,14 +68,13 @@ def serve(
     gather: Gather = 4.0,
     timeout: Timeout = 60.0,
     memory: Memory = "4G",
-    engine: Engine = "native",
-    shortlist: Shortlist = 0,
+    engine: Engine = "auto",
     device: Device = "auto",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Serve runs over HTTP: LibreTranslate's API, /api/v1, /metrics; /docs says what there is."""
-    from regard.run import Run
+    from regard.runs.folder import Run
 
     folders = [Run.open(path).folder for path in named or ()]
     if not named and runs is None:
@@ -91,9 +89,7 @@ def serve(
     from regard.serve.server import Place
 
     place = str(pick_device(device))
-    library = Library(
-        runs, folders, device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits, pinned=pin or []
-    )
+    library = Library(runs, folders, device=place, engine=engine, tell=_log, limits=limits, pinned=pin or [])
     check_pins(library)
     service = Service(library, doors=doors, log=None if quiet else _log)
     _run(Place(host, port), service, made_up=made_up, as_json=as_json)
@@ -112,8 +108,7 @@ def studio(
     queue: Queue = 1024,
     timeout: Timeout = 60.0,
     memory: Memory = "4G",
-    engine: Engine = "native",
-    shortlist: Shortlist = 0,
+    engine: Engine = "auto",
     device: Device = "auto",
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser when ready.")] = True,
     stop_trainings: StopTrainings = False,
@@ -134,9 +129,7 @@ def studio(
         runs.mkdir(parents=True)
         print(f"{runs}: there was no such folder; made an empty one", file=sys.stderr)
     place = str(pick_device(device))
-    library = Library(
-        runs, device=place, engine=engine, shortlist=shortlist, tell=_log, limits=limits, pinned=pin or []
-    )
+    library = Library(runs, device=place, engine=engine, tell=_log, limits=limits, pinned=pin or [])
     check_pins(library)
     service = Service(library, studio=True, doors=doors, log=_log if log else None, stop_trainings=stop_trainings)
     wanted = browser and sys.stderr.isatty()
@@ -217,6 +210,8 @@ def _run(
             print(f"token, made up for this time: {key}", file=sys.stderr)
         if key and service.studio:
             print(f"a browser needs it once: {where}?token={key if made_up else 'TOKEN'}", file=sys.stderr)
+        elif service.doors.admin and service.studio:
+            print(f"a browser that trains and uploads needs its token once: {where}?token=TOKEN", file=sys.stderr)
         if as_json:
             print(json.dumps({"address": where, "docs": f"{where}docs", "studio": service.studio}), flush=True)
         if browser:

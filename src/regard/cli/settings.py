@@ -18,7 +18,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Print all settings, defaults too."""
-    from regard.run import resolve
+    from regard.runs.folder import resolve
     from regard.settings import load_settings
 
     folder = resolve(Path(name))
@@ -32,7 +32,7 @@ def explain_setting(
     setting: Annotated[str, typer.Argument(help="A dotted name, such as model.heads or train.schedule.")],
 ) -> None:
     """Say what a setting means, what it takes and its default."""
-    from regard.glossary import explain
+    from regard.settings.help import explain
 
     print("\n".join(explain(setting)))
 

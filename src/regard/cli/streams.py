@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
-from regard.cli.called import as_called, command, printable
+from regard.cli.called import CONTROLS, as_called, command, printable
 from regard.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 STDIN: Final = "-"
 REMARKS: Final = 10  # texts that are remarked on, one by one
 TOGETHER: Final = 8192  # lines that are answered together at the most
+ROOM: Final = 1 << 24  # bytes of lines that are held at once, or a little more
 
 
 def say(line: str) -> None:
@@ -90,7 +91,14 @@ def has_lines(texts: list[str] | None) -> bool:
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
-    while chunk := list(islice(lines, TOGETHER)):
+    chunk, size = list[str](), 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line)
+        if len(chunk) == TOGETHER or size > ROOM:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
         yield chunk
 
 
@@ -98,46 +106,94 @@ def stdin(*, quiet: bool = False) -> Iterator[list[str]]:
     """The lines that have come so far, as soon as there is one: a typed line is answered at once, a file in batches."""
     if sys.stdin.isatty() and not quiet:
         print("reading lines from the keyboard; Ctrl-D ends", file=sys.stderr)
-    arrived: Queue[bytes] = Queue(2 * TOGETHER)
-    Thread(target=_listen, args=(arrived,), name="stdin", daemon=True).start()
+    from regard.data.lines import LONGEST_LINE
+
+    arrived = _Lines(ROOM)
+    Thread(target=_listen, args=(arrived, LONGEST_LINE), name="stdin", daemon=True).start()
     number = 0
     while lines := _waiting(arrived):
         decoded: list[str] = []
-        for line in filter(None, lines):
-            number += 1
-            try:
-                decoded.append(line.decode("utf-8").rstrip("\r\n"))
-            except UnicodeDecodeError as error:
+        for line in lines:
+            if line == b"":
+                break
+            if isinstance(line, OSError):
                 if decoded:
                     yield decoded
-                raise DataError(
-                    f"stdin line {number}: byte {error.start + 1} is not UTF-8; convert the text first"
-                ) from None
+                raise DataError(f"stdin: cannot be read ({line.strerror}); give a text, or a file that can be read")
+            number += 1
+            try:
+                decoded.append(_decoded(line, number, LONGEST_LINE))
+            except DataError:
+                if decoded:
+                    yield decoded
+                raise
         if decoded:
             yield decoded
         if not lines[-1]:
             return
 
 
-def _listen(arrived: Queue[bytes]) -> None:
-    """Put every line into the queue, and nothing, b"", at the end. On a descriptor of its own: it may never end."""
+def _decoded(line: bytes, number: int, longest: int) -> str:
+    if len(line) > longest:
+        raise DataError(f"stdin line {number}: longer than {longest:,} bytes, the most of a line; cut or drop it")
     try:
-        source: Iterable[bytes] = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
+        return line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"stdin line {number}: byte {error.start + 1} is not UTF-8; convert the text first") from None
+
+
+class _Lines(Queue[bytes | OSError]):
+    """Lines in order, as many as have room: its size is in bytes, and a line is a little more than its letters."""
+
+    def _init(self, maxsize: int) -> None:
+        super()._init(maxsize)
+        self._bytes = 0
+
+    def _qsize(self) -> int:
+        return self._bytes
+
+    def _put(self, item: bytes | OSError) -> None:
+        self._bytes += _size(item)
+        super()._put(item)
+
+    def _get(self) -> bytes | OSError:
+        item: bytes | OSError = super()._get()
+        self._bytes -= _size(item)
+        return item
+
+
+def _size(line: bytes | OSError) -> int:
+    return 64 + (len(line) if isinstance(line, bytes) else 0)
+
+
+def _listen(arrived: _Lines, longest: int) -> None:
+    """Put every line into the queue, and nothing, b"", at the end, or why there are no more.
+
+    On a descriptor of its own: it may never end. Of a line that is too long its beginning is the last that is read.
+    """
+    try:
+        source: BinaryIO = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
     except (OSError, ValueError):  # not a real file, as in tests
         source = sys.stdin.buffer
-    for line in source:
-        arrived.put(line)
-    arrived.put(b"")
+    try:
+        while line := source.readline(longest + 1):
+            arrived.put(line)
+            if len(line) > longest:
+                return
+        arrived.put(b"")
+    except OSError as error:
+        arrived.put(error)
 
 
-def _waiting(arrived: Queue[bytes]) -> list[bytes]:
+def _waiting(arrived: _Lines) -> list[bytes | OSError]:
     """At least one line, and those that are there as well."""
-    lines = [arrived.get()]
-    while lines[-1] and len(lines) < TOGETHER:
+    lines, size = [arrived.get()], 0
+    while lines[-1] and len(lines) < TOGETHER and size < ROOM:
         try:
             lines.append(arrived.get_nowait())
         except Empty:
             break
+        size += _size(lines[-1])
     return lines
 
 
@@ -179,7 +235,7 @@ def show(lines: Iterable[Text | str]) -> None:
 def _safe(line: Text) -> Text:
     """The same without what commands a terminal; its colours are not written into it yet."""
     safe = line.copy()
-    safe.plain = "".join(letter if letter.isprintable() or letter in "\t\n" else "␣" for letter in line.plain)
+    safe.plain = re.sub(CONTROLS, "␣", line.plain)  # as long as before: styles go by places
     return safe
 
 

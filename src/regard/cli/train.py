@@ -13,8 +13,8 @@ import typer
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
+    from regard.runs.log import Listener
     from regard.settings import Settings
-    from regard.trainer.log import Listener
     from regard.trainer.loop import Outcome
 
 _REASONS = {"steps": "all steps are done", "time": "time is up", "patience": "no improvement any more"}
@@ -94,8 +94,8 @@ def _count(steps: str) -> str:
 
 def _start(preset: str, overrides: list[str], out: Path | None, how: _How) -> int:
     """Train a new run."""
-    from regard import training
     from regard.cli.display import display
+    from regard.trainer import start as training
 
     with display(quiet=how.quiet) as shown:
         settings, remark = training.fitted(preset, *overrides, device=how.device)
@@ -111,8 +111,8 @@ def _start(preset: str, overrides: list[str], out: Path | None, how: _How) -> in
 
 def _resume(folder: Path, time: str, steps: str, how: _How) -> int:
     """Go on with a run."""
-    from regard import training
     from regard.cli.display import display
+    from regard.trainer import start as training
 
     with display(quiet=how.quiet) as shown:
         if how.dry_run:
@@ -130,8 +130,8 @@ def _listeners(folder: Path, shown: Listener, how: _How) -> list[Listener]:
 
 
 def _estimate(folder: Path, settings: Settings | None, shown: Listener, how: _How, remark: str = "") -> int:
-    from regard import training
-    from regard.run import Run
+    from regard.runs.folder import Run
+    from regard.trainer import start as training
 
     estimate = training.preflight(folder, settings, shown, device=how.device, remark=remark)
     shown.tell(f"{estimate}\nprepared; train it with: regard train --resume {folder}")
@@ -150,7 +150,7 @@ def _code(folder: Path, outcome: Outcome, how: _How) -> int:
 
 
 def _ending(folder: Path, outcome: Outcome) -> str:
-    from regard.run import Run
+    from regard.runs.folder import Run
 
     step = f"{outcome.progress.step:,} steps"
     if outcome.reason == "interrupted":

@@ -16,10 +16,10 @@ from regard.cli.streams import Remarks, destination, has_lines, hush, say, texts
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
-    from regard.decode.glossary import Glossary
     from regard.decode.options import Options
+    from regard.decode.terms import Glossary
     from regard.decode.texts import Output
-    from regard.translator import Translation, Translator
+    from regard.tasks.translator import Translation, Translator
 
 SHOWN = ("text", "align", "scores")
 
@@ -53,9 +53,8 @@ def translate(
     ensemble: Annotated[list[Path] | None, typer.Option("--with", help="A further run that votes; again.")] = None,
     show: Annotated[str, typer.Option(help="text, align (who looked at whom) or scores.")] = "text",
     engine: Annotated[
-        str, typer.Option(help="native, native-bfloat16 (GPU), auto, ctranslate2 or ctranslate2-int8.")
-    ] = "native",
-    shortlist: Annotated[int, typer.Option(help="Consider so many targets for each source piece; 0 is all.")] = 0,
+        str, typer.Option(help="auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8.")
+    ] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a text.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No remarks on stderr.")] = False,
@@ -68,7 +67,7 @@ def translate(
         from regard.decode.options import Options
         from regard.decode.rules import Beam, Sample
         from regard.device import pick_device
-        from regard.loading import load
+        from regard.tasks.load import load
 
     rule: Beam | Sample = Sample(risk or nbest, temperature, top_k, nucleus, seed)
     if not (sample or risk):
@@ -78,7 +77,7 @@ def translate(
     options = Options(rule, bool(risk), min_ratio, max_ratio, no_repeat, words, prefix, glossary, copy_unknown)
     place = str(pick_device(device))
     tell = hush if quiet else say
-    translator = load(run, *(ensemble or ()), device=place, engine=engine, shortlist=shortlist, tell=tell)
+    translator = load(run, *(ensemble or ()), device=place, engine=engine, tell=tell)
     remarks = Remarks(tell, "line" if has_lines(texts) else "text" if texts and texts[1:] else "")
     _write(_translations(translator, waiting, options), remarks, out, nbest, "json" if as_json else show)
     if show == "align" and not as_json:
@@ -110,7 +109,7 @@ def _glossary(path: Path | None) -> Glossary | None:
     if path is None:
         return None
     from regard.data.lines import read_lines
-    from regard.decode.glossary import Glossary
+    from regard.decode.terms import Glossary
 
     return Glossary.parse(read_lines(path), str(path))
 

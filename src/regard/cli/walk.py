@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from regard.cli.streams import say, show
+from regard.cli.streams import put, say, show
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ def walk(
         raise SettingsError(f"--side = {side}: no such side; {did_you_mean(side, SIDES)}")
     from regard.cli.streams import destination
     from regard.device import pick_device
+    from regard.explain.walk import walk_text
     from regard.explain.walkthrough import render
     from regard.explain.walkthrough.walk import NoSuchPlaceError
-    from regard.prediction import load_predictor
-    from regard.walking import walk_text
+    from regard.tasks.load import load_predictor
 
     predictor = load_predictor(run, str(pick_device(device)))
     try:
@@ -52,7 +52,7 @@ def walk(
             write(render.markdown(steps).rstrip("\n"))
         say(f"{len(steps)} steps: {markdown}")
     if as_json:
-        print(json.dumps(steps.to_dict(), ensure_ascii=False, allow_nan=False))
+        put(json.dumps(steps.to_dict(), ensure_ascii=False, allow_nan=False))
     elif markdown is None:
         width = max(NARROWEST, min(WIDEST, shutil.get_terminal_size((100, 24)).columns))
         show(render.styled(line) for line in render.terminal(steps, width).split("\n"))

@@ -85,7 +85,8 @@ class Batches:
 
     def plan(self, epoch: int) -> Plan:
         """Which rows are in which batch of an epoch."""
-        source, target = _stretched(self.examples, self.stretch, min(self.longest or self.budget, self.budget))
+        limit = min(self.longest or self.budget, self.budget)
+        source, target = _stretched(self.examples, self.stretch, limit)
         made = plan(
             source,
             target,
@@ -99,7 +100,12 @@ class Batches:
         if len(made) == 0:
             left_out = f"{made.too_long:,} too long, {made.empty:,} with an empty source"
             raise DataError(f"corpus = {len(self.examples):,} rows: none can be used; {left_out}")
-        return made
+        if self.stretch == (1.0, 1.0):
+            return made
+        read, written = both_sides(*batch_lengths(self.examples))  # the room that was planned holds no tokens
+        rows = made.order
+        tokens = int(np.minimum(read[rows], limit).sum()), int(np.minimum(written[rows], limit).sum())
+        return replace(made, tokens=tokens)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, from one of them on."""

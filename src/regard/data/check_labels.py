@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
 
 from regard.data.blocks import in_blocks
 from regard.data.check import CheckReport, Example, Findings, Kind
@@ -11,25 +10,22 @@ from regard.data.lines import ignore
 from regard.data.readers import Corpus
 from regard.data.seen import Seen
 
-LabelTask = Literal["tag", "classify", "language"]
-NAMES: dict[LabelTask, tuple[str, ...]] = {
-    "tag": ("words", "tags"),
-    "classify": ("text", "label"),
-    "language": ("text",),
-}
+Fault = Callable[[Sequence[str]], str]  # what is wrong with a row that has all its columns; empty if nothing is
 
 
 def check_labels(
     corpus: Corpus,
-    task: LabelTask,
+    columns: Sequence[str],
+    fault: Fault,
     *,
     held_out: Corpus | None = None,
     shown: int = 5,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> CheckReport:
-    """Read a corpus and report empty and repeated rows, words without tags, one text with two labels, and leaks."""
-    found, judge, count = Findings(shown), _Judge(task, _texts_of(held_out, task)), 0
-    for block in in_blocks(corpus.rows(NAMES[task], found.complain)):
+    """Read a corpus and report empty and repeated rows, one text with two labels, leaks, and what else its task calls a
+    fault of a row."""
+    found, judge, count = Findings(shown), _Judge(columns, fault, _texts_of(held_out, columns)), 0
+    for block in in_blocks(corpus.rows(columns, found.complain)):
         for (line, row), faults in zip(block, judge.faults([row for _, row in block]), strict=True):
             for kind, note in faults:
                 found.add(kind, Example(line, note, row[0], row[1] if len(row) > 1 else ""))
@@ -39,10 +35,10 @@ def check_labels(
     return CheckReport(corpus.paths, count, None, found.all())
 
 
-def _texts_of(corpus: Corpus | None, task: LabelTask) -> Seen:
+def _texts_of(corpus: Corpus | None, columns: Sequence[str]) -> Seen:
     seen = Seen()
     if corpus is not None:
-        for block in in_blocks(corpus.rows(NAMES[task], ignore)):
+        for block in in_blocks(corpus.rows(columns, ignore)):
             seen.add(row[0] for _, row in block)
     return seen
 
@@ -50,8 +46,8 @@ def _texts_of(corpus: Corpus | None, task: LabelTask) -> Seen:
 class _Judge:
     """Says what is wrong with rows, one block at a time, remembering those it has judged."""
 
-    def __init__(self, task: LabelTask, held_out: Seen) -> None:
-        self._task, self._held_out = task, held_out
+    def __init__(self, columns: Sequence[str], fault: Fault, held_out: Seen) -> None:
+        self._columns, self._fault, self._held_out = columns, fault, held_out
         self._rows, self._texts = Seen(), Seen()
 
     def faults(self, rows: list[tuple[str, ...]]) -> Iterator[list[tuple[Kind, str]]]:
@@ -65,16 +61,16 @@ class _Judge:
                 continue
             if not is_new:
                 faults.append(("duplicate", "the same row stands further up"))
-            elif not text_is_new and self._task != "language":
+            elif not text_is_new:
                 faults.append(("conflict", "the same text stands further up with another label"))
             if leaked:
                 faults.append(("leak", "the held-out set has this text"))
             yield faults
 
     def _faults_of(self, row: tuple[str, ...]) -> Iterator[tuple[Kind, str]]:
-        for name, cell in zip(NAMES[self._task], row, strict=True):
+        for name, cell in zip(self._columns, row, strict=True):
             if not cell.strip():
                 yield "empty", f"no {name}"
                 return
-        if self._task == "tag" and len(words := row[0].split()) != len(tags := row[1].split()):
-            yield "count", f"{len(words)} words but {len(tags)} tags"
+        if problem := self._fault(row):
+            yield "count", problem

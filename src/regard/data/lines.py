@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Literal, cast
 
-from regard.errors import DataError
-from regard.optional import optional
+from regard.errors import DataError, optional
 
 LONGEST_LINE = 1 << 20  # bytes: a file packed small may unfold to one endless line
 PACKED = (".gz", ".zst", ".zstd")
@@ -75,8 +74,9 @@ def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:
     with open_bytes(path) as file:
         number = 0
         try:
-            for number, data in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), start=1):
-                if len(data) > LONGEST_LINE:
+            for number, data in enumerate(iter(partial(file.readline, LONGEST_LINE + 2), b""), start=1):
+                text = data.removesuffix(b"\n").removesuffix(b"\r")
+                if len(text) > LONGEST_LINE:
                     message = (
                         f"{path} line {number}: longer than {LONGEST_LINE:,} bytes, the most of a line; cut or drop it"
                     )
@@ -84,7 +84,7 @@ def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:
                     _skip_line(file, data)
                     yield ""
                 else:
-                    yield _decode(data.removesuffix(b"\n").removesuffix(b"\r"), path, number, complain)
+                    yield _decode(text, path, number, complain)
         except damage(path) as problem:
             raise DataError(f"{path} line {number + 1}: the file is cut short or damaged ({problem})") from problem
 

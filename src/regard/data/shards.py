@@ -240,7 +240,7 @@ def _read_manifest(path: Path) -> Manifest:
         columns = {name: ColumnSummary(**summary) for name, summary in content.pop("columns").items()}
         manifest = Manifest(**content, columns=columns)
         if not _is_plain(manifest):
-            raise ValueError("a number that is none")
+            raise ValueError("a value of the wrong kind")
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror}); prepare the corpus first") from problem
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:

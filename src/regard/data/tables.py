@@ -7,12 +7,14 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from regard.data.lines import Complain, Problem, damage, open_bytes, read_lines
-from regard.errors import DataError, did_you_mean
-from regard.optional import optional
+from regard.data.lines import LONGEST_LINE, Complain, Problem, damage, open_bytes, read_lines
+from regard.errors import DataError, did_you_mean, optional
 
 Row = tuple[int, tuple[str, ...]]
 
+LARGEST_PART = 1 << 29  # bytes of a column in a row group of Parquet, unfolded
+MOST_VALUES = 1 << 24  # in lists of a column in a row group
+_ROWS = 64  # that are Python's at once
 _CSV_FIELD = 1 << 24  # characters; the csv module's own limit is shorter than a long document
 
 
@@ -98,17 +100,57 @@ def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
 
 
 def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
-    """The records of a Parquet file, a few thousand at a time."""
+    """The records of a Parquet file, some at a time.
+
+    A value that is stored once for many rows stays once in memory, and what would unfold to too much is refused.
+    """
     parquet, arrow = optional("pyarrow.parquet", path), optional("pyarrow", path)
     number = 0
     try:
-        with open_bytes(path) as file, parquet.ParquetFile(file) as table:
-            for batch in table.iter_batches(batch_size=4096):
-                for record in batch.to_pylist():
-                    number += 1
-                    yield number, record
+        with open_bytes(path) as file:
+            with parquet.ParquetFile(file) as table:
+                _check_size(table.metadata, path)
+                texts = [field.name for field in table.schema_arrow if _is_text(arrow, field.type)]
+            file.seek(0)
+            with parquet.ParquetFile(file, read_dictionary=texts) as table:
+                for batch in table.iter_batches(batch_size=4096):
+                    _check_texts(batch, f"{path} rows {number + 1} to {number + batch.num_rows}")
+                    for begin in range(0, batch.num_rows, _ROWS):
+                        for record in batch.slice(begin, _ROWS).to_pylist():
+                            number += 1
+                            yield number, record
     except (arrow.ArrowException, *damage(path)) as problem:
         raise DataError(f"{path} row {number + 1}: not readable as Parquet ({problem})") from problem
+
+
+def _check_size(metadata: Any, path: str) -> None:
+    """What the file itself says of its parts, before any is unfolded."""
+    for group in range(metadata.num_row_groups):
+        for place in range(metadata.num_columns):
+            part = metadata.row_group(group).column(place)
+            where = f"{path}: column = {part.path_in_schema}, row group {group + 1}"
+            if part.total_uncompressed_size > LARGEST_PART:
+                size = f"{part.total_uncompressed_size:,} bytes"
+                raise DataError(f"{where}: unfolds to {size}; at most {LARGEST_PART:,}, so write smaller row groups")
+            if metadata.schema.column(place).max_repetition_level and part.num_values > MOST_VALUES:
+                count = f"{part.num_values:,} values"
+                raise DataError(f"{where}: has {count} in lists; at most {MOST_VALUES:,}, so write smaller row groups")
+
+
+def _is_text(arrow: Any, kind: Any) -> bool:
+    return any(
+        getattr(arrow.types, f"is_{name}")(kind) for name in ("string", "large_string", "binary", "large_binary")
+    )
+
+
+def _check_texts(batch: Any, where: str) -> None:
+    """No text may be longer than a line of a text file."""
+    compute = optional("pyarrow.compute", where)
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if hasattr(column, "dictionary"):
+            longest = compute.max(compute.binary_length(column.dictionary)).as_py() or 0
+            if longest > LONGEST_LINE:
+                raise DataError(f"{where}: column = {name}: a text of {longest:,} bytes; at most {LONGEST_LINE:,}")
 
 
 def pick_fields(

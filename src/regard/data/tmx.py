@@ -56,13 +56,13 @@ class _Units:
             self._segment.append(text)
             self._held += len(text)
 
-    def check(self, fed: int) -> None:
-        """Refuse what never ends: a unit, or a mark of which the end has not come yet."""
-        if max(self._held, fed - self.parser.CurrentByteIndex) > LONGEST_LINE:
-            where = f"{self.path} line {self.parser.CurrentLineNumber}"
-            raise DataError(
-                f"{where}: a unit of more than {LONGEST_LINE:,} characters, the most of one; cut or drop it"
-            )
+    def endless(self, fed: int) -> str:
+        """What does not end, after so many bytes: a unit, or a tag of which the end has not come yet."""
+        if self._held > LONGEST_LINE:
+            return f"a unit of more than {LONGEST_LINE:,} characters, the most of one; cut or drop it"
+        if fed - self.parser.CurrentByteIndex > LONGEST_LINE:
+            return f"a tag of more than {LONGEST_LINE:,} bytes, the most of one; mend it"
+        return ""
 
     def _entity(self, name: str, *rest: object) -> None:
         """Entities can unfold to gigabytes or to other files; a translation memory has no use for them."""
@@ -82,11 +82,13 @@ def read_tmx(
         fed += len(chunk)
         try:
             units.parser.Parse(chunk, not chunk)
-        except expat.ExpatError as problem:
-            message = f"{path} line {problem.lineno}: not XML ({problem})"
-            complain(Problem("format", path, problem.lineno, message))
+        except expat.ExpatError as error:
+            complain(Problem("format", path, error.lineno, f"{path} line {error.lineno}: not XML ({error})"))
             return
-        units.check(fed)
+        if problem := units.endless(fed):
+            line = units.parser.CurrentLineNumber
+            complain(Problem("format", path, line, f"{path} line {line}: {problem}"))
+            return
         for line, unit in units.finished:
             languages = languages or tuple(unit)[:count]
             texts = [text for language in languages if (text := _find(unit, language)) is not None]

@@ -11,7 +11,6 @@ Unlike other states, one of these is spent by the step or the selection that fol
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeGuard
@@ -20,7 +19,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.decode.shortlist import Candidates
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
 from regard.nn import masks
@@ -46,7 +44,6 @@ class Source:
     joint: Tensor  # (B, S, L, 2, D) keys and values
     mask: Tensor | None  # (B, 1, 1, S): 0 on real tokens, -inf on padding; None where there is none
     heads: int
-    bias: Tensor | None = None  # (B, C) of the output, -inf on candidates that are not this sentence's own
 
     @cached_property
     def layers(self) -> list[Memory]:
@@ -57,8 +54,7 @@ class Source:
 
     def select_rows(self, rows: Tensor) -> Source:
         mask = None if self.mask is None else self.mask.index_select(0, rows)
-        bias = None if self.bias is None else self.bias.index_select(0, rows)
-        return Source(self.joint.index_select(0, rows), mask, self.heads, bias)
+        return Source(self.joint.index_select(0, rows), mask, self.heads)
 
 
 class Page:
@@ -133,18 +129,6 @@ class Fused:
         self.words = decoder.embedding.weight.detach()  # (V, D)
         self.places = _places(decoder.positions)
         self.output = _turned(decoder.output.weight, decoder.output.bias)
-        self.allowed: Tensor | None = None
-
-    def among(self, candidates: Candidates) -> Fused:
-        """The same for one batch that writes these tokens alone, by their new numbers."""
-        if len(candidates.ids) == len(self.words):
-            return self
-        chosen = copy(self)
-        chosen.words = self.words[candidates.ids]
-        output = self.decoder.output
-        chosen.output = _turned(output.weight[candidates.ids], output.bias[candidates.ids])
-        chosen.allowed = candidates.allowed
-        return chosen
 
     @staticmethod
     def fits(model: nn.Module) -> TypeGuard[EncoderDecoder]:
@@ -164,8 +148,7 @@ class Fused:
         joint = self.remember(states).view(rows, size, len(self.layers), 2, -1)
         heads, width = self.layers[0].heads, joint.shape[-1]
         room = Room.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
-        bias = None if self.allowed is None else self.output[1].masked_fill(~self.allowed, -torch.inf)
-        return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads, bias), room, 0)
+        return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads), room, 0)
 
     def _encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """States (B · S, D) and what to add to scores (B, 1, 1, S); None where nothing is padding."""
@@ -195,11 +178,8 @@ class Fused:
             x = layer(x, page, place, memory)
         x = x if self.norm is None else self.norm(x)
         weight, bias = self.output
-        if source.bias is not None:
-            bias = source.bias.repeat_interleave(len(x) // len(source.bias), 0)
-        return torch.addmm(bias, x, weight), State(
-            source, Room(room.pages, room.heads, room.spare, place + 1), place + 1
-        )
+        written = Room(room.pages, room.heads, room.spare, place + 1)
+        return torch.addmm(bias, x, weight), State(source, written, place + 1)
 
     def _placed(self, tokens: Tensor, place: int) -> Tensor:
         """``scale · E[token] + position`` (R, D), where nobody else looks: layers write into it."""

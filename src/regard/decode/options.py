@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from regard.decode.glossary import Glossary
 from regard.decode.rules import Beam, Sample
+from regard.decode.terms import Glossary
 from regard.errors import SettingsError
 
 SLACK = 10  # tokens that an output may always have

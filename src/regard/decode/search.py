@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from regard.cancel import check_cancelled
+from regard.decode.cancel import check_cancelled
 from regard.decode.constraints import Constraint, restrict
 from regard.decode.coverage import Cover
 from regard.decode.front import Choice, Finished, Front, gather

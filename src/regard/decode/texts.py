@@ -13,21 +13,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.cancel import check_cancelled
+from regard.decode.cancel import check_cancelled
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms
 from regard.decode.copying import copied_in_order
-from regard.decode.engine import Engine
+from regard.decode.engines.engine import Searcher
 from regard.decode.ensemble import Ensemble
-from regard.decode.fused import Fused
 from regard.decode.grouping import of_like_length
 from regard.decode.options import SLACK, Options
 from regard.decode.risk import utilities
-from regard.decode.rules import Beam
 from regard.decode.search import Hypothesis, Listener, search
-from regard.decode.shortlist import Candidates, Shortlist
 from regard.decode.split import split
 from regard.errors import DataError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
@@ -83,14 +79,15 @@ Copy = Callable[[Sequence[Part]], list[str]]  # the texts of parts, with source 
 class TextSearch:
     """A model with its tokenizers."""
 
-    model: EncoderDecoder | Ensemble
+    searcher: Searcher
     tokenizers: Tokenizers
     device: torch.device
     longest: int = 1000  # source pieces that go through the model at once
-    fused: Fused | None = None  # the same model, laid out for speed
-    engine: Engine | None = None  # who searches instead, where it can
-    shortlist: Shortlist | None = None  # which target pieces may be written, where nobody names or hears of others
     copy: Copy | None = None  # finds the source word of an <unk>; without, the first is the first unknown word's
+
+    @property
+    def model(self) -> EncoderDecoder | Ensemble:
+        return self.searcher.model
 
     @cached_property
     def most(self) -> int | None:
@@ -233,13 +230,10 @@ class TextSearch:
         results: list[list[Output]],
     ) -> list[int]:
         """Fill in what the engine finds; returns the numbers of the texts that are left to our own search."""
-        every = list(range(len(stretches)))
-        if self.engine is None or self.engine.refuses(options) or not isinstance(options.rule, Beam):
-            return every
         limits = _Wishes(self.tokenizers, options, stretches).limits(sources, self.most)
-        for row, found in enumerate(self.engine.search(sources, limits, options.rule, budget)):
+        for row, found in enumerate(self.searcher.ask(sources, limits, options, budget)):
             results[row] = [self._output(stretches[row].text, each) for each in found or []]
-        return [row for row in every if not results[row]]
+        return [row for row, found in enumerate(results) if not found]
 
     def _search(
         self,
@@ -257,7 +251,7 @@ class TextSearch:
         rows = list(range(len(sources)))
         forbidden: set[tuple[int, ...]] = set(wishes.forbidden)
         rule = wishes.options.rule
-        writer, candidates = self._writer(source, wishes, listener)
+        writer = self.searcher.writer(rule)
         for _ in range(MORE_WAYS):
             with torch.inference_mode():
                 first, state = writer.start(source[rows])
@@ -272,7 +266,7 @@ class TextSearch:
                 listener=listener,
             )
             for row, hypotheses in zip(rows, found, strict=True):
-                results[row] = hypotheses if candidates is None else [candidates.spell(each) for each in hypotheses]
+                results[row] = hypotheses
             more = {row: ways for row in rows if (ways := wishes.slips(results[row], row))}
             if not more:
                 return results
@@ -281,19 +275,6 @@ class TextSearch:
         raise DataError(
             f"forbidden = {wishes.options.forbidden}: the model finds ever new ways to write this; forbid other words"
         )
-
-    def _writer(
-        self, source: Tensor, wishes: _Wishes, listener: Listener | None
-    ) -> tuple[EncoderDecoder | Ensemble | Fused, Candidates | None]:
-        """Who writes, and which tokens, if not all. Coverage looks inside, which the fused form does not let it."""
-        rule = wishes.options.rule
-        if self.fused is None or rule.coverage_penalty:
-            return self.model, None
-        short = isinstance(rule, Beam) and listener is None and not wishes.names_tokens
-        if self.shortlist is None or not short:
-            return self.fused, None
-        candidates = self.shortlist.candidates(source)
-        return self.fused.among(candidates), candidates
 
     def _output(self, source: str, found: Hypothesis) -> Output:
         text = self.tokenizers.target.decode(found.tokens)
@@ -359,11 +340,6 @@ class _Wishes:
         self.prefixes = [self.prefix if stretch.first else [] for stretch in stretches]
         terms = [options.glossary.find(stretch.text) if options.glossary else [] for stretch in stretches]
         self.terms = [[self._encode("glossary", term) for term in each] for each in terms]
-
-    @property
-    def names_tokens(self) -> bool:
-        """Whether certain tokens are asked for or forbidden, by their ids."""
-        return bool(self.prefix or self.forbidden or any(self.terms))
 
     def _encode(self, where: str, text: str) -> list[int]:
         tokens = self._target.encode(text)

@@ -20,15 +20,15 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.cancel import check_cancelled
+from regard.decode.cancel import check_cancelled
 from regard.errors import DataError, ModelError
-from regard.explain.importance import masking_between
+from regard.explain.attribution import masking_between
 from regard.explain.replay import Keeper, resting
 from regard.explain.side import OUTSIDE, Side, spell
 from regard.explain.trace import Trace, layer_names
 from regard.explain.words import fold
 from regard.files import new_file
-from regard.measure.alignment import Gold, Links, alignment_quality
+from regard.metrics.alignment import Gold, Links, alignment_quality
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.text.special import END, PAD
 from regard.text.tokenizers import Tokenizers
@@ -166,7 +166,7 @@ class Aligner:
             content = json.loads(path.read_bytes())
             heads = tuple((int(layer), int(head)) for layer, head in content.pop("heads"))
             aligner = cls(heads, **content)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             names = ", ".join(field.name for field in fields(cls))
             raise ModelError(f"{path}: is not an aligner; remove it, or give it {names}") from None
         if aligner.rule not in get_args(Rule):

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import torch
 
 from regard.decode.constraints import Prefix
-from regard.decode.labels import Reader
 from regard.decode.rules import Beam
 from regard.decode.search import search
-from regard.decode.writer import room
 from regard.errors import DataError
 from regard.explain.edits import Scene
 from regard.explain.replay import Spelling, forward, reads_backwards, replay, resting
@@ -25,6 +23,8 @@ from regard.explain.whatif import Detail, Places, Watched
 from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.nn.observe import UNOBSERVED, Observer
+from regard.tasks.labels import Reader
+from regard.tasks.language import room
 from regard.text.special import END
 from regard.text.tokenizer import Tokenizer
 

@@ -1,231 +1,290 @@
-"""Contextual meaning: the vector of a word in its sentence, layer by layer.
-
-Layer 0 is the embedding, the same wherever a word stands (positions not yet added); the layers above mix in the
-sentence, and the last is what a decoder gets to see. A word of several pieces is the mean of their vectors. Works
-for every model with an encoder.
-"""
+"""One word in several sentences, through the layers of a run: what ``regard meaning`` and the studio show."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice
+from pathlib import Path
+from typing import Annotated, Any
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from pydantic import Field
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from regard.cancel import check_cancelled
-from regard.decode.labels import Reader
-from regard.errors import DataError
-from regard.explain.alignment import Aligner, attend, links_of_masking
-from regard.explain.replay import Keeper, check, reads_backwards, resting
-from regard.explain.side import Side, spell
-from regard.explain.whatif import write
+from regard.errors import DataError, ModelError, RegardError
+from regard.explain.alignment import Aligner
+from regard.explain.answer import Answer, Hidden, PackedTensor
+from regard.explain.contextual import Meaning, Neighbours, Occurrence, find, layers, meaning, stands_in, translations
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
-from regard.nn import masks
-from regard.text.special import END
+from regard.runs.folder import Run
+from regard.tasks.classify import Classifier
+from regard.tasks.corpus import materials
+from regard.tasks.kinds import Trained, task_of
+from regard.tasks.language import Writer
+from regard.tasks.tag import Tagger
+from regard.tasks.translator import Translator
 from regard.text.tokenizer import Tokenizer
-from regard.text.tokenizers import Tokenizers
 from regard.text.words import space_words
 
-_STATES = re.compile(r"encoder\.(\d+)\.states")
+SENTENCES = 200  # of the validation text, in which neighbours are looked for
+WORDS = 25  # of the longest of them
+NEAREST = 5
+DIGITS = 6  # of numbers as a page keeps them
 
 
 @dataclass(frozen=True)
-class Occurrence:
-    """A word in a sentence, counted from 0 at whitespace."""
+class Neighbour(Answer):
+    """A word near another."""
+
+    word: str
+    sentence: str
+    cosine: float
+
+
+Near = tuple[Neighbour, ...]
+Matrix = tuple[tuple[float, ...], ...]
+Points = tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class WordPlace(Answer):
+    """A word in a sentence."""
 
     sentence: str
-    word: int
-
-    def __str__(self) -> str:
-        return space_words(self.sentence)[self.word]
-
-
-def find(word: str, sentences: Sequence[str]) -> list[Occurrence]:
-    """The first time that a word stands in each of the sentences; capitals and punctuation around it do not matter."""
-    found = []
-    for sentence in sentences:
-        places = [place for place, other in enumerate(space_words(sentence)) if _plain(other) == _plain(word)]
-        if not places:
-            raise DataError(f"word = {word}: does not stand in '{sentence[:60]}'; choose sentences that have it")
-        found.append(Occurrence(sentence, places[0]))
-    return found
-
-
-def _plain(word: str) -> str:
-    return word.casefold().strip("\"'.,;:!?()[]«»“”‘’।")
-
-
-def stands_in(word: str, sentence: str) -> bool:
-    return any(_plain(other) == _plain(word) for other in space_words(sentence))
-
-
-def layers(model: EncoderDecoder | Labeller, tokenizer: Tokenizer, sentence: str, *, letters: int = 0) -> list[Tensor]:
-    """The vectors of all words of a sentence, (words, D) for the embedding and for every layer.
-
-    ``letters`` is how many of each piece the model reads.
-    """
-    device = next(model.parameters()).device
-    read = Reader(tokenizer, letters, device).text(sentence) if letters else tokenizer.encode(sentence)
-    side = spell(read if isinstance(model, Labeller) else [*tokenizer.encode(sentence), END], tokenizer, sentence)
-    if not side.words:
-        raise DataError("sentence = '': an empty sentence has no meaning to look at; give it a word")
-    check_cancelled()
-    watch = Keeper("usual")
-    check(model, side.rows, side.ids)
-    ids, source = (torch.tensor([rows], device=device) for rows in (side.ids, side.rows))
-    with torch.no_grad(), resting(model):
-        model.encoder(source, masks.padding(ids, model.pad), watch.at("encoder"))
-    names = sorted((int(match[1]), name) for name in watch.names() if (match := _STATES.fullmatch(name)))
-    found = []
-    for name in ("encoder.embedded", *(name for _, name in names[:-1])):
-        value = watch[name][0]
-        found.append(_of_words(value.flip(0) if reads_backwards(model) else value, side))
-    return [*found, _of_words(watch["encoder.states"][0], side)]
-
-
-def _of_words(states: Tensor, side: Side) -> Tensor:
-    return torch.stack([states[side.pieces_of(word)].mean(0) for word in range(len(side.words))])
+    word: str
+    place: int  # counted from 0
+    control: bool
+    translation: Annotated[str, Field(description="The target words linked with it; empty where none is.")]
+    whole: Hidden[str]  # the translation of the sentence, or its tags or label
 
 
 @dataclass(frozen=True)
-class Meaning:
-    """The vectors of some occurrences."""
+class Compared(Answer):
+    """A word through the layers."""
 
-    occurrences: tuple[Occurrence, ...]
-    vectors: tuple[Tensor, ...]  # a layer (N, D), embedding first
+    word: Hidden[str]
+    control: Hidden[str]
+    occurrences: tuple[WordPlace, ...]  # of the word, then of the control: N in all
+    layers: tuple[str, ...]
+    cosines: Annotated[PackedTensor, Field(description="(layers, occurrences, occurrences).")]
+    points: Annotated[
+        PackedTensor, Field(description="(layers, occurrences, 2): principal axes, the same for all layers.")
+    ]
+    explained: Annotated[
+        tuple[float, ...], Field(description="A layer: the share of all variance that the two axes show.")
+    ]
+    neighbours: Annotated[tuple[tuple[Near, ...], ...], Field(description="By layer, by occurrence, nearest first.")]
+    searched: Annotated[int, Field(description="Sentences in which neighbours were looked for.")]
+    name: Hidden[str] = ""  # of the run
 
-    def cosines(self) -> Tensor:
-        """Of every two occurrences in every layer, (L + 1, N, N)."""
-        unit = [normalize(layer, dim=-1) for layer in self.vectors]
-        return torch.stack([layer @ layer.T for layer in unit])
+    @property
+    def places(self) -> list[WordPlace]:
+        """Those of the word itself."""
+        return [one for one in self.occurrences if not one.control]
 
-    def plane(self, own: int | None = None) -> Plane:
-        """All layers on the same two axes: those of the first ``own`` occurrences, or of all."""
-        return plane(self.vectors, own)
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        return list(combinations(range(len(self.places)), 2))
 
+    def of_pair(self, pair: tuple[int, int]) -> list[float]:
+        """Their cosine in every layer."""
+        return _rounded(self.cosines[:, pair[0], pair[1]].tolist())
 
-def meaning(
-    model: EncoderDecoder | Labeller, tokenizer: Tokenizer, occurrences: Sequence[Occurrence], *, letters: int = 0
-) -> Meaning:
-    """The vectors of these occurrences; a control word is just more of them."""
-    if not occurrences:
-        raise DataError("occurrences = 0: there is no word to look at; give one or more")
-    known: dict[str, list[Tensor]] = {}
-    rows = []
-    for one in occurrences:
-        words = space_words(one.sentence)
-        if not 0 <= one.word < len(words):
-            raise DataError(
-                f"word = {one.word}: is past the end of '{one.sentence[:60]}'; 0 to {len(words) - 1} would be right"
-            )
-        if one.sentence not in known:
-            known[one.sentence] = layers(model, tokenizer, one.sentence, letters=letters)
-        rows.append([layer[one.word] for layer in known[one.sentence]])
-    return Meaning(tuple(occurrences), tuple(torch.stack(layer) for layer in zip(*rows, strict=True)))
-
-
-@dataclass(frozen=True)
-class Plane:
-    """Vectors on two axes that are the same for every layer that has the same width."""
-
-    points: tuple[Tensor, ...]  # a layer (N, 2)
-    explained: tuple[float, ...]  # a layer: the share of all variance on its axes that the two show
-
-
-def plane(vectors: Sequence[Tensor], own: int | None = None) -> Plane:
-    """Principal components of the unit vectors of all layers together, so that a word's way can be followed.
-
-    Unit length, because layers differ in scale and it is angles that cosines compare. An embedding that is
-    narrower than the states above has axes of its own. Signs are fixed: the largest part of an axis is positive.
-    The axes are those of the first ``own`` vectors of each layer, or of all; the others are seen from there.
-    """
-    unit = [normalize(layer, dim=-1) for layer in vectors]
-    points: list[Tensor] = [torch.zeros(0)] * len(unit)
-    explained = [0.0] * len(unit)
-    for width in {layer.shape[1] for layer in unit}:
-        members = [number for number, layer in enumerate(unit) if layer.shape[1] == width]
-        together = torch.cat([unit[number][:own] for number in members])
-        middle = together.mean(0)
-        _, lengths, axes = torch.linalg.svd(together - middle, full_matrices=False)
-        share = float(lengths[:2].square().sum() / lengths.square().sum().clamp(min=1e-30))
-        axes = axes[:2] * axes[:2].gather(1, axes[:2].abs().argmax(1, keepdim=True)).sign()
-        for number in members:
-            found = (unit[number] - middle) @ axes.T
-            points[number] = torch.nn.functional.pad(found, (0, 2 - found.shape[1]))
-            explained[number] = share
-    return Plane(tuple(points), tuple(explained))
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """The words of a corpus, ready to be searched at one layer."""
-
-    occurrences: tuple[Occurrence, ...]
-    vectors: Tensor  # (N, D), of unit length
-
-    @classmethod
-    def of(
-        cls,
-        model: EncoderDecoder | Labeller,
-        tokenizer: Tokenizer,
-        sentences: Sequence[str],
-        layer: int = -1,
-        *,
-        letters: int = 0,
-    ) -> Neighbours:
-        """All words of some sentences, at one layer, the last if not said otherwise."""
-        found, vectors = [], []
-        for sentence in sentences:
-            if space_words(sentence):
-                every = layers(model, tokenizer, sentence, letters=letters)
-                if not -len(every) <= layer < len(every):
-                    raise DataError(
-                        f"layer = {layer}: there is no such layer; 0 (embedding) to {len(every) - 1} would be right"
-                    )
-                found += [Occurrence(sentence, word) for word in range(len(every[layer]))]
-                vectors.append(every[layer])
-        if not vectors:
-            raise DataError("sentences = 0: a search for neighbours needs words to search; give it some")
-        return cls(tuple(found), normalize(torch.cat(vectors), dim=-1))
-
-    def nearest(
-        self, vector: Tensor, count: int = 5, *, besides: Occurrence | None = None
-    ) -> list[tuple[Occurrence, float]]:
-        """The most alike by cosine, each spelling once, and never ``besides`` itself."""
-        likeness = self.vectors @ normalize(vector, dim=0)
-        seen: set[str] = set()
+    def of_control(self) -> list[float]:
+        """The control's mean over its pairs, in every layer; none, where it does not stand in two sentences."""
         found = []
-        for number in likeness.argsort(descending=True).tolist():
-            one = self.occurrences[number]
-            if one == besides or _plain(str(one)) in seen:
-                continue
-            seen.add(_plain(str(one)))
-            found.append((one, float(likeness[number])))
-            if len(found) == count:
-                break
+        for layer in self.control_cosines:
+            values = [layer[one][other] for one, other in combinations(range(len(layer)), 2)]
+            found += [sum(values) / len(values)] if values else []
         return found
 
+    @property
+    def control_cosines(self) -> list[Matrix]:
+        """In every layer, of every two of the control's; none without a control."""
+        own = len(self.places)
+        return _rounded(self.cosines[:, own:, own:].tolist()) if self.control else []
 
-def translations(
-    model: EncoderDecoder, tokenizers: Tokenizers, occurrences: Sequence[Occurrence], aligner: Aligner | None
-) -> list[tuple[str, str]]:
-    """How each occurrence is translated: the target words linked with it, and the whole (greedy) translation.
+    @property
+    def own_points(self) -> list[Points]:
+        """In every layer, where the word's places are."""
+        return _rounded(self.points[:, : len(self.places)].tolist())
 
-    Without an aligner, as where there is no attention, a word is linked with those that miss it most when masked.
+    @property
+    def among(self) -> str:
+        """Where neighbours were looked for."""
+        more = self.searched - len({one.sentence for one in self.occurrences})
+        return "the words of these sentences" + (f" and of {more} validation sentences" if more else "")
+
+    def numbers(self) -> dict[str, Any]:
+        """What ``regard meaning --json`` and the data of a page say."""
+        own = len(self.places)
+        return {
+            "word": self.word,
+            "control": self.control,
+            "places": [
+                {
+                    "sentence": one.sentence,
+                    "word": one.place,
+                    "translation": one.translation,
+                    "whole": one.whole,
+                    "neighbours": [{**vars(each), "cosine": round(each.cosine, DIGITS)} for each in near],
+                }
+                for one, near in zip(self.places, self.neighbours[-1], strict=False)
+            ],
+            "layers": list(self.layers),
+            "cosines": _rounded(self.cosines[:, :own, :own].tolist()),
+            "control_cosines": self.control_cosines,
+            "points": self.own_points,
+            "explained": _rounded(self.explained),
+            "searched": self.among,
+            "name": self.name,
+        }
+
+
+def _rounded(values: Any) -> Any:
+    """Numbers as a page keeps them, however deep they stand."""
+    return round(values, DIGITS) if isinstance(values, float) else [_rounded(each) for each in values]
+
+
+def compare_meanings(
+    predictor: Trained,
+    word: str,
+    sentences: Sequence[str],
+    *,
+    control: str | None = None,
+    neighbours: int = NEAREST,
+    folder: Path | None = None,
+) -> Compared:
+    """Follow a word through the encoder; with a control word, what the sentences alone do to one.
+
+    Neighbours come from the validation text of the run in ``folder``, where it is still there.
     """
-    found = []
-    for one in occurrences:
-        source = spell([*tokenizers.source.encode(one.sentence), END], tokenizers.source, one.sentence)
-        source.pieces_of(one.word)
-        target = spell(write(model, source.ids), tokenizers.target)
-        if aligner is None:
-            links = links_of_masking(model, source, target)
-        else:
-            links = aligner.align(attend(model, [(source, target)])[0])
-        linked = sorted(place for word, place in links if word == one.word)
-        found.append((" ".join(target.words[place] for place in linked), " ".join(target.words)))
+    if not sentences:
+        raise DataError(f"sentences = 0: there is nothing in which '{word}' could stand; give two or more")
+    if isinstance(predictor, Writer):
+        raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
+    reading = reading_of(predictor)
+    own = find(word, sentences)
+    occurrences = (*own, *_controls(control, sentences))
+    found = meaning(reading.model, reading.tokenizer, occurrences, letters=reading.letters)
+    plane = found.plane(len(own))  # axes that told two words apart would have nothing left for two meanings
+    corpus = tuple(dict.fromkeys((*sentences, *validation_texts(folder))))
+    told = zip(occurrences, translated(predictor, occurrences), strict=True)
+    return Compared(
+        word=word,
+        control=control or "",
+        occurrences=tuple(
+            WordPlace(one.sentence, str(one), one.word, number >= len(own), *both)
+            for number, (one, both) in enumerate(told)
+        ),
+        layers=("embedding", *(f"layer {number}" for number in range(1, len(found.vectors)))),
+        cosines=found.cosines(),
+        points=torch.stack(plane.points),
+        explained=plane.explained,
+        neighbours=_neighbours(found, occurrences, _words(reading, corpus), neighbours),
+        searched=len(corpus),
+        name="" if folder is None else folder.name,
+    )
+
+
+def _controls(control: str | None, sentences: Sequence[str]) -> list[Occurrence]:
+    """The control word wherever it stands; where it stands nowhere, there is nothing to compare with."""
+    if not control:
+        return []
+    found = find(control, [sentence for sentence in sentences if stands_in(control, sentence)])
+    if not found:
+        raise DataError(f"control = {control}: stands in none of the sentences; choose a word that does")
     return found
+
+
+# What a model reads and says
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A model with an encoder, and what it reads of a sentence."""
+
+    model: EncoderDecoder | Labeller
+    tokenizer: Tokenizer
+    letters: int = 0
+
+
+def reading_of(predictor: Translator | Tagger | Classifier) -> Reading:
+    if isinstance(predictor, Translator):
+        return Reading(predictor.model, predictor.tokenizers.source)
+    return Reading(predictor.model, predictor.reader.tokenizer, predictor.reader.letters)
+
+
+def translated(predictor: Translator | Tagger | Classifier, occurrences: Sequence[Occurrence]) -> list[tuple[str, str]]:
+    """How each is translated; by a tagger, tagged; a classifier says something of the whole sentence only."""
+    match predictor:
+        case Translator():
+            return translations(predictor.model, predictor.tokenizers, occurrences, _aligner(predictor))
+        case Tagger():
+            found = predictor.tag([one.sentence for one in occurrences])
+            return [(tags.tags[one.word], " ".join(tags.tags)) for one, tags in zip(occurrences, found, strict=True)]
+        case Classifier():
+            labels = predictor.classify([one.sentence for one in occurrences])
+            return [("", found.label) for found in labels]
+
+
+def _aligner(translator: Translator) -> Aligner | None:
+    """None where there is no attention to read."""
+    try:
+        return translator.aligner
+    except ModelError:
+        return None
+
+
+# What stands near
+
+
+def _neighbours(
+    found: Meaning, occurrences: Sequence[Occurrence], words: Sequence[Neighbours], count: int
+) -> tuple[tuple[Near, ...], ...]:
+    """The nearest words of each occurrence at each layer."""
+    return tuple(
+        tuple(
+            tuple(
+                Neighbour(str(near), near.sentence, cosine)
+                for near, cosine in known.nearest(vector, count, besides=one)
+            )
+            for one, vector in zip(occurrences, vectors, strict=True)
+        )
+        for known, vectors in zip(words, found.vectors, strict=True)
+    )
+
+
+def validation_texts(folder: Path | None) -> list[str]:
+    """Some sentences that a run was validated on; none where they are no longer there."""
+    if folder is None:
+        return []
+    try:
+        settings = Run.open(folder).settings
+        rows = (row[0] for _, row in materials(settings)[1].rows(task_of(settings.task).columns))
+        return list(islice((text for text in rows if 0 < len(text.split()) <= WORDS), SENTENCES))
+    except RegardError:
+        return []
+
+
+_KNOWN: WeakKeyDictionary[nn.Module, dict[str, list[Tensor]]] = WeakKeyDictionary()  # a corpus is read once a model
+
+
+def _words(reading: Reading, corpus: Sequence[str]) -> list[Neighbours]:
+    """The words of some sentences, ready to be searched at every layer; each sentence goes through the model once."""
+    known = _KNOWN.setdefault(reading.model, {})
+    for sentence in known.keys() - set(corpus):
+        del known[sentence]
+    for sentence in corpus:
+        if sentence not in known:
+            known[sentence] = layers(reading.model, reading.tokenizer, sentence, letters=reading.letters)
+    places = tuple(Occurrence(sentence, word) for sentence in corpus for word in range(len(space_words(sentence))))
+    depth = len(known[corpus[0]])
+    return [
+        Neighbours(places, normalize(torch.cat([known[sentence][layer] for sentence in corpus]), dim=-1))
+        for layer in range(depth)
+    ]

@@ -5,30 +5,44 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from regard.errors import ModelError
-from regard.explain.importance import Under, alone, slopes
+from regard.explain.answer import Answer, PackedTensor
+from regard.explain.attribution import Under, alone, slopes
 from regard.explain.replay import Model
 from regard.explain.side import Rows
 from regard.explain.trace import Trace
 from regard.nn.recurrent import Stack
 
 GATES = ("input", "forget", "output", "reset", "update")
+_STATE = re.compile(r"(?:encoder|decoder)\.\d+\.cell(?:\.forward|\.backward)?\.(?:hidden|cell)")
 OPEN = 0.9  # a gate above this lets through, one below 1 − this does not
 
 
 @dataclass(frozen=True)
-class GateView:
-    """One gate of one layer over the text."""
+class GateView(Answer):
+    """One gate of one layer."""
 
-    name: str  # decoder.0.cell.forget
-    values: Tensor  # (T, D) in 0 … 1
-    mean: Tensor  # (T,)
-    opened: Tensor  # (T,) the share of units above 0.9
-    closed: Tensor  # (T,) the share below 0.1
+    name: Annotated[str, Field(examples=["encoder.0.cell.forget"])]
+    rows: Annotated[tuple[str, ...], Field(description="Pieces: those read, and for a decoder those each step wrote.")]
+    values: Annotated[PackedTensor, Field(description="(pieces, units), 0 closed, 1 open.")]
+    mean: PackedTensor  # (T,)
+    opened: Annotated[PackedTensor, Field(description="Share of units above 0.9.")]
+    closed: Annotated[PackedTensor, Field(description="Share of units below 0.1.")]
+
+
+@dataclass(frozen=True)
+class StateView(Answer):
+    """The state of one layer after each piece."""
+
+    name: Annotated[str, Field(examples=["encoder.0.cell.hidden"])]
+    rows: tuple[str, ...]
+    values: Annotated[PackedTensor, Field(description="(pieces, units).")]
 
 
 def gates(trace: Trace) -> list[GateView]:
@@ -38,22 +52,37 @@ def gates(trace: Trace) -> list[GateView]:
         cells = any(".cell." in name for name in trace.tensors)
         reason = "a plain RNN has no gates" if cells else "this model has no recurrent cells"
         raise ModelError(f"trace: holds no gates; {reason}")
-    return [_view(name, trace.tensors[name]) for name in found]
+    return [_view(name, trace) for name in found]
 
 
-def _view(name: str, values: Tensor) -> GateView:
+def states(trace: Trace) -> list[StateView]:
+    """What every recurrent layer remembered after each piece; none without such layers."""
+    found = ((name, value) for name, value in trace.tensors.items() if _STATE.fullmatch(name))
+    return [StateView(name, _pieces(trace, name), value) for name, value in found]
+
+
+def _pieces(trace: Trace, name: str) -> tuple[str, ...]:
+    """What a cell read or, in a decoder, what its step wrote."""
+    return trace.source.pieces if name.startswith("encoder.") else trace.target.pieces
+
+
+def _view(name: str, trace: Trace) -> GateView:
+    values = trace.tensors[name]
     opened, closed = (values > OPEN).to(values).mean(-1), (values < 1 - OPEN).to(values).mean(-1)
-    return GateView(name, values, values.mean(-1), opened, closed)
+    return GateView(name, _pieces(trace, name), values, values.mean(-1), opened, closed)
 
 
 @dataclass(frozen=True)
-class Filling:
-    """How one encoder layer's state becomes the context vector, word by word, in the order of reading."""
+class Filling(Answer):
+    """How one encoder layer's state becomes the context vector."""
 
     name: str  # encoder.0.cell, or encoder.0.cell.backward
-    likeness: Tensor  # (S,) cosine of the state after each token with the last state
-    change: Tensor  # (S,) how far each token moved the state, as a share of all movement
-    length: Tensor  # (S,) the norm of the state
+    rows: tuple[str, ...]
+    likeness: Annotated[PackedTensor, Field(description="Cosine of the state after each piece with the last state.")]
+    change: Annotated[
+        PackedTensor, Field(description="How far each piece moved the state, as a share of all movement.")
+    ]
+    length: Annotated[PackedTensor, Field(description="Norm of the state.")]
 
 
 def filling(trace: Trace) -> list[Filling]:
@@ -66,15 +95,15 @@ def filling(trace: Trace) -> list[Filling]:
     found = [(match[1], trace.tensors[name]) for name in trace.tensors if (match := pattern.fullmatch(name))]
     if not found:
         raise ModelError("trace: holds no states of a recurrent encoder; this model has none")
-    return [_filling(name, states, trace.backwards != name.endswith("backward")) for name, states in found]
+    return [_filling(name, trace, values, trace.backwards != name.endswith("backward")) for name, values in found]
 
 
-def _filling(name: str, states: Tensor, backwards: bool) -> Filling:
+def _filling(name: str, trace: Trace, states: Tensor, backwards: bool) -> Filling:
     states = states.flip(0) if backwards else states
     likeness = torch.cosine_similarity(states, states[-1:], -1)
     steps = torch.diff(states, dim=0, prepend=torch.zeros_like(states[:1])).norm(dim=-1)
     views = likeness, steps / steps.sum(), states.norm(dim=-1)
-    return Filling(name, *(view.flip(0) if backwards else view for view in views))
+    return Filling(name, trace.source.pieces, *(view.flip(0) if backwards else view for view in views))
 
 
 def reach(stack: Stack, inputs: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.cancel import check_cancelled
+from regard.decode.cancel import check_cancelled
 from regard.errors import DataError
 from regard.explain.side import Rows, Side, apart, spell
 from regard.explain.trace import Task, Trace

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import Field
 
 from regard.errors import DataError
+from regard.explain.answer import Answer, Hidden
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.tokenizer import Tokenizer
 from regard.text.words import space_words
@@ -17,14 +21,16 @@ _QUESTION_MARK = "<0x3F>"  # stands for <unk> among bytes, which have no piece o
 
 
 @dataclass(frozen=True)
-class Side:
-    """A sequence as the model reads or writes it, special tokens included."""
+class Side(Answer):
+    """One side of a trace: pieces and words."""
 
-    ids: tuple[int, ...] = ()
-    pieces: tuple[str, ...] = ()
-    word_of: tuple[int, ...] = ()  # for each piece, the number of its word; -1 for special tokens
-    words: tuple[str, ...] = ()
-    letters: tuple[tuple[int, ...], ...] = ()  # for each piece, where the model reads how it is written
+    ids: tuple[int, ...] = ()  # special tokens included
+    pieces: Annotated[tuple[str, ...], Field(description="As the model reads them.")] = ()
+    word_of: Annotated[
+        tuple[int, ...], Field(description="For each piece the number of its word; -1 for special tokens.")
+    ] = ()
+    words: Annotated[tuple[str, ...], Field(description="At whitespace.")] = ()
+    letters: Hidden[tuple[tuple[int, ...], ...]] = ()  # for each piece, where the model reads how it is written
 
     def __len__(self) -> int:
         return len(self.ids)

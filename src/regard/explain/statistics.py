@@ -13,11 +13,14 @@ Attention rollout (Abnar and Zuidema, 2020) follows the layers down to the words
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from regard.errors import ModelError
+from regard.explain.answer import Answer, computed
 from regard.explain.side import SILENT
 from regard.explain.trace import Trace
 from regard.text.special import END
@@ -26,24 +29,24 @@ MOST = 0.5  # a head is called after what gets at least this share of its weight
 
 
 @dataclass(frozen=True)
-class HeadStatistics:
-    """One head over one or more traces. Shares are of the whole weight."""
+class HeadStatistics(Answer):
+    """One head in a few numbers; shares are of its whole weight."""
 
     layer: int
     head: int
-    entropy: float
-    coverage: float
-    distance: float
-    diagonality: float
-    end: float  # on <end>
-    itself: float  # on its own place (self-attention)
-    previous: float  # on the place before
-    following: float  # on the place after
-    same: float  # on other places that hold the same token
+    entropy: Annotated[float, Field(description="In nats, the mean over rows.")]
+    coverage: Annotated[float, Field(description="How much of what can be looked at was looked at.")]
+    distance: Annotated[float, Field(description="Tokens away from the diagonal.")]
+    diagonality: Annotated[float, Field(description="1 straight, -1 reversed.")]
+    end: Annotated[float, Field(description="Share on <end>.")]
+    itself: Annotated[float, Field(description="Share on its own place.")]
+    previous: Annotated[float, Field(description="Share on the place before.")]
+    following: Annotated[float, Field(description="Share on the place after.")]
+    same: Annotated[float, Field(description="Share on the same token elsewhere.")]
 
-    @property
+    @computed
     def role(self) -> str:
-        """What the head does most of the time, if there is such a thing."""
+        """What it does most of the time, if there is such a thing."""
         shares = {
             "looks at <end>": self.end,
             "copies its own place": self.itself,

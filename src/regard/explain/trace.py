@@ -175,7 +175,7 @@ def _read_description(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror}); a trace is a pair of files") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{path}: is not JSON; is it a trace, whole?") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else None

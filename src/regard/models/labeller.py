@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from regard.models.generator import Encoded, Encoder
 from regard.nn import masks
 from regard.nn.attention import Attention
-from regard.nn.dropout import Dropout
+from regard.nn.fast.dropout import Dropout
 from regard.nn.linear import linear
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.text.special import PAD

@@ -17,8 +17,8 @@ from regard.models.generator import Encoded
 from regard.nn import masks
 from regard.nn.attention import Attention, Memory
 from regard.nn.chain import Chain
-from regard.nn.dropout import Dropout
 from regard.nn.embeddings import Embedding, Output
+from regard.nn.fast.dropout import Dropout
 from regard.nn.linear import linear
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.recurrent import CellState, Stack

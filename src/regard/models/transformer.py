@@ -9,8 +9,8 @@ from regard.models.generator import Encoded
 from regard.nn.attention import Memory
 from regard.nn.cache import Cache
 from regard.nn.chain import Chain
-from regard.nn.dropout import Dropout
 from regard.nn.embeddings import Embedding, Output
+from regard.nn.fast.dropout import Dropout
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.positions import Learned, Sinusoidal, Unplaced
 from regard.nn.state import State

@@ -17,14 +17,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.checks import head_width
-from regard.nn import chance, masks
-from regard.nn.dropout import Dropout
+from regard.nn import masks
+from regard.nn.fast import random as chance
+from regard.nn.fast.dropout import Dropout
 from regard.nn.linear import linear
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.positions import Rotary
 from regard.nn.scores import InnerScore, Score
 from regard.nn.windows import MonotonicWindow, PredictedWindow, Window
+from regard.settings.widths import head_width
 
 Normaliser = Callable[[Tensor, Tensor | None], Tensor]
 

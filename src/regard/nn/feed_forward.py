@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn.dropout import Dropout, places_to_drop, scale_of
+from regard.nn.fast.dropout import Dropout, places_to_drop, scale_of
 from regard.nn.linear import linear
 
 

@@ -1,4 +1,5 @@
-"""Masks: who may look where. Bool, True = may look; made here and nowhere else.
+"""Masks: who may look where. Bool, True = may look; made here. Only the forms of a step that are laid out for speed
+(`decode/fused.py`, `decode/engines/pooled.py`) add −inf instead.
 
 Sequences are padded on the right. A mask over a batch of sequences is ``(B, S)``; a mask over pairs of
 query and key is ``(T, S)`` or, with rows, ``(B, 1, T, S)``, ready to broadcast over heads.

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.nn import masks
 from regard.nn.chain import Chain
-from regard.nn.dropout import Dropout
+from regard.nn.fast.dropout import Dropout
 from regard.nn.observe import UNOBSERVED, Observer
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.nn.attention import Attention, Memory
 from regard.nn.cache import Cache
 from regard.nn.chain import Chain
-from regard.nn.dropout import Dropout
+from regard.nn.fast.dropout import Dropout
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from regard.nn.observe import UNOBSERVED, Observer

@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn import chance, masks
+from regard.nn import masks
 from regard.nn.embeddings import Embedding
+from regard.nn.fast import random as chance
 from regard.nn.linear import linear
 
 

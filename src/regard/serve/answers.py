@@ -55,7 +55,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     "4XX": {
         "model": Problem,
         "description": "Something in the request is not right: 400 what it says, 401 the token, 403 where it comes "
-        "from, 404 no such run, 408 too slow, 413 too large, 415 another kind of body, 421 another host.",
+        "from, or what its token does not open, 404 no such run, 408 too slow, 413 too large, 415 another kind of "
+        "body, 421 another host.",
         "content": _example("run = dmeo: no such run here; did you mean 'demo'?"),
     },
     429: {

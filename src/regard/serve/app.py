@@ -60,7 +60,6 @@ def create_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         responses=answers.PROBLEMS,
-        separate_input_output_schemas=False,
     )
     app.state.service = service
     app.state.metrics = metrics = Metrics(service.library)
@@ -78,7 +77,7 @@ def create_app(service: Service) -> FastAPI:
     app.add_middleware(Leaving)  # the last one added is the first to be met
     app.add_middleware(Bodies, limits=service.library.limits)
     app.add_middleware(Guard, doors=service.doors)
-    app.add_middleware(Watch, metrics=metrics, log=service.log)
+    app.add_middleware(Watch, metrics=metrics, log=service.log, most=service.library.limits.connections)
     return app
 
 

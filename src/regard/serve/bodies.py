@@ -19,7 +19,7 @@ from regard.serve.limits import Limits
 
 LINGER = 5.0  # seconds that we go on listening to a client that is still talking, so that it can hear our answer
 LARGE = 1 << 16  # bytes of a body that is looked through beside the event loop
-_JSON = re.compile(r"application/([\w.-]+\+)?json", re.IGNORECASE)
+_JSON = re.compile(r"$|application/([^;]*\+)?json", re.IGNORECASE)  # a body of no kind is read as JSON, too
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _NESTING = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _NO_BRACKETS = bytes(set(range(256)) - set(_NESTING))
@@ -48,7 +48,7 @@ def _check_whole(value: object) -> None:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as problem:
         half = ascii(problem.object[problem.start])[1:-1]
-        raise DataError(f"body: {half} is half a character, which no text has; send its other half, too") from None
+        raise DataError(f"body: {half} is an unpaired surrogate; send both halves of the character") from None
 
 
 class Bodies:

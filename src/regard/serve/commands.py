@@ -20,6 +20,7 @@ from regard.errors import DataError, ModelError, RegardError, ResourceError, Set
 from regard.serve.limits import BusyError, LateError
 
 WAITING = 4  # that stand in line
+LAST = 5.0  # seconds that a command gets to end once it is killed
 ASKING = 0.25  # seconds between two looks at whether somebody still waits
 KINDS: dict[int, type[RegardError]] = {2: SettingsError, 3: DataError, 4: ModelError, 5: ResourceError}
 
@@ -74,7 +75,8 @@ class Commands:
             if child.returncode is None:
                 with suppress(ProcessLookupError):
                     child.kill()
-                await asyncio.wait([talking])
+                await asyncio.wait([talking], timeout=LAST)  # a child of its own may hold on to what it writes to
+                talking.cancel()
         return _outcome(child.returncode or 0, output, errors)
 
     async def _wait(self, request: Request, talking: asyncio.Future[Any]) -> None:
@@ -90,7 +92,7 @@ class Commands:
 def _outcome(code: int, output: bytes, errors: bytes) -> Outcome:
     try:
         answer = json.loads(output)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     lines = [line for line in errors.decode("utf-8", "replace").splitlines() if line.strip()]
     hints = [line.strip() for line in lines if line.startswith("  ")]

@@ -14,21 +14,23 @@ import json
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal, get_args
 
-from regard.corpora.sentence import Language
+from regard.data.encoding import PairEncoder
 from regard.data.readers import Corpus
 from regard.errors import DataError, ModelError, ResourceError, SettingsError, did_you_mean
+from regard.fable.sentence import Language
 from regard.files import new_file
-from regard.runs import NAME, put_away, put_back, trashed
+from regard.runs.listing import NAME, put_away, put_back, trashed
 from regard.serve.limits import KindError
 from regard.settings.languages import Languages, named_in
-from regard.tasks.material import COLUMNS, Fable
+from regard.tasks.corpus import Fable
 
 Part = Literal["train", "valid", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -63,6 +65,7 @@ class Corpora:
         """``older`` is another folder whose corpora are still read; nothing new is put there."""
         self._folder = folder
         self._older = older
+        self._changing = threading.Lock()  # held for whatever reads names and writes them anew
 
     @property
     def folder(self) -> Path:
@@ -118,7 +121,7 @@ class Corpora:
         """What the files of a corpus were called before they were sent."""
         try:
             found = json.loads((self.path(name) / NAMES).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return {str(file): str(before) for file, before in found.items()} if isinstance(found, dict) else {}
 
@@ -154,7 +157,7 @@ class Corpora:
 
     def pairs(self, name: str, limit: int) -> tuple[list[str], list[str]]:
         """Sources and references of the test part, or else of the validation part."""
-        columns = COLUMNS["translate"]
+        columns = PairEncoder.names
         if name in BUILT_IN:
             rows = Fable(BUILT_IN[name], "test", limit, 20).rows(columns)
         else:
@@ -186,16 +189,19 @@ class Corpora:
         if place.is_symlink() or (place.exists() and not place.is_dir()):
             raise SettingsError(f"corpus = {name}: something else has this name; choose another")
         try:
-            with new_file(place / file) as opened:
+            with ExitStack() as stack:
+                with self._changing:  # or who ends now removes the folder that was just made
+                    opened = stack.enter_context(new_file(place / file))
                 yield opened
         finally:
-            if place.is_dir() and not any(place.iterdir()):
+            with self._changing, suppress(OSError):  # not empty, or never there
                 place.rmdir()
-        for other in self.files(name, file.split(".", maxsplit=1)[0]):  # type: ignore[arg-type]
-            if other.name != file and not _go_together(other.name, file):
-                other.unlink()
-        (place / CHECKED).unlink(missing_ok=True)
-        self._call(name, {**self.called(name), file: PurePath(called).name[:200]})
+        with self._changing:
+            for other in self.files(name, file.split(".", maxsplit=1)[0]):  # type: ignore[arg-type]
+                if other.name != file and not _go_together(other.name, file):
+                    other.unlink(missing_ok=True)
+            (place / CHECKED).unlink(missing_ok=True)
+            self._call(name, {**self.called(name), file: PurePath(called).name[:200]})
 
     def _call(self, name: str, names: dict[str, str]) -> None:
         there = {file.name for part in PARTS for file in self.files(name, part)}
@@ -219,16 +225,17 @@ class Corpora:
 
     def adopt(self, name: str, folder: Path) -> None:
         """Put the parts that a split has made in the place of what was split."""
-        place, called = self.path(name), self.called(name)
-        before = {_form(file): name for file, name in called.items() if file.startswith("train.")}
-        for old in self.files(name, "train"):
-            old.unlink()
-        for file in folder.iterdir():
-            if FILE.fullmatch(file.name) and file.stat().st_size:
-                file.replace(place / file.name)
-                called[file.name] = before.get(_form(file.name), "")
-        (place / CHECKED).unlink(missing_ok=True)
-        self._call(name, called)
+        with self._changing:
+            place, called = self.path(name), self.called(name)
+            before = {_form(file): name for file, name in called.items() if file.startswith("train.")}
+            for old in self.files(name, "train"):
+                old.unlink()
+            for file in folder.iterdir():
+                if FILE.fullmatch(file.name) and file.stat().st_size:
+                    file.replace(place / file.name)
+                    called[file.name] = before.get(_form(file.name), "")
+            (place / CHECKED).unlink(missing_ok=True)
+            self._call(name, called)
 
     # What was found by checking
 
@@ -236,7 +243,7 @@ class Corpora:
         """The last check, if nothing has changed since."""
         try:
             found = json.loads((self.path(name) / CHECKED).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) and found.get("stamp") == self.stamp(name) else None
 

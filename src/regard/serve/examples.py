@@ -12,11 +12,12 @@ from itertools import islice
 
 from regard.data.shards import Shards, open_shards
 from regard.errors import RegardError
-from regard.run import Run
-from regard.tasks.material import COLUMNS, materials
+from regard.runs.folder import Run
+from regard.runs.log import read_log
+from regard.tasks.corpus import materials
+from regard.tasks.kinds import task_of
 from regard.text.special import UNK
 from regard.text.tokenizers import Tokenizers
-from regard.trainer.log import read_log
 
 DRAWN = 200  # sentences that are chosen from
 WORDS = 14  # a sentence to try is not longer, if there are such
@@ -57,7 +58,8 @@ def _beginning(text: str) -> str:
 
 def _built_in(run: Run) -> Iterator[tuple[str, str]]:
     known = run.settings.data.model_copy(update={"unknown": 0.0})  # nobody would try an invented word first
-    for _, row in materials(run.settings.model_copy(update={"data": known}))[1].rows(COLUMNS[run.settings.task]):
+    _, valid = materials(run.settings.model_copy(update={"data": known}))
+    for _, row in valid.rows(task_of(run.settings.task).columns):
         yield row[0], row[-1]
 
 

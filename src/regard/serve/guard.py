@@ -120,8 +120,8 @@ class Guard:
         changes = scope["method"] not in _LOOKING and path not in _USES
         public = path in _OPEN or path.startswith(_OPEN_FOLDERS)
         if allowed and changes and not scope[CHANGES]:
-            line = "this service is read-only, and nothing is trained, sent, renamed or removed here"
-            needed = "it opens what uses runs; training, sending, renaming and removing need the token of --admin-token"
+            line = "this service is read-only, and nothing is trained, uploaded, renamed or removed here"
+            needed = "training, uploading, renaming and removing need the token of --admin-token"
             await refuse(send, 403, f"read-only: {line}" if self._doors.read_only else f"token: {needed}")
         elif allowed or public or (not key and path in _KEY_IN_BODY):
             await self._app(scope, receive, send)
@@ -152,7 +152,7 @@ async def refuse(
 
 
 def may_change(request: HTTPConnection) -> bool:
-    """Whether who asks may train, send, rename and remove."""
+    """Whether who asks may train, upload, rename and remove."""
     return bool(request.scope.get(CHANGES, True))
 
 

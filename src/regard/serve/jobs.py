@@ -20,11 +20,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from regard import runs as shelf
 from regard.errors import ModelError, SettingsError
 from regard.files import new_file
-from regard.run import is_occupied
-from regard.runs import NAME
+from regard.runs import listing as shelf
+from regard.runs.folder import is_occupied
+from regard.runs.listing import NAME
 from regard.serve.library import Library
 from regard.serve.limits import BusyError
 from regard.serve.processes import Process, spawn
@@ -120,7 +120,7 @@ class Jobs:
         """What was asked for when a training was started here."""
         try:
             found = json.loads((self.folder / f"train-{run}" / REQUEST).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) else None
 
@@ -312,7 +312,7 @@ class Jobs:
     def _result(self, name: str) -> dict[str, Any] | None:
         try:
             found = json.loads(self.shown((self.folder / name / "result.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return found if isinstance(found, dict) else None
 
@@ -346,7 +346,7 @@ class Jobs:
     def _read(self, name: str) -> Job | None:
         try:
             return Job(**json.loads((self.folder / name / "job.json").read_bytes()))
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             return None
 
     def _output(self, name: str) -> list[str]:

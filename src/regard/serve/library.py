@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard import runs as shelf
-from regard.engines import check, silent
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
-from regard.inside.look import at_checkpoint
-from regard.prediction import load_predictor
-from regard.run import DEMO, SETTINGS, Run, named_checkpoint, packaged
-from regard.runs import NAME
+from regard.explain.look import at_checkpoint
+from regard.runs import listing as shelf
+from regard.runs.folder import DEMO, SETTINGS, Run, named_checkpoint, packaged
+from regard.runs.listing import NAME
 from regard.serve.limits import Limits
 from regard.serve.worker import Worker
-from regard.shortlisting import check as check_shortlist
+from regard.tasks.engines import check, silent
+from regard.tasks.load import load_predictor
 
 Stamp = tuple[tuple[int, int, int], ...]
 AT = "@"  # between the names of a run and of one of its checkpoints; no name has it
@@ -41,8 +41,7 @@ class Library:
         named: Sequence[Path] = (),
         *,
         device: str = "cpu",
-        engine: str = "native",
-        shortlist: int = 0,
+        engine: str = "auto",
         tell: Callable[[str], object] = silent,
         limits: Limits | None = None,
         pinned: Sequence[str] = (),
@@ -52,14 +51,12 @@ class Library:
         ``pinned`` are names of runs that are used before all others where nobody names one.
         """
         check(engine)
-        check_shortlist(shortlist)
         self.folder = folder
         self.limits = limits or Limits()
         self.pinned = tuple(pinned)
         self._named = _by_name(named)
         self._device = device
         self._engine = engine
-        self._shortlist = shortlist
         self._tell = tell
         self.heard: Callable[[int], object] = lambda _: None  # told the size of every batch
         self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
@@ -126,13 +123,14 @@ class Library:
         return {name: found.worker.result() for name, found in list(self._loaded.items()) if _is_ready(found.worker)}
 
     def close(self, seconds: float = 5.0) -> None:
-        """Let every thread finish what it has."""
+        """Let every thread finish what it has, all of them within so many seconds."""
         self._loader.shutdown(cancel_futures=True)
         workers = list(self.loaded.values())
         for worker in workers:
             worker.close()
+        until = time.monotonic() + seconds
         for worker in workers:
-            worker.join(seconds)
+            worker.join(max(0.0, until - time.monotonic()))
 
     def _find(self, run: str, checkpoint: str | None = None) -> Future[Worker]:
         path = self.path(run)
@@ -158,7 +156,7 @@ class Library:
             if checkpoint is not None:
                 model = at_checkpoint(path, checkpoint, self._device)
             else:
-                model = load_predictor(path, self._device, engine=self._engine, shortlist=self._shortlist, tell=tell)
+                model = load_predictor(path, self._device, engine=self._engine, tell=tell)
             return Worker(model, self.limits, heard=self._hear)
 
         try:
@@ -176,20 +174,21 @@ class Library:
         """Put away what was not asked for longest and does not work now, until ``needed`` bytes are free."""
         with self._changing:
             present = self.loaded
-            free = self.limits.memory - sum(worker.bytes for worker in present.values()) - needed
-            for other, worker in present.items():
-                if free >= 0:
-                    return
-                if worker.idle:
-                    free += worker.bytes
-                    del self._loaded[other]
-                    worker.close()
-            if free < 0:
-                megabytes = [round(size / 2**20, 1) for size in (needed, self.limits.memory, max(0, free + needed))]
+            free = self.limits.memory - sum(worker.bytes for worker in present.values())
+            idle = {other: worker for other, worker in present.items() if worker.idle}
+            most = free + sum(worker.bytes for worker in idle.values())
+            if most < needed:
+                megabytes = [round(size / 2**20, 1) for size in (needed, self.limits.memory, max(0, most))]
                 raise ResourceError(
                     f"run = {name}: needs {megabytes[0]} MiB, and of {megabytes[1]} MiB only "
                     f"{megabytes[2]} can be freed; try again later, or raise --memory"
                 )
+            for other, worker in idle.items():
+                if free >= needed:
+                    return
+                free += worker.bytes
+                del self._loaded[other]
+                worker.close()
 
 
 def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
@@ -205,7 +204,10 @@ def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def _is_run(path: Path) -> bool:
-    return bool(NAME.fullmatch(path.name)) and not path.is_symlink() and (path / SETTINGS).is_file()
+    try:
+        return bool(NAME.fullmatch(path.name)) and not path.is_symlink() and (path / SETTINGS).is_file()
+    except PermissionError:  # a folder that we may not look into
+        return False
 
 
 def _is_ready(worker: Future[Worker]) -> bool:

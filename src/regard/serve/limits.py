@@ -56,6 +56,7 @@ class Limits:
     gather: float = 0.004  # seconds that a text waits for others to share its batch
     seconds: float = 60.0  # that a request may take
     reading: float = 20.0  # seconds in which the head and the body of a request must arrive
+    connections: int = 800  # and requests at once; below the 1,024 files that a process may usually open
     memory: int = 4 << 30  # bytes of weights in memory; the run that was not asked for longest goes first
 
     def check(self, texts: Sequence[str], where: str = "texts") -> None:

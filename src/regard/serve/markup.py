@@ -25,6 +25,7 @@ from regard.text.words import space_words
 
 Attributes = list[tuple[str, str | None]]
 Kind = Literal["open", "close", "single", "text", "other"]
+DEEPEST = 100  # elements of a sentence inside each other
 
 
 def _names(text: str) -> frozenset[str]:
@@ -37,7 +38,6 @@ _INLINE = _names(
 )
 _VOID = _names("area base br col embed hr img input link meta param source track wbr")
 # What these hold is no language, or not ours to change.
-DEEPEST = 100  # elements of a sentence inside each other
 _KEPT = _names("canvas code iframe kbd math object pre samp script style svg template textarea var xmp")
 _WORD = re.compile(r"[\S\u00a0\u202f]+")
 _EDGES = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)

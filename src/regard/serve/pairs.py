@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from regard import runs as shelf
 from regard.errors import SettingsError
-from regard.run import SETTINGS, Run, is_occupied
-from regard.runs import Summary
+from regard.runs import listing as shelf
+from regard.runs.folder import SETTINGS, Run, is_occupied
+from regard.runs.listing import Summary
 from regard.serve.detect import Detector, Letters
 from regard.serve.library import Library
 from regard.settings import Settings
@@ -30,9 +30,19 @@ def _settings(path: Path, changed: int) -> Settings:
 
 def summary_at(path: Path, name: str) -> Summary:
     """A run at a glance, summed up anew only when something of it has changed."""
-    files = (path / each for each in (SETTINGS, "log.jsonl", "best", "checkpoints"))
-    stamps = ((seen.st_mtime_ns, seen.st_size) if file.exists() and (seen := file.stat()) else None for file in files)
-    return _summary(path, name, (*stamps, _is_trained(path)))
+    stamps = (_stamp(path / each) for each in (SETTINGS, "log.jsonl", "best", "checkpoints"))
+    try:
+        return _summary(path, name, (*stamps, _is_trained(path)))
+    except _UnreadableError as unreadable:
+        return unreadable.summary
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        seen = path.stat()
+    except OSError:  # not there, or not ours to see
+        return None
+    return seen.st_mtime_ns, seen.st_size
 
 
 def _is_trained(path: Path) -> bool:
@@ -43,10 +53,21 @@ def _is_trained(path: Path) -> bool:
         return False
 
 
+class _UnreadableError(Exception):
+    """Raised, and so not remembered: what could not be read for want of open files can be read the next time."""
+
+    def __init__(self, summary: Summary) -> None:
+        super().__init__(summary.note)
+        self.summary = summary
+
+
 @lru_cache(maxsize=256)
 def _summary(path: Path, name: str, changed: tuple[object, ...]) -> Summary:
     del changed
-    return shelf.summarise(path, name)
+    found = shelf.summarise(path, name)
+    if found.state == "unreadable":
+        raise _UnreadableError(found)
+    return found
 
 
 def best_runs(library: Library) -> dict[tuple[str, str], str]:

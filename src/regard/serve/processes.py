@@ -67,7 +67,10 @@ def started(pid: int) -> str:
 def _asked(pid: int) -> str:
     """The same where processes are no files."""
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
+    except subprocess.TimeoutExpired:  # the system itself hangs: nobody is known to live
+        return ""
     state, _, began = answer.partition(" ")
     return "" if state.startswith("Z") else began.strip()
 

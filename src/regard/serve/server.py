@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import errno
 import logging
 import signal
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,9 +19,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.errors import ResourceError
 
-CONNECTIONS = 800  # at once; below the 1,024 files that a process may usually open
-SPARE = 50  # of these: so many are kept free by hanging up on those that have asked for nothing
+SPARE = 50  # connections: so many are kept free by hanging up on those that have asked for nothing
 GRACE = 20  # seconds that requests in flight get to finish when the server is stopped
+LAST = 10  # seconds more for all that is behind them
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,12 @@ def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda
     """A server of the app that is told by `started` when it listens, and ends in good order."""
     config = uvicorn.Config(
         app,
-        http=_patient(reading),
+        http=_patient(reading, app.state.service.library.limits.connections),
         ws="none",
         lifespan="on",
         access_log=False,
         log_config=None,
         server_header=False,
-        limit_concurrency=CONNECTIONS,
         timeout_keep_alive=int(reading),
         timeout_graceful_shutdown=GRACE,
         backlog=512,
@@ -101,7 +102,20 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], object], ending: Callable[[], object]) -> None:
         super().__init__(config)
-        self._started, self._ending = started, ending
+        self._started, self._ending, self._over = started, ending, threading.Event()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        atexit.register(self._end)
+        try:
+            await super().serve(sockets)
+        finally:
+            self._over.set()
+            atexit.unregister(self._end)
+
+    def _end(self) -> None:
+        """In a thread beside a main one that has come to its end: requests get their time, then it ends, too."""
+        self.should_exit = True
+        self._over.wait(GRACE + LAST)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -112,7 +126,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _patient(seconds: float) -> type[H11Protocol]:
+def _patient(seconds: float, connections: int) -> type[H11Protocol]:
     """Uvicorn's protocol, with an end to its patience: a request's head must be there within ``seconds``.
 
     Without it a client that sends a byte now and then holds its connection for ever (slowloris). Where there are too
@@ -125,7 +139,7 @@ def _patient(seconds: float) -> type[H11Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            if len(self.connections) > CONNECTIONS - SPARE and waiting:
+            if len(self.connections) > connections - SPARE and waiting:
                 oldest = next(iter(waiting))
                 assert isinstance(oldest, Patient)
                 oldest._relax()

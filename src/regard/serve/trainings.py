@@ -6,17 +6,19 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from regard import demonstration
-from regard import runs as shelf
 from regard.errors import RegardError, SettingsError, did_you_mean
-from regard.runs import Summary
+from regard.runs import listing as shelf
+from regard.runs.listing import Summary
+from regard.runs.log import LogReader, outline
 from regard.serve.corpora import Corpora
 from regard.serve.jobs import Jobs
 from regard.serve.pairs import settings_at, summary_at
+from regard.settings import demo as demonstration
 from regard.settings import load_settings, preset_names
 from regard.settings.languages import languages_of
 
@@ -26,7 +28,6 @@ State = Literal["prepared", "running", "interrupted", "finished", "unreadable", 
 Stage = Literal["", "starting", "preparing", "training", "validating", "stopping"]
 TICK = 0.3  # seconds between two looks at a log
 HEARTBEAT = 15.0  # seconds of silence before something is said, so that nobody takes the connection for dead
-BLOCK = 1 << 20  # bytes of a log that are read at once
 
 
 def asked_for(
@@ -210,8 +211,8 @@ class Trainings:
             began = job.began
         if path is None:
             return "starting"
-        last = _last(path / "log.jsonl")
-        if last is None or last["time"] < began:
+        last = outline(path / "log.jsonl").last
+        if last is None or last.get("time", 0.0) < began:
             return "preparing"
         every = settings_at(path).train.validate_every
         over = last.get("progress", 0.0) >= 1.0
@@ -224,15 +225,19 @@ class Trainings:
         Events named ``state`` say what goes on, ``end`` that nothing more will come; they have no line.
         """
         path = (await asyncio.to_thread(self.jobs.library.runs)).get(run) or self._place(run)
-        reader, told, silence = LogReader(path / "log.jsonl", after), "", 0.0
+        reader, told, silence = LogReader(path / "log.jsonl"), "", 0.0
         yield "retry: 1000\n\n"
         while not self.jobs.closing.is_set():
             running = await asyncio.to_thread(self.jobs.is_training, run)  # before reading: its last lines are there
-            lines = await asyncio.to_thread(reader.read)
+            read = await asyncio.to_thread(_next, reader)
+            if reader.stale:  # another log: all of it is new
+                reader, after = LogReader(path / "log.jsonl"), 0
+                continue
+            lines = [] if read is None else await asyncio.to_thread(_told, read, after)
             for number, line in lines:
                 yield f"id: {number}\ndata: {self.jobs.shown(line)}\n\n"
             if not running:
-                if not lines:
+                if read is None:
                     yield _event("end", await asyncio.to_thread(self._ending, run))
                     return
                 continue
@@ -260,54 +265,26 @@ class Trainings:
         return {"state": found.state, "stage": "", "note": found.note}
 
 
-class LogReader:
-    """Reads a log that is being written, whole lines only."""
+def _next(reader: LogReader) -> list[tuple[int, bytes]] | None:
+    """What was added to a log; nothing, while it cannot be read."""
+    with suppress(OSError):
+        return reader.read()
+    return None
 
-    def __init__(self, path: Path, after: int = 0) -> None:
-        self._path = path
-        self._after = after
-        self._offset = 0
-        self._line = 0
 
-    def read(self) -> list[tuple[int, str]]:
-        """The lines that are new, with their numbers. What is no JSON, cut short by a crash, counts but is not told."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                text = file.read(BLOCK)
-        except OSError:
-            return []
-        whole, newline, _ = text.rpartition(b"\n")
-        self._offset += len(whole) + len(newline)
-        found = []
-        for line in whole.split(b"\n") if newline else []:
-            self._line += 1
-            event = _parsed(line) if self._line > self._after else None
-            if event is not None:
-                found.append((self._line, json.dumps(event, ensure_ascii=False)))
-        return found
+def _told(lines: list[tuple[int, bytes]], after: int) -> list[tuple[int, str]]:
+    """Events after a line. What is no JSON, cut short by a crash, counts but is not told."""
+    found = ((number, _parsed(line)) for number, line in lines if number > after)
+    return [(number, json.dumps(event, ensure_ascii=False)) for number, event in found if event is not None]
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
     """An event; a number that is none (a loss gone wild) becomes null, for browsers read strict JSON."""
     try:
         event = json.loads(line, parse_constant=lambda _: None)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) else None
-
-
-def _last(path: Path) -> dict[str, Any] | None:
-    """The last step or validation of a log. A watched sentence takes long lines, but not that long."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - (1 << 16)))
-            lines = file.read().split(b"\n")[:-1]
-    except OSError:
-        return None
-    found = (event for line in reversed(lines) if (event := _parsed(line)) is not None)
-    return next((event for event in found if event.get("event") in ("step", "validation")), None)
 
 
 def _event(name: str, values: dict[str, Any]) -> str:

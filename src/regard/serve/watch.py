@@ -20,6 +20,7 @@ from regard.serve.library import Library
 
 BUG = "this is a bug of Regard's, not yours; the service's log says where"
 
+AGAIN = 5  # seconds after which it is worth asking again when too many ask at once
 ELSEWHERE = "(none)"  # the route of what we have no route for: a label must not grow with what clients make up
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -63,15 +64,17 @@ class _Models(Collector):
 
 
 class Watch:
-    """The middleware around all others: counts, times, and writes the log.
+    """The middleware around all others: counts, times, refuses what is too much at once, and writes the log.
 
     What nobody has made an answer of is a bug: it is logged as one, with where it happened, and its answer is 500.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, log: Callable[[str], object] | None) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, log: Callable[[str], object] | None, most: int) -> None:
         self._app = app
         self._metrics = metrics
         self._log = log
+        self._most = most  # requests at once
+        self._now = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -85,8 +88,13 @@ class Watch:
             sent += len(message.get("body", b""))
             await send(message)
 
+        self._now += 1
         try:
-            await self._app(scope, receive, count)
+            if self._now > self._most:
+                line = f"requests = {self._most} at once: are all that are answered; ask again in {AGAIN} s"
+                await refuse(_with_headers(count), 503, line, {"connection": "close", "retry-after": str(AGAIN)})
+            else:
+                await self._app(scope, receive, count)
         except ClientDisconnect:
             pass  # in the middle of its body
         except Exception:
@@ -96,6 +104,7 @@ class Watch:
                 raise
             await refuse(_with_headers(count), 500, BUG, {"connection": "close"})
         finally:
+            self._now -= 1
             status = status or 499  # the client left before there was an answer
             self._tell(scope, status, sent, time.perf_counter() - started)
 

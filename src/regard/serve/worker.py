@@ -1,17 +1,20 @@
 """One thread owns each model. Requests wait for it in a bounded queue; a full queue is an answer, not a wait.
 
-Texts that wait for the same thing share a batch. The oldest is always in the next one, with those nearest to it in
-length, so that little of a batch is padding and nobody waits for ever; what a text becomes does not depend on who
-came with it. Other work with the model stands in the same queue and gets its turn between two batches.
+Texts that wait for the same thing share a batch. The next one has the oldest or, every other time, the oldest of those
+whose request was served least, with those nearest to it in length, so that little of a batch is padding and nobody
+waits for ever; what a text becomes does not depend on who came with it. Other work with the model stands in the same
+queue and gets its turn between two batches.
 
-Work asks again and again whether it may go on (`regard.cancel`). It may not when its client has left or its time is
-up; and when it takes long, it waits for a moment while short texts of others are translated on the same thread, so that
-who asks for much does not hold up who asks for little.
+Work asks again and again whether it may go on (`regard.decode.cancel`). It may not when its client has left or its
+time is up; and when it takes long, it waits for a moment while short texts of others are translated on the same thread,
+so that who asks for much does not hold up who asks for little.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import logging
 import math
 import threading
 import time
@@ -21,26 +24,28 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
+from weakref import WeakSet
 
-from regard.aligning import aligner_of
-from regard.cancel import Cancelled, cancellable
-from regard.decode.engine import held
+from regard.decode.cancel import Cancelled, cancellable
+from regard.decode.engines.engine import held
 from regard.decode.options import Options
 from regard.decode.texts import BUDGET
-from regard.engines import CTranslate2
 from regard.errors import ModelError
+from regard.explain.aligner import aligner_of
 from regard.explain.alignment import Aligner
-from regard.prediction import Predictor
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
 from regard.serve.shape import attends
+from regard.tasks.kinds import Trained
+from regard.tasks.translator import Link, Translation, Translator
 from regard.text.special import UNK
-from regard.translator import Link, Translation, Translator
 
-Model = Predictor | Translator
+Model: TypeAlias = Trained
 Result = TypeVar("Result")
 TURN = 0.25  # seconds after which work that takes longer lets short texts of others go before
 SHORT = 64  # pieces of a text that may go before
+LAST = 20.0  # seconds that a thread gets to leave its work when the process ends
+ANSWERS = 3  # that are kept, so that several views of the same output take one search
 ALIGNER = 5.0  # seconds that a request may be held up by the choice of the aligner, which is made once for a run
 
 
@@ -99,41 +104,68 @@ class Worker:
     def __init__(
         self, model: Model, limits: Limits | None = None, *, heard: Callable[[int], object] = lambda _: None
     ) -> None:
-        self.bytes = weight_of(model)
-        self.engine = _engine(model)
-        self.attends = isinstance(model, Translator) and (model.run is None or attends(model.run.settings))
+        self._weight = weight_of(model) - _outside(model)
         self._model = model
+        self._translator = model if model.task == "translate" else None
+        self.attends = self._translator is not None and _attends(self._translator)
         self._limits = limits or Limits()
         self._heard = heard  # told the size of every batch
         self._queue: deque[_Call | _Text] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._working = False
+        self._ending = False  # with the whole process: nobody is answered any more
+        self._working = False  # for somebody who waits
         self._oldest_first = False  # whose turn it is: every other time, those who were served least
         self._aligner = not self.attends or _knows_aligner(model)
+        self._answers: deque[tuple[object, object]] = deque(maxlen=ANSWERS)
         self._pace = 0.02  # seconds a text, lately
 
     @property
+    def bytes(self) -> int:
+        """Of memory; an engine may take more when it is first asked for much."""
+        return self._weight + _outside(self._model)
+
+    @property
+    def engine(self) -> str:
+        """Who searches for a translator; empty for what does not translate."""
+        return "" if self._translator is None else self._translator.search.searcher.name
+
+    @property
     def waiting(self) -> int:
-        """How much stands in the queue."""
-        return len(self._queue)
+        """How much stands in the queue that somebody waits for."""
+        with self._changed:
+            return sum(not _is_background(job) for job in self._queue)
 
     @property
     def idle(self) -> bool:
-        return not (self._working or self._queue)
+        """Whether nobody waits for anything."""
+        return not (self._working or self.waiting)
 
     async def call(self, work: Callable[[Model], Result]) -> Result:
         """Do this with the model, on its own thread."""
         answer: Future[Result] = Future()
         return await self._answer(answer, [_Call(work, answer)])
 
+    def remembered(self, question: object, answer: Callable[[], Result]) -> Result:
+        """The answer to one of the last questions, or a new one; for work on the model's own thread.
+
+        What was read by another aligner than the run has now, is read anew.
+        """
+        key = question, vars(self._model).get("aligner")
+        for asked, found in self._answers:
+            if asked == key:
+                return cast("Result", found)
+        new = answer()
+        self._answers.append((key, new))
+        return new
+
     async def translate(self, texts: Sequence[str], options: Options, *, links: bool = False) -> list[Translated]:
         """Translate, in batches shared with whoever else waits; in the order of the texts.
 
         A model without attention has no links, and is asked for none.
         """
-        if not isinstance(self._model, Translator):
+        if self._translator is None:
             raise ModelError("run: does not translate; it was trained for another task")
         if len(texts) > self._limits.queue:
             most = self._limits.queue
@@ -151,6 +183,13 @@ class Worker:
         """Let the thread end when its queue is empty. Whoever still holds the worker is answered all the same."""
         with self._changed:
             self._closed = True
+            self._changed.notify()
+
+    def end(self) -> None:
+        """Let the thread leave whatever it does at its next step: the process ends."""
+        with self._changed:
+            self._closed = self._ending = True
+            self._queue.clear()
             self._changed.notify()
 
     def join(self, seconds: float) -> None:
@@ -175,13 +214,16 @@ class Worker:
 
     def _enter(self, jobs: Sequence[_Call | _Text]) -> None:
         with self._changed:
-            if self._queue and len(self._queue) + len(jobs) > self._limits.queue:
-                seconds = max(1, round(len(self._queue) * self._pace))
-                raise BusyError(f"queue = {len(self._queue)} waiting: is full; ask again in {seconds} s", seconds)
+            if self._ending:
+                raise BusyError("service: is about to end; ask again in 10 s", 10)
+            if (waiting := self.waiting) and waiting + len(jobs) > self._limits.queue:
+                seconds = max(1, round(waiting * self._pace))
+                raise BusyError(f"queue = {waiting} waiting: is full; ask again in {seconds} s", seconds)
             self._queue.extend(jobs)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="model", daemon=True)
                 self._thread.start()
+                _at_work.add(self)
             self._changed.notify()
 
     def _leave(self, answer: Future[Any]) -> None:
@@ -202,6 +244,16 @@ class Worker:
 
     def _next(self) -> _Call | list[_Text] | None:
         """What to do now: a call, or a batch; None when the worker is closed and nothing is left."""
+        while (head := self._due()) is not None:
+            if isinstance(head, _Text):
+                self._count(head)
+            with self._changed:
+                if (job := self._take()) is not None:
+                    return job
+        return None
+
+    def _due(self) -> _Call | _Text | None:
+        """Wait until something is to be done, and say what; None when the worker is closed and nothing is left."""
         with self._changed:
             self._working = False
             while True:
@@ -211,32 +263,39 @@ class Worker:
                         return None
                     self._changed.wait()
                 head = self._head()
-                if isinstance(head, _Call):
-                    self._working = True
-                    self._queue.remove(head)
+                if isinstance(head, _Call) or self._closed or len(self._queue) >= self._limits.together:
                     return head
                 patience = head.arrived + self._limits.gather - time.monotonic()
-                if patience <= 0 or len(self._queue) >= self._limits.together or self._closed:
-                    self._working = True
-                    return self._batch(head)
+                if patience <= 0:
+                    return head
                 self._changed.wait(patience)
+
+    def _take(self) -> _Call | list[_Text] | None:
+        """Take who is next out of the queue; None where nobody waits any more, or only who has just come."""
+        head = self._head() if self._queue else None
+        if head is None or (isinstance(head, _Text) and not head.length):
+            return None
+        self._working = not _is_background(head)
+        if isinstance(head, _Text):
+            return self._batch(head)
+        self._oldest_first = not self._oldest_first
+        self._queue.remove(head)
+        return head
 
     def _head(self) -> _Call | _Text:
         """Who is next: the oldest and, every other time, the oldest of those whose request was served least."""
         first = self._queue[0]
         if not self._oldest_first:
             first = min(self._queue, key=_served)
-        elif isinstance(first, _Call) and first.background:
-            first = next((job for job in self._queue if not (isinstance(job, _Call) and job.background)), first)
+        elif _is_background(first):
+            first = next((job for job in self._queue if not _is_background(job)), first)
         return first
 
     def _batch(self, head: _Text, longest: int | None = None) -> list[_Text]:
         """Take a text and those nearest to it in length, none longer than ``longest``, as many as fit."""
         self._oldest_first = not self._oldest_first
-        alike = [job for job in self._queue if isinstance(job, _Text) and job.wish == head.wish]
-        for job in alike:
-            job.length = job.length or self._pieces(job.text)
-        alike = [job for job in alike if longest is None or job.length <= longest]
+        counted = (job for job in self._queue if isinstance(job, _Text) and job.length)
+        alike = [job for job in counted if job.wish == head.wish and (longest is None or job.length <= longest)]
         alike.sort(key=lambda job: (job is not head, abs(job.length - head.length)))
         room, longest, count = BUDGET // head.wish.options.rule.rows, 0, 0
         for job in alike[: self._limits.together]:
@@ -249,9 +308,20 @@ class Worker:
         self._queue = deque(job for job in self._queue if id(job) not in taken)
         return batch
 
+    def _count(self, first: _Text | None = None) -> None:
+        """Count the pieces of those who wait, for a turn at most; without the lock, which the event loop takes too."""
+        with self._changed:
+            uncounted = [job for job in self._queue if isinstance(job, _Text) and not job.length]
+        uncounted.sort(key=lambda job: (job is not first, len(job.text)))  # of the rest, who may go before soonest
+        until = time.monotonic() + TURN
+        for job in uncounted:
+            job.length = self._pieces(job.text)
+            if self._ending or time.monotonic() > until:
+                return
+
     def _pieces(self, text: str) -> int:
-        assert isinstance(self._model, Translator)
-        return len(self._model.tokenizers.source.encode(text)) + 1  # <end>
+        assert self._translator is not None
+        return len(self._translator.tokenizers.source.encode(text)) + 1  # <end>
 
     def _do(self, call: _Call) -> None:
         if call.answer.cancelled():
@@ -274,17 +344,21 @@ class Worker:
         return partial(self._may_go_on, _Turn(jobs, background, time.monotonic() + (0.0 if background else TURN)))
 
     def _may_go_on(self, turn: _Turn) -> None:
-        if all(job.answer.cancelled() for job in turn.jobs) or (turn.background and self._closed):
+        unwanted = all(job.answer.cancelled() for job in turn.jobs)
+        if unwanted or self._ending or (turn.background and self._closed):
             raise Cancelled
         if not self._queue or time.monotonic() < turn.until:
             return
         began = time.monotonic()
+        self._count()
         with self._changed:
             other = self._in_between(turn)
+            self._working = other is not None or not turn.background
         if isinstance(other, _Call):
             self._do(other)
         elif other is not None:
             self._translate(other, brief=True)
+        self._working = not turn.background
         now = time.monotonic()
         turn.until = now if turn.background else now + max(TURN, now - began)  # half of the time for either
 
@@ -295,10 +369,11 @@ class Worker:
             return call
         own = {id(job.answer) for job in turn.jobs}
         for job in self._queue:
-            if isinstance(job, _Text) and id(job.answer) not in own:
-                job.length = job.length or self._pieces(job.text)
-                if turn.background or job.length <= SHORT:
-                    return self._batch(job, None if turn.background else SHORT)
+            if isinstance(job, _Text) and job.length and id(job.answer) not in own:
+                if turn.background:
+                    return self._batch(job)
+                if job.length <= SHORT:
+                    return self._batch(job, SHORT)
         return None
 
     def _choose_aligner(self, check: Callable[[], None]) -> None:
@@ -307,8 +382,8 @@ class Worker:
         if self._aligner:
             return
         self._aligner = True
-        assert isinstance(self._model, Translator)
-        self._model.__dict__["aligner"] = Aligner(chosen_on="default, until the best is found")
+        assert self._translator is not None
+        self._translator.__dict__["aligner"] = Aligner(chosen_on="default, until the best is found")
         late = time.monotonic() + ALIGNER
 
         def in_time() -> None:
@@ -318,7 +393,7 @@ class Worker:
 
         try:
             with cancellable(in_time):
-                _set_aligner(self._model)
+                _set_aligner(self._translator)
         except Cancelled:
             with self._changed:
                 self._queue.append(_Call(_set_aligner, Future(), background=True))
@@ -330,7 +405,7 @@ class Worker:
 
     def _find(self, batch: list[_Text], *, brief: bool) -> None:
         def still_wanted() -> None:
-            if all(each.answer.cancelled() for each in batch):
+            if self._ending or all(each.answer.cancelled() for each in batch):
                 raise Cancelled
 
         check = still_wanted if brief else self._check(batch)
@@ -355,13 +430,13 @@ class Worker:
 
     def _needs_aligner(self, batch: list[_Text]) -> bool:
         """Whether links are wanted, or decide which unknown word is copied."""
-        assert isinstance(self._model, Translator)
-        wish, encode = batch[0].wish, self._model.tokenizers.source.encode
-        return wish.links or (self._model.search.copies(wish.options) and any(UNK in encode(job.text) for job in batch))
+        assert self._translator is not None
+        wish, encode, search = batch[0].wish, self._translator.tokenizers.source.encode, self._translator.search
+        return wish.links or (search.copies(wish.options) and any(UNK in encode(job.text) for job in batch))
 
     def _search(self, batch: list[_Text]) -> list[Translated]:
-        assert isinstance(self._model, Translator)
-        translator, wish = self._model, batch[0].wish
+        assert self._translator is not None
+        translator, wish = self._translator, batch[0].wish
         outputs = translator.search([each.text for each in batch], wish.options)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
         if not wish.links:
@@ -371,19 +446,37 @@ class Worker:
         return [Translated(each, tuple(next(links) for _ in each.outputs), aligner) for each in found]
 
 
-def _engine(model: Model) -> str:
-    """Who searches for a translator; empty for what does not translate."""
-    if not isinstance(model, Translator):
-        return ""
-    return "native" if model.engine is None else model.engine.name
+_at_work: WeakSet[Worker] = WeakSet()  # those that have had a thread
+
+
+@atexit.register
+def _end_all() -> None:
+    """A thread that is still in torch when Python takes itself apart aborts the process, so none may be."""
+    workers = list(_at_work)
+    for worker in workers:
+        worker.end()
+    for worker in workers:
+        worker.join(LAST)
+
+
+def _attends(translator: Translator) -> bool:
+    return translator.run is None or attends(translator.run.settings)
 
 
 def weight_of(model: Model) -> int:
     """Bytes of all weights, a shared one once, and of what searches by them has made of them."""
-    if not isinstance(model, Translator):
+    if model.task != "translate":
         return held(model.model)
-    converted = model.engine.bytes if isinstance(model.engine, CTranslate2) else 0
-    return held(*model.models, model.search.fused, model.engine) + converted
+    return held(*model.models, model.search.searcher) + _outside(model)
+
+
+def _outside(model: Model) -> int:
+    """Bytes that an engine has outside torch."""
+    return model.search.searcher.bytes if model.task == "translate" else 0
+
+
+def _is_background(job: _Call | _Text) -> bool:
+    return isinstance(job, _Call) and job.background
 
 
 def _served(job: _Call | _Text) -> float:
@@ -395,16 +488,21 @@ def _served(job: _Call | _Text) -> float:
 
 def _knows_aligner(model: Model) -> bool:
     """Whether nothing is to be computed to know it."""
-    if not isinstance(model, Translator) or model.run is None:
+    if model.task != "translate" or model.run is None:
         return True
     return any(Aligner.load(place) is not None for place in (model.run.folder, model.run.cache))
 
 
 def _set_aligner(model: Model) -> None:
-    """Choose the aligner of a translator, which uses it from now on."""
-    assert isinstance(model, Translator)
+    """Choose the aligner of a translator, which uses it from now on; without one, a translation is still one."""
+    assert model.task == "translate"
     assert model.run is not None
-    model.__dict__["aligner"] = aligner_of(model.run, model.model, model.tokenizers)  # what `cached_property` keeps
+    try:
+        chosen = aligner_of(model.run, model.model, model.tokenizers)
+    except Exception:
+        logging.getLogger(__name__).exception("the aligner of %s could not be chosen", model.run.folder.name)
+        chosen = Aligner(chosen_on="default: choosing a better one failed")
+    model.__dict__["aligner"] = chosen  # what `cached_property` keeps
 
 
 def _settle(answer: Future[Any], result: object) -> None:

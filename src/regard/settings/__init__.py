@@ -33,7 +33,7 @@ from regard.settings.model import (
     VectorSettings,
     WindowSettings,
 )
-from regard.settings.whole import Settings
+from regard.settings.whole import Settings, TaskName
 
 __all__ = [
     "NO_LIMIT",
@@ -55,6 +55,7 @@ __all__ = [
     "ReinforceSettings",
     "ScoreName",
     "Settings",
+    "TaskName",
     "TextSettings",
     "TrainSettings",
     "TransformerModel",

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from regard.errors import SettingsError
-from regard.reader import Frozen
 from regard.settings.numbers import Count, Share
+from regard.settings.reading import Frozen
 
 
 class TextSettings(Frozen):

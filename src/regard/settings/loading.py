@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import SettingsError, did_you_mean
-from regard.reader import read
+from regard.settings.reading import read
 from regard.settings.whole import Settings
 
 
 def preset_names() -> list[str]:
     """The architectures that are built in, simplest first."""
-    folder = resources.files("regard.presets")
+    folder = resources.files("regard.settings.presets")
     return sorted(
         (entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")),
         key=_LADDER.index,
@@ -39,7 +39,7 @@ def load_settings(name: str | Path, *overrides: str) -> Settings:
         except UnicodeDecodeError as error:
             raise SettingsError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
     elif str(name) in preset_names():
-        text = resources.files("regard.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+        text = resources.files("regard.settings.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
     else:
         raise SettingsError(f"preset = {name}: no such preset; {did_you_mean(str(name), preset_names())}")
     try:

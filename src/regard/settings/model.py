@@ -6,10 +6,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from regard.checks import common_width, even_width, head_width
 from regard.errors import SettingsError
-from regard.reader import Frozen
 from regard.settings.numbers import Count, Share
+from regard.settings.reading import Frozen
+from regard.settings.widths import common_width, even_width, head_width
 
 ScoreName = Literal["dot", "scaled_dot", "general", "additive", "concat", "cosine"]
 

@@ -8,9 +8,11 @@ import tomli_w
 from pydantic import model_validator
 
 from regard.errors import SettingsError
-from regard.reader import Frozen
 from regard.settings.learning import DataSettings, TextSettings, TrainSettings
 from regard.settings.model import ModelSettings
+from regard.settings.reading import Frozen
+
+TaskName = Literal["translate", "language", "tag", "classify"]
 
 
 class Settings(Frozen):
@@ -18,7 +20,7 @@ class Settings(Frozen):
 
     about: str = ""
     """One line for people."""
-    task: Literal["translate", "language", "tag", "classify"] = "translate"
+    task: TaskName = "translate"
     """What is learned: a translation, the next piece, a label a token, a label a text."""
     pool: Literal["mean", "max", "final", "attention"] = "attention"
     """How a classifier sums up a text."""

@@ -8,11 +8,17 @@ export class Problem extends Error {
   }
 }
 
+/** @type {(path: string, options?: Options) => Promise<any>} */
 export const get = (path, options) => ask("GET", path, undefined, options);
+/** @type {(path: string, body?: any, options?: Options) => Promise<any>} */
 export const post = (path, body, options) => ask("POST", path, body, options);
+/** @type {(path: string, options?: Options) => Promise<any>} */
 export const remove = (path, options) => ask("DELETE", path, undefined, {lasting: true, ...options});
 
-/** A file or a text as it is. */
+/**
+ * A file or a text as it is.
+ * @type {(path: string, body: BodyInit, options?: Options & RequestInit) => Promise<any>}
+ */
 export const put = (path, body, options) => send("PUT", path, {body, lasting: true, ...options});
 
 let visit = new AbortController();
@@ -47,15 +53,20 @@ export function latest() {
   return question;
 }
 
+/**
+ * @typedef {{signal?: AbortSignal, lasting?: boolean}} Options  `lasting`: carried out even if the page is left
+ * @param {string} method  @param {string} path  @param {any} [body]  @param {Options} [options]
+ */
 function ask(method, path, body, {signal, lasting} = {}) {
   if (body === undefined) return send(method, path, {signal, lasting});
   const headers = {"Content-Type": "application/json"};
   return send(method, path, {signal, lasting, body: JSON.stringify(body), headers});
 }
 
+/** @param {string} method  @param {string} path  @param {Options & RequestInit} [options] */
 async function send(method, path, {headers = {}, signal, lasting = false, ...options} = {}) {
   const mine = visit.signal;
-  const stops = [signal, lasting ? null : mine].filter(Boolean);
+  const stops = [signal, lasting ? null : mine].filter((each) => each != null);
   // The header is one that no other origin can send without asking first.
   const about = {method, headers: {"X-Regard": "studio", ...headers}, ...options};
   try {

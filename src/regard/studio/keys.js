@@ -16,9 +16,8 @@ export function shortcut(key, does, action) {
   return () => known.get(key) === mine && known.delete(key);
 }
 
-export const isWriting = (node) => Boolean(
-  node?.closest?.("input:not([type=checkbox],[type=radio],[type=range]),textarea,select,[contenteditable]"),
-);
+export const isWriting = (node) =>
+  Boolean(node?.closest?.("input:not([type=checkbox],[type=radio],[type=range]),textarea,select,[contenteditable]"));
 
 function heard(event) {
   if (event.key === "Escape" && isWriting(event.target)) return event.target.blur();
@@ -32,7 +31,12 @@ function heard(event) {
 
 /** The dialog with the words of the field and all keys; it can turn these off, for software that types by itself. */
 export function showHelp() {
-  const list = (pairs) => element("dl", {}, pairs.map(([name, what]) => [element("dt", {}, name), element("dd", {}, what)]));
+  const list = (pairs) =>
+    element(
+      "dl",
+      {},
+      pairs.map(([name, what]) => [element("dt", {}, name), element("dd", {}, what)]),
+    );
   const keys = [...known].map(([key, {does}]) => [element("kbd", {}, key), does]);
   const switched = element("input", {type: "checkbox", checked: stored() !== "off"});
   switched.addEventListener("change", () => store(switched.checked ? "on" : "off"));
@@ -40,7 +44,11 @@ export function showHelp() {
     "dialog",
     {class: "keys", "aria-labelledby": "help-title"},
     element("h2", {id: "help-title"}, "Help"),
-    element("p", {}, "Everything here happens on this machine. The address of a page holds what it shows: copy it to share it."),
+    element(
+      "p",
+      {},
+      "Everything here happens on this machine. The address of a page holds what it shows: copy it to share it.",
+    ),
     element("h3", {}, "Words"),
     list(Object.entries(WORDS)),
     element("h3", {}, "Keys"),

@@ -24,14 +24,15 @@ const FIRST = "translate"; // where the studio opens
 const OF_TEXTS = ["translate", "look", "beam", "learn"]; // pages whose address has the text, if there is one
 const SLOW = 150; // milliseconds before a skeleton is better than nothing
 
-const root = document.getElementById("page");
-const menu = document.getElementById("menu");
+const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id)); // of index.html
+const root = part("page");
+const menu = part("menu");
 const links = Object.fromEntries(
   Object.entries(PAGES).map(([page, title]) => [page, element("a", {"data-title": title}, title)]),
 );
 let shown = {page: ""};
 let visit = 0; // a page that arrives after another was asked for is not shown
-let handled = null;
+let handled = ""; // the address that is shown
 
 const known = (page) => (page in PAGES ? page : FIRST);
 
@@ -64,7 +65,10 @@ async function mounted(name, values, {mine, opening}) {
     clearTimeout(waiting);
     const ready = settled(panel, name, values, runs);
     if (!ready) {
-      node.replaceChildren(pageHead(PAGES[name], ""), instead(runs, panel.tasks, values, {page: name, what: panel.nothing}));
+      node.replaceChildren(
+        pageHead(PAGES[name], ""),
+        instead(runs, panel.tasks, values, {page: name, what: panel.nothing}),
+      );
       return;
     }
     node.replaceChildren();
@@ -126,11 +130,8 @@ function open(yes) {
   menu.setAttribute("aria-expanded", yes);
 }
 
-const icon = (path) => svg(
-  "svg",
-  {viewBox: "0 0 20 20", width: 20, height: 20, "aria-hidden": "true"},
-  svg("path", {d: path}),
-);
+const icon = (path) =>
+  svg("svg", {viewBox: "0 0 20 20", width: 20, height: 20, "aria-hidden": "true"}, svg("path", {d: path}));
 
 function tools() {
   const half = "M10 2.5a7.5 7.5 0 1 0 0 15a7.5 7.5 0 1 0 0-15ZM10 4v12a6 6 0 0 0 0-12Z";
@@ -152,20 +153,21 @@ function tools() {
 }
 
 function begin() {
-  document.getElementById("pages").append(...Object.values(links));
-  document.getElementById("tools").append(...tools());
-  document.getElementById("skip").addEventListener("click", (event) => {
+  part("pages").append(...Object.values(links));
+  part("tools").append(...tools());
+  part("skip").addEventListener("click", (event) => {
     event.preventDefault(); // the hash is the address of the page
     root.focus();
   });
   menu.addEventListener("click", () => open(menu.getAttribute("aria-expanded") !== "true"));
-  document.getElementById("pages").addEventListener("click", () => open(false));
-  Object.entries(PAGES).forEach(
-    ([page, title], place) => shortcut(String(place + 1), title, () => links[page].click()),
+  part("pages").addEventListener("click", () => open(false));
+  Object.entries(PAGES).forEach(([page, title], place) =>
+    shortcut(String(place + 1), title, () => links[page].click()),
   );
   shortcut("/", "write: to the first text field", () => {
-    root.querySelector("[data-unfold]")?.click(); // a question that folded to one line
-    root.querySelector("textarea, input[type=text]")?.focus();
+    const first = (what) => /** @type {HTMLElement | null} */ (root.querySelector(what));
+    first("[data-unfold]")?.click(); // a question that folded to one line
+    first("textarea, input[type=text]")?.focus();
   });
   shortcut("d", "light or dark", switchTheme);
   shortcut("?", "this help", showHelp);

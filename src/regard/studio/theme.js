@@ -7,7 +7,8 @@ const tokens = new Map();
 
 /** @returns {"light" | "dark"} what is shown now */
 export function theme() {
-  return document.documentElement.dataset.theme ?? (DARK.matches ? "dark" : "light");
+  const {theme: chosen} = document.documentElement.dataset;
+  return /** @type {"light" | "dark" | undefined} */ (chosen) ?? (DARK.matches ? "dark" : "light");
 }
 
 /** Call this after every change; the answer stops it. */

@@ -1,22 +1,216 @@
-"""Language modelling: each piece from those before it."""
+"""Language modelling: each piece from those before it. Continuations of a prompt, and how likely a text is."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
 
+from regard.data.encoding import Encoder, TextEncoder
+from regard.data.examples import Examples
+from regard.data.tables import Row
+from regard.decode.rules import Rule
+from regard.decode.search import Listener, search
+from regard.metrics.language import LanguageResult, language_result
+from regard.models import build
 from regard.models.language_model import LanguageModel
 from regard.nn import masks
+from regard.nn.positions import longest_sequence
+from regard.runs import checkpoint
+from regard.runs.folder import Run
+from regard.tasks.labels import groups
 from regard.tasks.losses import drop_words
-from regard.tasks.task import Scores, Task, Tensors
+from regard.tasks.predictor import GREEDY, WRITING, Opening, Rows, Writing
+from regard.tasks.task import Pairs, Scores, Task, Tensors, chosen_checkpoint, fitting
+from regard.text.known import KnownWords
+from regard.text.special import END, PAD, START
+from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizers import Tokenizers
+
+OPENING = 4  # words of a sample that a language model goes on from
+TOGETHER = 64  # prompts that are continued at once
+BUDGET = 16384  # tokens times hypotheses of these: what search remembers of them must fit into memory
+
+
+def room(model: LanguageModel, read: int, wanted: int) -> int:
+    """How many tokens may follow ``read`` of them, both with their special ones: as many as wanted, or as many as there
+    are positions for."""
+    most = longest_sequence(model)
+    return wanted if most is None else min(wanted, max(1, most - read + 1))
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A prompt and what the model writes after it."""
+
+    prompt: str
+    text: str  # the prompt, as the tokenizer spells it, and what follows
+    added: str  # what follows
+    score: float  # log-probability of what was added, over its length
+
+    def __str__(self) -> str:
+        return " ".join(self.text.splitlines())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"prompt": self.prompt, "text": self.text, "added": self.added, "score": self.score}
+
+    def fields(self) -> dict[str, Any]:
+        return {"continuation": self.added, "score": self.score} if self.prompt else {}
+
+
+NOTHING = Continuation("", "", "", 0.0)  # what follows a text without words
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A language model with its tokenizer."""
+
+    model: LanguageModel
+    tokenizer: Tokenizer
+    device: torch.device
+    known: KnownWords | None = None  # what the run has seen
+    task: ClassVar[Literal["language"]] = "language"
+
+    def write(
+        self,
+        prompts: Sequence[str],
+        *,
+        length: int = 40,
+        rule: Rule = GREEDY,
+        first: int = 0,
+        listener: Listener | None = None,
+    ) -> list[Continuation]:
+        """Each prompt with at most ``length`` more pieces; order is kept. An empty prompt begins from nothing.
+
+        ``first`` is the number of the first prompt, which decides its chance where the rule draws.
+        """
+        self.model.eval()
+        encoded = [self.tokenizer.encode(prompt) for prompt in prompts]
+        results: dict[int, Continuation] = {}
+        order = sorted(range(len(prompts)), key=lambda row: len(encoded[row]))
+        for _, same in groupby(order, key=lambda row: len(encoded[row])):  # one length a batch: nothing to pad
+            rows = list(same)
+            each = rule.rows * (len(encoded[rows[0]]) + length)
+            together = min(TOGETHER, max(1, BUDGET // max(1, each)))
+            for begin in range(0, len(rows), together):
+                part = rows[begin : begin + together]
+                numbers = [first + row for row in part]
+                written = self._continue([encoded[row] for row in part], length, rule, numbers, listener)
+                for row, (tokens, score) in zip(part, written, strict=True):
+                    results[row] = self._continuation(prompts[row], encoded[row], tokens, score)
+        return [results[row] for row in range(len(prompts))]
+
+    def _continuation(self, prompt: str, before: list[int], tokens: list[int], score: float) -> Continuation:
+        text = self.tokenizer.decode([*before, *tokens])
+        return Continuation(prompt, text, text[len(self.tokenizer.decode(before)) :], score)
+
+    @torch.no_grad()
+    def _continue(
+        self, prompts: list[list[int]], length: int, rule: Rule, numbers: list[int], listener: Listener | None
+    ) -> list[tuple[list[int], float]]:
+        """Let the model read all but the last token of each prompt, and search from there."""
+        first, state = self.model.start(len(prompts))
+        read = torch.tensor(prompts, dtype=torch.long, device=self.device).reshape(len(prompts), -1)
+        read = torch.cat((first[:, None], read), 1)  # (B, T)
+        if read.shape[1] > 1:
+            _, state = self.model.advance(read[:, :-1], state)
+        limit = torch.full((len(prompts),), room(self.model, read.shape[1], length + 1), device=self.device)
+        found = search(self.model, read[:, -1], state, limit, rule=rule, numbers=numbers, listener=listener)
+        return [(outputs[0].tokens, outputs[0].score) for outputs in found]
+
+    @torch.no_grad()
+    def log_probabilities(self, texts: Sequence[str]) -> list[float]:
+        """``Σ_t log p(y_t | y_<t)`` of each text, its end included."""
+        self.model.eval()
+        encoded = [self.tokenizer.encode(text) for text in texts]
+        results = [0.0] * len(texts)
+        for group in groups([len(ids) + 1 for ids in encoded]):
+            width = len(encoded[group[0]]) + 1
+            rows = [[START, *encoded[row], END] + [PAD] * (width - 1 - len(encoded[row])) for row in group]
+            tokens = torch.tensor(rows, device=self.device)  # (B, T + 1)
+            logits = self.model(tokens[:, :-1].masked_fill(tokens[:, :-1] == END, PAD)).float()
+            odds = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None]).squeeze(-1)  # (B, T)
+            totals = (odds * (tokens[:, 1:] != PAD)).sum(1)
+            for row, total in zip(group, totals.tolist(), strict=True):
+                results[row] = total
+        return results
+
+    def predict(self, texts: Sequence[str], writing: Writing = WRITING) -> Sequence[Continuation]:
+        """Each text gone on with; one without words has nothing to go on from."""
+        filled = [number for number, text in enumerate(texts) if text.strip()]
+        how = writing.length, writing.rule, writing.first
+        written = self.write([texts[number] for number in filled], length=how[0], rule=how[1], first=how[2])
+        answers = [NOTHING] * len(texts)
+        for number, continuation in zip(filled, written, strict=True):
+            answers[number] = continuation
+        return answers
+
+    def read(self, texts: Sequence[str]) -> list[str]:
+        return [str(found) for found in self.log_probabilities(texts)]
+
+    def evaluate(self, chunks: Iterable[list[Row]], name: str) -> LanguageResult:  # noqa: ARG002
+        texts = ([row[0] for _, row in chunk] for chunk in chunks)
+        return language_result(
+            scored for text in texts for scored in zip(text, self.log_probabilities(text), strict=True)
+        )
 
 
 class Language(Task):
     """A language model in training."""
 
     model: LanguageModel
+    columns = TextEncoder.names
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        tokenizer: Tokenizer,
+        train: Examples,
+        valid: Examples,
+        *,
+        samples: Pairs = (),
+        smoothing: float = 0.0,
+        word_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(model, train, valid, samples=samples, smoothing=smoothing, word_dropout=word_dropout)
+        self.tokenizer = tokenizer
+
+    @classmethod
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:  # noqa: ARG003
+        return TextEncoder(tokenizers.target)
+
+    @classmethod
+    def build(cls, run: Run, tokenizers: Tokenizers) -> LanguageModel:
+        return build.language_model(run.settings.model, tokenizers.target.size)
+
+    @classmethod
+    def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
+        model, tokenizer, learn = cls.build(run, tokenizers), tokenizers.target, run.settings.train
+        opening = [(" ".join(text.split()[:OPENING]), text) for text, _ in held_out]
+        return cls(
+            model,
+            tokenizer,
+            train,
+            valid,
+            samples=fitting(opening, model, lambda text: len(tokenizer.encode(text))),
+            smoothing=learn.smoothing,
+            word_dropout=learn.word_dropout,
+        )
+
+    @classmethod
+    def load(cls, run: Run, device: torch.device, opening: Opening) -> Writer:
+        tokenizers, path = Tokenizers.load(run.tokenizer), chosen_checkpoint(run, opening)
+        model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, path, device)
+        return Writer(model, tokenizers.target, device, tokenizers.known)
+
+    def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
+        """The texts, and what the model writes after them now."""
+        return [str(found) for found in Writer(self.model, self.tokenizer, device).write(texts)]
 
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:
         target = drop_words(batch.target_in, self.word_dropout)

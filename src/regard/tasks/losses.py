@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from regard.nn import chance
-from regard.nn.cross_entropy import cross_entropy
+from regard.nn.fast import random as chance
+from regard.nn.fast.output_loss import cross_entropy
 from regard.nn.observe import UNOBSERVED, Unobserved
 from regard.settings import ReinforceSettings
 from regard.text.special import UNK

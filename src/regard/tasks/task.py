@@ -1,26 +1,44 @@
-"""What the trainer sees of a task: examples, a loss, a validation. Nothing of what it is about."""
+"""A task: what its rows are, how they become numbers, how its model is built, learns, is scored and is used.
+
+Each task is one file beside this one, and `regard.tasks.kinds` knows them by name. The trainer sees of it examples, a
+loss and a validation, and nothing of what it is about.
+"""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.fx.experimental import _config as shapes
 
 from regard.data.batches import Batch, Batches, Stretch
+from regard.data.encoding import Encoder
 from regard.data.examples import Examples
+from regard.decode.texts import Part
+from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.generator import Generator
-from regard.nn.cross_entropy import linear_cross_entropy
+from regard.nn.fast.output_loss import linear_cross_entropy
 from regard.nn.positions import longest_sequence
 from regard.nn.transformer import DecoderLayer, EncoderLayer
+from regard.runs.folder import Run, best_checkpoint, named_checkpoint
+from regard.runs.samples import Watched, Weights
 from regard.tasks.losses import CrossEntropy
-from regard.tasks.showing import Showing
+from regard.tasks.predictor import Opening, Rows
 from regard.text.special import PAD
+from regard.text.tokenizers import Tokenizers
 
+if TYPE_CHECKING:
+    from regard.tasks.kinds import Trained
+
+Pairs = Sequence[tuple[str, str]]  # texts with their right answers
+Attended = tuple[tuple[str, ...], tuple[str, ...], tuple[Weights, ...]]  # source and target pieces, each layer's mean
+Attend = Callable[[EncoderDecoder, Tokenizers, Part], Attended]  # to a source, while the model wrote a part
 VALID_BUDGET = 4096  # tokens a batch when validating; it changes no number
 
 
@@ -72,6 +90,9 @@ class Task(nn.Module, ABC):
     """
 
     model: nn.Module
+    columns: ClassVar[tuple[str, ...]]  # of a row of its corpus
+    texts: ClassVar[int] = 1  # how many of them are running text; the others are labels of it
+    counting: ClassVar[bool] = False  # whether counting words is a baseline to compare with
 
     def __init__(
         self,
@@ -79,12 +100,11 @@ class Task(nn.Module, ABC):
         train: Examples,
         valid: Examples,
         *,
+        samples: Pairs = (),
         smoothing: float = 0.0,
         word_dropout: float = 0.0,
-        showing: Showing | None = None,
     ) -> None:
         super().__init__()
-        self.showing = showing
         self._smoothing = smoothing
         self._word_dropout = word_dropout
         self.model = model
@@ -92,8 +112,34 @@ class Task(nn.Module, ABC):
         self.compiled = False
         self.train_examples = train
         self.valid_examples = valid
+        self.samples = samples  # what it is shown to write, now and then
         self.stretch: Stretch = (1.0, 1.0)  # how much longer `prepare` makes rows: batches are planned with room for it
         self.progress = 0.0  # share of the training that lies behind; the trainer keeps it up to date
+
+    @classmethod
+    @abstractmethod
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:
+        """How rows become numbers. What that takes besides tokenizers is found in the rows, and kept in the run."""
+
+    @classmethod
+    @abstractmethod
+    def build(cls, run: Run, tokenizers: Tokenizers) -> nn.Module:
+        """The model that the settings describe, not yet trained."""
+
+    @classmethod
+    @abstractmethod
+    def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
+        """The task of a run, with a model not yet trained. ``held_out`` texts are those it is scored or shown by."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, run: Run, device: torch.device, opening: Opening) -> Trained:
+        """A trained run, in use."""
+
+    @staticmethod
+    def fault(row: Sequence[str]) -> str:  # noqa: ARG004
+        """What is wrong with a row that has all its columns; empty if nothing is."""
+        return ""
 
     @property
     def smoothing(self) -> float:
@@ -136,6 +182,14 @@ class Task(nn.Module, ABC):
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor: ...
 
     @abstractmethod
+    def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
+        """What the model, at rest, makes of texts now."""
+
+    def watched(self, sentence: str, device: torch.device, attend: Attend) -> Watched:  # noqa: ARG002
+        """What it makes of the sentence that is watched; ``attend`` looks into it."""
+        return Watched(sentence, self.write([sentence], device)[0])
+
+    @abstractmethod
     def score(self, device: torch.device) -> tuple[float, str]:
         """The task's own measure of the model as it is now, and its name."""
 
@@ -159,3 +213,19 @@ class Task(nn.Module, ABC):
     def longest(self, wanted: int) -> int:
         """How long a sequence may be: as long as is wanted, and as there are positions for."""
         return min(wanted, longest_sequence(self.model) or wanted)
+
+
+def chosen_checkpoint(run: Run, opening: Opening) -> Path:
+    """The one that is named, else the best."""
+    return best_checkpoint(run) if opening.checkpoint is None else named_checkpoint(run, opening.checkpoint)
+
+
+def column(rows: Rows, names: Sequence[str], place: int) -> Iterator[str]:
+    """One column of all rows."""
+    return (row[place] for _, row in rows.rows(names))
+
+
+def fitting(samples: Pairs, model: nn.Module, count: Callable[[str], int]) -> list[tuple[str, str]]:
+    """The samples that the model has positions for. ``count`` tells how many pieces a text has."""
+    most = longest_sequence(model)
+    return [sample for sample in samples if most is None or count(sample[0]) < most]

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Self
 
 import numpy as np
 import torch
@@ -13,23 +14,30 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from regard.data.batches import FILLER, Batch, Stretch, collate
-from regard.data.encoding import Column
+from regard.data.encoding import Column, Encoder, PairEncoder
 from regard.data.examples import Examples, Ragged
 from regard.data.menu import Shape
+from regard.decode.engines.engine import Searcher
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.decode.texts import TextSearch
+from regard.decode.texts import Output, TextSearch
 from regard.errors import SettingsError
-from regard.measure.translation import bleu
+from regard.metrics.translation import bleu
+from regard.models import build
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.recurrent import BahdanauDecoder, LuongDecoder
 from regard.models.transformer import TransformerDecoder
-from regard.nn import chance, masks
+from regard.nn import masks
+from regard.nn.attention import Attention
+from regard.nn.fast import random as chance
 from regard.nn.observe import UNOBSERVED, Observer
+from regard.runs.folder import Run
+from regard.runs.samples import Watched
 from regard.settings import ReinforceSettings
 from regard.tasks.losses import Choices, drop_words, reinforce
-from regard.tasks.showing import Showing
-from regard.tasks.task import Task, Tensors
+from regard.tasks.predictor import Opening, Rows
+from regard.tasks.task import Attend, Pairs, Task, Tensors
+from regard.tasks.translator import Translator
 from regard.text.special import END, PAD
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
@@ -37,6 +45,7 @@ from regard.text.tokenizers import Tokenizers
 DRAWS = 8  # ways to cut a sentence that are tried before the usual one
 MEASURED = 300  # sentences that are cut to see how much longer they become
 UNLIMITED = Shape(0, sys.maxsize, sys.maxsize)
+GREEDY = Options(Beam(width=1))
 SIDES: tuple[Column, Column] = ("source", "target")
 
 
@@ -56,6 +65,8 @@ class Translate(Task):
     """A translator in training."""
 
     model: EncoderDecoder
+    columns = PairEncoder.names
+    texts = 2
 
     def __init__(
         self,
@@ -65,15 +76,13 @@ class Translate(Task):
         valid: Examples,
         *,
         habits: Habits,
-        held_out: Sequence[tuple[str, str]] = (),
-        showing: Showing | None = None,
+        held_out: Pairs = (),
     ) -> None:
         """``held_out`` sentences are translated at each validation and compared with their references."""
         smoothing, word_dropout = habits.smoothing, habits.word_dropout
-        super().__init__(model, train, valid, smoothing=smoothing, word_dropout=word_dropout, showing=showing)
+        super().__init__(model, train, valid, samples=held_out, smoothing=smoothing, word_dropout=word_dropout)
         self.tokenizers = tokenizers
         self.habits = habits
-        self.held_out = held_out
         if habits.scheduled_sampling and isinstance(model.decoder, TransformerDecoder):
             raise SettingsError(
                 "train.scheduled_sampling: feeds a decoder its own words one by one, and a Transformer trains on all "
@@ -82,6 +91,40 @@ class Translate(Task):
         self.baseline = _baseline(model)
         if habits.subword_sampling and len(train):
             self.stretch = self._measured()
+
+    @classmethod
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:  # noqa: ARG003
+        return PairEncoder(tokenizers)
+
+    @classmethod
+    def build(cls, run: Run, tokenizers: Tokenizers) -> EncoderDecoder:
+        return build.encoder_decoder(run.settings.model, tokenizers.source.size, tokenizers.target.size)
+
+    @classmethod
+    def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
+        learn = run.settings.train
+        habits = Habits(
+            smoothing=learn.smoothing,
+            word_dropout=learn.word_dropout,
+            subword_sampling=run.settings.text.sampling,
+            scheduled_sampling=learn.scheduled_sampling,
+            reinforce=learn.reinforce,
+            seed=learn.seed,
+        )
+        return cls(cls.build(run, tokenizers), tokenizers, train, valid, habits=habits, held_out=held_out)
+
+    @classmethod
+    def load(cls, run: Run, device: torch.device, opening: Opening) -> Translator:
+        """Alone; `regard.tasks.load.load` also makes ensembles."""
+        from regard.tasks.load import load
+
+        return load(
+            run.folder,
+            device=str(device),
+            engine=opening.engine,
+            tell=opening.tell,
+            checkpoint_name=opening.checkpoint,
+        )
 
     def _measured(self) -> Stretch:
         """How much longer sampling makes sentences: nine of ten no more than this, as far as a few hundred tell."""
@@ -94,7 +137,7 @@ class Translate(Task):
 
     def prepare(self, batch: Batch, epoch: int) -> Batch:
         """With subword sampling, the same sentences cut another way. Who cuts a sentence finer than its batch has room
-        for draws again, and at last takes the usual way; seed, epoch and row alone decide."""
+        for draws again, and at last takes the usual way; seed, epoch, row and the room of its batch alone decide."""
         if not self.habits.subword_sampling:
             return batch
         real = batch.rows[batch.rows != FILLER]
@@ -153,11 +196,24 @@ class Translate(Task):
 
     def score(self, device: torch.device) -> tuple[float, str]:
         """BLEU of greedy translations of the held-out sentences."""
-        if not self.held_out:
+        if not self.samples:
             return 0.0, "BLEU"
-        sources, references = zip(*self.held_out, strict=True)
-        outputs = TextSearch(self.model, self.tokenizers, device)(sources, Options(Beam(width=1)))
-        return bleu([each[0].text for each in outputs], references).score, "BLEU"
+        sources, references = zip(*self.samples, strict=True)
+        return bleu(self.write(sources, device), references).score, "BLEU"
+
+    def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
+        """Greedy translations."""
+        return [output.text for output in self._search(texts, device)]
+
+    def watched(self, sentence: str, device: torch.device, attend: Attend) -> Watched:
+        """The translation and, where one pass of a model with attention wrote it, the cross-attention."""
+        output = self._search([sentence], device)[0]
+        if len(output.parts) != 1 or not any(isinstance(module, Attention) for module in self.model.modules()):
+            return Watched(sentence, output.text)
+        return Watched(sentence, output.text, *attend(self.model, self.tokenizers, output.parts[0]))
+
+    def _search(self, texts: Sequence[str], device: torch.device) -> list[Output]:
+        return [each[0] for each in TextSearch(Searcher(self.model), self.tokenizers, device)(texts, GREEDY)]
 
 
 def _cut(tokenizer: Tokenizer, usual: list[int], room: int, chance: Random) -> list[int]:

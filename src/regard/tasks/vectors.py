@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from regard.data.vectors import find_vectors, vector_width, vector_words
 from regard.errors import SettingsError
-from regard.interop.word_vectors import find_vectors, vector_width, vector_words
 from regard.models.language_model import LanguageModel
 from regard.nn.embeddings import Embedding
 from regard.nn.words import WordEmbedding

@@ -15,18 +15,20 @@ from torch import Tensor
 
 from regard.data.batches import Position
 from regard.errors import DataError, ModelError
-from regard.run import Progress, step_of
+from regard.runs import checkpoint
+from regard.runs.checkpoint import Checkpoint
+from regard.runs.folder import Progress, step_of
+from regard.runs.log import Listener, Validation, clock
+from regard.runs.samples import Watched
 from regard.settings import LastAverage, MovingAverage, TrainSettings
-from regard.tasks.shown import Watched
 from regard.tasks.task import Scores, Task, Tensors
-from regard.trainer import averaging, checkpoint
-from regard.trainer.checkpoint import Checkpoint
+from regard.trainer import averaging
 from regard.trainer.feed import Feed, Group
 from regard.trainer.kinds import GRAPHS, step_kind, uses_bfloat16
-from regard.trainer.log import Listener, Validation, clock
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.pace import Pace, used_memory
 from regard.trainer.schedule import DECAYING, Schedule
+from regard.trainer.showing import Showing
 from regard.trainer.signals import interruptible
 from regard.trainer.steps import EagerStep, GraphStep, Recipe, Step
 from regard.trainer.workers import ALONE, Workers
@@ -60,13 +62,19 @@ class Trainer:
         longest: int,
         device: torch.device,
         workers: Workers = ALONE,
+        belonging: Mapping[str, object] | None = None,
+        showing: Showing | None = None,
     ) -> None:
+        """``belonging`` is what the weights belong to, as every checkpoint says: that of the run as it was opened.
+        ``showing`` writes the samples of a validation and the sentence that is watched."""
         self.task = task.to(device)
         self.settings = settings
         self.folder = folder
         self.listener = listener
         self.device = device
         self.workers = workers
+        self.belonging = belonging
+        self.showing = showing
         self.progress = Progress()
         self.schedule = Schedule(settings.schedule, settings.rate, settings.warmup, width)
         self.weights = checkpoint.model_tensors(task)
@@ -86,36 +94,42 @@ class Trainer:
         self.best_step = 0  # the best checkpoint there is, also where the validation of an interruption found it
         self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
         self.validating = 0.0  # seconds that a validation takes
+        self.mean: tuple[int, averaging.Weights] = (-1, {})  # of the last checkpoints, and at which step
+        self.damaged: set[Path] = set()  # checkpoints that somebody has been told of
         self.captures = 2 * settings.shapes if self.kind in GRAPHS else 0  # so many first steps may be slow
 
     # The loop
 
     def run(self) -> Outcome:
         """Train until something says that it is enough. Whatever that is, there is a score and a checkpoint."""
-        if over := self._reason(asked=False) or ("patience" if self._has_lost_patience() else ""):
+        self.validated = self.saved = self.progress.seconds
+        over = self._reason(asked=False)
+        if self._owes_validation(over):
+            self._validate(Pace(self.progress))
+            self._save()
+        if over := self._agree(over or self._lost_patience()):
             return Outcome(self.progress, over)
         self.task.train()
         begin, step = self.progress.step, self._step()
-        self.validated = self.saved = self.progress.seconds
         pace = Pace(self.progress, self._share_done())
         groups = self.feed.groups(Position(self.progress.epoch, self.progress.batch))
         with interruptible(self.listener.tell) as interruption, closing(groups):
             while True:
                 self._take(step, next(groups), pace)
-                if self.progress.step == begin + self.captures:
-                    pace.measure_from(self.progress, self._share_done())
                 reason = self._agree(self._reason(asked=interruption.asked))
                 validates = self._is_due()
                 watches = self._is_landmark() and not (reason or validates)
                 if pace.due() or reason or validates or watches:
                     self._report(pace)
+                if self.progress.step == begin + self.captures:
+                    pace.measure_from(self.progress, self._share_done())
                 if self.progress.step >= begin + self.captures:
                     self._foretell(pace)
                 if reason == "interrupted":
                     self._save()  # first of all: a second signal does not wait for the score
                 if reason or validates:
                     self._validate(pace, counts=validates or reason != "interrupted")
-                    reason = reason or self._agree("patience" if self._has_lost_patience() else "")
+                    reason = reason or self._agree(self._lost_patience())
                 elif watches:
                     self._watch(pace)
                 if reason or validates or self.progress.seconds - self.saved >= SAVE_EVERY:
@@ -208,6 +222,11 @@ class Trainer:
         due = self.progress.seconds - self.validated >= max(every, COSTLY * self.validating)
         return bool(self.workers.sum(float(due))[0])
 
+    def _owes_validation(self, over: str) -> bool:
+        """Whether the step that a training goes on from was to be judged, and was stopped before it was."""
+        now, every = self.progress, self.settings.validate_every
+        return 0 < now.step != now.judged and (bool(over) or (every > 0 and now.step % every == 0))
+
     def _reason(self, *, asked: bool) -> str:
         if asked:
             return "interrupted"
@@ -269,7 +288,7 @@ class Trainer:
             average = self._averaged()
             with averaging.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
-                samples = self.task.showing.sampled(self.device) if self.task.showing else ()
+                samples = self.showing.sampled(self.device) if self.showing else ()
                 watched = self._watched()
             value = _metric(scores, self.settings.metric)
             now = self.progress
@@ -299,7 +318,7 @@ class Trainer:
     def _is_landmark(self) -> bool:
         """Whether to look at the watched sentence between validations: after 1, 2, 4, 8, … steps, for most is learned
         early. One sentence more is little work, and becomes ever rarer."""
-        watching = self.task.showing is not None and bool(self.task.showing.sentence)
+        watching = self.showing is not None and bool(self.showing.sentence)
         return watching and self.workers.leads and self.progress.step.bit_count() == 1
 
     def _watch(self, pace: Pace) -> None:
@@ -311,22 +330,26 @@ class Trainer:
         pace.resume()
 
     def _watched(self) -> Watched | None:
-        return self.task.showing.watched(self.device) if self.task.showing else None
+        return self.showing.watched(self.device) if self.showing else None
 
     def _tell_watched(self, watched: Watched | None) -> None:
         if watched is not None:
             self.listener.watch(self.progress.step, watched)
 
-    def _has_lost_patience(self) -> bool:
-        return self.workers.leads and 0 < self.settings.patience <= self.progress.stale
+    def _lost_patience(self) -> str:
+        """A reason to stop. The first process alone validates and knows: whoever asks lets all agree."""
+        return "patience" if self.workers.leads and 0 < self.settings.patience <= self.progress.stale else ""
 
     def _averaged(self) -> averaging.Weights:
         """The weights to judge and to keep besides the trained ones; none without averaging."""
         if self.average is not None:
             return self.average.weights()
         if isinstance(self.settings.average, LastAverage):
-            now = {name: tensor.cpu() for name, tensor in self.weights.items()}
-            return averaging.mean([*self._snapshots(self.settings.average.count - 1), now])
+            if self.mean[0] != self.progress.step:
+                now = {name: tensor.cpu() for name, tensor in self.weights.items()}
+                before = self._snapshots(self.settings.average.count - 1)
+                self.mean = self.progress.step, averaging.mean([*before, now])
+            return self.mean[1]
         return {}
 
     def _snapshots(self, count: int) -> list[Mapping[str, Tensor]]:
@@ -337,23 +360,27 @@ class Trainer:
                 break
             if step_of(path) < self.progress.step:
                 try:
-                    found.append(checkpoint.load(path).weights)
+                    found.append(checkpoint.load_trained(path))
                 except ModelError as error:
-                    self.listener.tell(f"{error}; the average does without it")
+                    if path not in self.damaged:
+                        self.listener.tell(f"{error}; the average does without it")
+                    self.damaged.add(path)
         return found[::-1]
 
     def _save(self) -> None:
         self.saved = self.progress.seconds
         if self.workers.leads:
-            checkpoint.save(self._checkpoint(), self.folder / "checkpoints")
+            checkpoint.save(self._checkpoint(), self.folder / "checkpoints", self.belonging)
             if best := self.best_step or self.progress.best_step:
                 checkpoint.point_to_best(self.folder, best)
             self._prune()
         self.workers.wait()
 
     def _prune(self) -> None:
-        """Remove old checkpoints: neither the best nor those that belong to an average of the last."""
+        """Remove old checkpoints: neither the best nor those that belong to an average of the last. And later ones,
+        which were damaged: this training has begun before them."""
         folder, average = self.folder / "checkpoints", self.settings.average
+        checkpoint.remove_after(folder, self.progress.step)
         spare = {f"step-{self.progress.best_step}"}
         if isinstance(average, LastAverage):
             spare |= {path.name for path in checkpoint.judged(folder)[-average.count :]}

@@ -8,9 +8,9 @@ import time
 
 import torch
 
-from regard.run import Progress
+from regard.runs.folder import Progress
+from regard.runs.log import Moment
 from regard.trainer.feed import Group
-from regard.trainer.log import Moment
 from regard.trainer.steps import Taken
 
 if sys.platform != "win32":

@@ -24,8 +24,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.device import take_threads
-from regard.nn import chance
 from regard.nn.embeddings import Embedding
+from regard.nn.fast import random as chance
 from regard.nn.norms import BatchNorm
 from regard.tasks.task import Tensors
 

@@ -12,10 +12,10 @@ from regard.data.encoding import Column
 from regard.data.examples import Ragged
 from regard.data.shards import Shards
 from regard.errors import ResourceError
-from regard.run import steps
+from regard.runs.folder import steps
+from regard.runs.log import clock
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
-from regard.trainer.log import clock
 from regard.trainer.loop import Trainer
 
 TOKENS: tuple[Column, ...] = ("source", "target")
@@ -74,33 +74,35 @@ def preflight(trainer: Trainer, settings: TrainSettings, *, depth: int, width: i
         seconds=min(estimate, limit) if limit is not None else estimate,
         steps=settings.steps,
         within=settings.steps if limit is None else min(settings.steps, round(limit / each)),
-        disk=_kept(settings) * checkpoint_size(parameters, settings),
+        disk=_kept(settings) * checkpoint_size(trainer),
         free=shutil.disk_usage(trainer.folder).free,
     )
 
 
 def check_disk(trainer: Trainer) -> None:
     """Refuse to train where the checkpoints will not fit: a full disk is found out before the first step."""
-    settings = trainer.settings
-    size = checkpoint_size(sum(parameter.numel() for parameter in trainer.task.parameters()), settings)
     there = len(steps(trainer.folder / "checkpoints"))
-    needed, free = max(1, _kept(settings) - there) * size, shutil.disk_usage(trainer.folder).free
+    needed = max(1, _kept(trainer.settings) - there) * checkpoint_size(trainer)
+    free = shutil.disk_usage(trainer.folder).free
     if needed > free:
         raise ResourceError(
             f"{trainer.folder}: checkpoints take {needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} MiB of the disk "
-            "are free; free some space, choose another --out, or lower train.keep"
+            "are free; free some space, use another disk, or lower train.keep"
         )
 
 
 def _kept(settings: TrainSettings) -> int:
-    """Checkpoints that are there at once at the most: the last ones, the best, and the one that is being written."""
-    return max(settings.keep, getattr(settings.average, "count", 0)) + 2
+    """Checkpoints that are there at once at the most: the last ones, those of an average, which may all be others, the
+    best, and the one that is being written."""
+    return settings.keep + getattr(settings.average, "count", 0) + 2
 
 
-def checkpoint_size(parameters: int, settings: TrainSettings) -> int:
-    """Bytes of a checkpoint: weights, their average, and the moments of the optimizer."""
-    moments = 1 if settings.optimizer == "sgd" else 2
-    return 4 * parameters * (1 + (settings.average.kind != "none") + moments)
+def checkpoint_size(trainer: Trainer) -> int:
+    """Bytes of a checkpoint: weights and their average, with what is not trained, and the moments of the optimizer."""
+    settings = trainer.settings
+    trained = 4 * sum(parameter.numel() for parameter in trainer.task.parameters() if parameter.requires_grad)
+    whole = sum(tensor.nbytes for tensor in trainer.weights.values())
+    return whole * (1 + (settings.average.kind != "none")) + trained * (1 if settings.optimizer == "sgd" else 2)
 
 
 def _memory(parameters: int, settings: TrainSettings, *, depth: int, width: int, size: int) -> int:

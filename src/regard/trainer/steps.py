@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from regard.errors import ResourceError
+from regard.nn.fast import allocator as memory
 from regard.tasks.task import Task, Tensors
-from regard.trainer import memory
 from regard.trainer.averaging import MovingAverage
 from regard.trainer.optimizer import set_rate
 from regard.trainer.parts import Parts

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field, PlainSerializer
 from torch import Tensor
 
 from regard.errors import DataError, did_you_mean
+from regard.explain.answer import ANYTHING, OfSentence
 from regard.explain.side import Side
 from regard.explain.trace import Task
 
@@ -99,18 +101,35 @@ def _rounded(value: Tensor) -> Any:
     return float(f"{number:.{DIGITS}g}") if abs(number) < float("inf") else None
 
 
-@dataclass(frozen=True)
-class Walkthrough:
-    """The steps in the order in which the model takes them. Everything counts from 0."""
+def _plain(side: Side) -> dict[str, Any]:
+    return {"pieces": list(side.pieces), "words": list(side.words), "word_of": list(side.word_of)}
 
-    task: Task
-    source: Side
-    target: Side
+
+def _each(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    return [step.to_dict() for step in steps]
+
+
+PlainSide = Annotated[Side, ANYTHING, PlainSerializer(_plain, return_type=dict[str, Any])]
+
+
+@dataclass(frozen=True)
+class Walkthrough(OfSentence):
+    """The mathematics of a sentence, step by step."""  # in the order of the model; everything counts from 0
+
+    task: Annotated[Task, PlainSerializer(str, return_type=str)]
     layer: int
     head: int
     position: int  # of the piece walked with: on the target, or on the source where only that is walked
     source_position: int  # of the source piece whose rows are marked
-    steps: tuple[Step, ...] = field(repr=False)
+    source: PlainSide
+    target: PlainSide
+    steps: Annotated[
+        tuple[Step, ...],
+        ANYTHING,
+        PlainSerializer(_each, return_type=list[dict[str, Any]]),
+        Field(description="Each: name, title, idea, formula, snippet, axes, shown, …"),
+    ] = field(repr=False)
+    format: int = FORMAT
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -127,17 +146,5 @@ class Walkthrough:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a page or a file: what people are shown, and the names of what is exact."""
-        places = {"layer": self.layer, "head": self.head, "position": self.position}
-        sides = {
-            name: {"pieces": list(side.pieces), "words": list(side.words), "word_of": list(side.word_of)}
-            for name, side in (("source", self.source), ("target", self.target))
-        }
-        steps = [step.to_dict() for step in self.steps]
-        return {
-            "format": FORMAT,
-            "task": self.task,
-            **places,
-            "source_position": self.source_position,
-            **sides,
-            "steps": steps,
-        }
+        told = self.plain(without=OfSentence)
+        return {"format": told.pop("format"), **told}

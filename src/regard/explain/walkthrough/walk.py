@@ -88,7 +88,7 @@ def walkthrough(
         _within("source_position", looked, len(trace.source), "the source")
     _walk(board, side, layer, head, rows=(position, looked))
     steps = _of_parts(board.steps, _PARTS["all" if isinstance(model, Labeller) else side])
-    return Walkthrough(trace.task, trace.source, trace.target, layer, head, position, looked, steps)
+    return Walkthrough(trace.task, layer, head, position, looked, trace.source, trace.target, steps)
 
 
 def _check_side(model: Model, side: str) -> None:

@@ -17,13 +17,13 @@ function resolve(schema, root) {
 function kind(schema, root) {
   const found = resolve(schema, root);
   const options = found.anyOf ?? found.oneOf;
-  if (options) return options.map(each => kind(each, root)).join(" or ");
+  if (options) return options.map((each) => kind(each, root)).join(" or ");
   if (found.const !== undefined) return JSON.stringify(found.const);
-  if (found.enum) return found.enum.map(value => JSON.stringify(value)).join(" or ");
-  if (found.prefixItems) return `[${found.prefixItems.map(each => kind(each, root)).join(", ")}]`;
+  if (found.enum) return found.enum.map((value) => JSON.stringify(value)).join(" or ");
+  if (found.prefixItems) return `[${found.prefixItems.map((each) => kind(each, root)).join(", ")}]`;
   if (found.type === "array") return `list of ${kind(found.items ?? {}, root)}`;
   const names = {string: "text", integer: "whole number", boolean: "true or false", null: "nothing"};
-  return found.title && found.type === "object" ? found.title : names[found.type] ?? found.type ?? "anything";
+  return found.title && found.type === "object" ? found.title : (names[found.type] ?? found.type ?? "anything");
 }
 
 /** An example of a schema: its own where it has one, else its default, else one made of its parts. */
@@ -37,16 +37,16 @@ function example(schema, root) {
   if (found.type === "array") return found.items ? [example(found.items, root)] : [];
   if (found.type === "object") {
     const needed = found.required ?? [];
-    return Object.fromEntries(needed.map(name => [name, example(found.properties?.[name] ?? {}, root)]));
+    return Object.fromEntries(needed.map((name) => [name, example(found.properties?.[name] ?? {}, root)]));
   }
   return {string: "text", integer: 0, number: 0, boolean: true}[found.type] ?? null;
 }
 
-const bodySchema = operation => operation.requestBody?.content?.["application/json"]?.schema;
+const bodySchema = (operation) => operation.requestBody?.content?.["application/json"]?.schema;
 
 /** The address of an operation, its path filled with examples. */
 function address(path, operation, root) {
-  const parameters = (operation.parameters ?? []).filter(each => each.in === "path");
+  const parameters = (operation.parameters ?? []).filter((each) => each.in === "path");
   const fill = (whole, {name, schema, examples, example: one}) =>
     whole.replace(`{${name}}`, one ?? Object.values(examples ?? {})[0]?.value ?? example(schema, root));
   return parameters.reduce(fill, path);
@@ -66,32 +66,46 @@ function command(method, path, operation, root) {
 }
 
 /** The description of a field, without the marks of Markdown. */
-const plain = text => (text ?? "").replaceAll(/`|\*/g, "");
+const plain = (text) => (text ?? "").replaceAll(/`|\*/g, "");
 
 /** The object that a schema is, or is a list of, or may be; nothing where there is none. */
 function inside(schema, root) {
   const found = resolve(schema, root);
   if (found.properties) return found;
-  const next = found.items ? [found.items] : found.anyOf ?? found.oneOf ?? [];
-  return next.map(each => inside(each, root)).find(each => each);
+  const next = found.items ? [found.items] : (found.anyOf ?? found.oneOf ?? []);
+  return next.map((each) => inside(each, root)).find((each) => each);
 }
 
 /** The fields of a body or of an answer; what has fields of its own can be opened, a few levels deep. */
 function fields(title, schema, root, depth = 0) {
   const found = inside(schema, root);
   if (!found) return "";
-  const needed = new Set(title === BODY ? found.required ?? [] : []);
+  const needed = new Set(title === BODY ? (found.required ?? []) : []);
   const rows = Object.entries(found.properties).map(([name, field]) => {
     const inner = inside(field, root);
-    const standing = needed.has(name) ? ", needed" : field.default === undefined ? "" : `, else ${JSON.stringify(field.default)}`;
-    return element("tr", {},
+    const standing = needed.has(name)
+      ? ", needed"
+      : field.default === undefined
+        ? ""
+        : `, else ${JSON.stringify(field.default)}`;
+    return element(
+      "tr",
+      {},
       element("th", {scope: "row"}, name),
       element("td", {}, kind(field, root) + standing),
-      element("td", {class: "note"},
+      element(
+        "td",
+        {class: "note"},
         plain(field.description ?? resolve(field, root).description),
         inner && depth < 3
-          ? element("details", {}, element("summary", {}, `fields of ${inner.title}`), fields("", field, root, depth + 1))
-          : ""),
+          ? element(
+              "details",
+              {},
+              element("summary", {}, `fields of ${inner.title}`),
+              fields("", field, root, depth + 1),
+            )
+          : "",
+      ),
     );
   });
   const caption = title ? element("caption", {}, title) : "";
@@ -134,17 +148,25 @@ function article(method, path, operation, root) {
   const answer = content["application/json"]?.schema;
   const alsoForm = FORM in (operation.requestBody?.content ?? {}) ? "The body may be JSON or a form." : "";
   const about = plain(operation.description ?? operation.summary);
-  const heading = element("summary", {},
+  const heading = element(
+    "summary",
+    {},
     element("h3", {}, element("span", {class: "method"}, method.toUpperCase()), path),
-    element("span", {class: "note"}, about.split(/(?<=\.)\s/)[0]));
-  return element("details", {class: "operation", "data-operation": `${method} ${path}`},
+    element("span", {class: "note"}, about.split(/(?<=\.)\s/)[0]),
+  );
+  return element(
+    "details",
+    {class: "operation", "data-operation": `${method} ${path}`},
     heading,
     element("p", {}, about),
     alsoForm ? element("p", {class: "note"}, alsoForm) : "",
     bodySchema(operation) ? fields(BODY, bodySchema(operation), root) : "",
     answer ? fields(ANSWER, answer, root) : "",
-    element("pre", {tabindex: "0", "aria-label": "On the command line"},
-      element("code", {class: "command"}, command(method, path, operation, root))),
+    element(
+      "pre",
+      {tabindex: "0", "aria-label": "On the command line"},
+      element("code", {class: "command"}, command(method, path, operation, root)),
+    ),
     method === "get" || bodySchema(operation) ? trial(method, path, operation, root) : "",
   );
 }
@@ -161,15 +183,17 @@ function sections(root) {
   return found;
 }
 
+const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id)); // of index.html
+
 async function draw() {
-  const about = document.getElementById("about");
+  const about = part("about");
   try {
     const root = await (await fetch("/openapi.json")).json();
     about.textContent = plain(root.info.description);
     for (const [tag, articles] of sections(root)) {
       const id = tag.toLowerCase().replaceAll(/\W+/g, "-");
-      document.getElementById("contents").append(element("a", {href: `#${id}`}, tag));
-      document.getElementById("operations").append(element("h2", {id}, tag), ...articles);
+      part("contents").append(element("a", {href: `#${id}`}, tag));
+      part("operations").append(element("h2", {id}, tag), ...articles);
     }
   } catch (problem) {
     about.textContent = `The description could not be read: ${problem.message}`;

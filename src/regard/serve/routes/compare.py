@@ -8,12 +8,13 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from regard.errors import DataError, SettingsError
-from regard.run import Run
+from regard.runs.folder import Run
 from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, Corpora
 from regard.serve.jobs import Jobs
 from regard.serve.schema.trainings import CompareRequest, JobAnswer, JobStarted
 from regard.serve.sharing import check_shared
+from regard.tasks.kinds import task_of
 
 router = APIRouter(prefix="/api/v1", tags=["compare"])
 PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
@@ -31,7 +32,7 @@ def compare(request: Request, wish: CompareRequest) -> JobStarted:
     if len(tasks) > 1:
         each = ", ".join(f"{name} for {one.task}" for name, one in zip(wish.runs, settings, strict=True))
         raise SettingsError(f"runs = {each}: are for different tasks; choose runs of one task")
-    if len(wish.runs) < 2 and tasks != {"classify"}:
+    if len(wish.runs) < 2 and not task_of(settings[0].task).counting:
         raise SettingsError(f"runs = {wish.runs[0]}: a comparison takes two or more; choose another beside it")
     arguments = [*map(str, folders), "--limit", str(wish.limit), "--beam", str(wish.beam)]
     files: list[tuple[str, list[str]]] = []

@@ -12,9 +12,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.requests import ClientDisconnect
 
 from regard.errors import DataError, SettingsError
-from regard.run import Run, is_occupied
+from regard.runs.folder import Run, is_occupied
 from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, PARTS, Corpora
+from regard.serve.guard import may_change
 from regard.serve.schema.trainings import (
     CheckAnswer,
     CheckRequest,
@@ -33,7 +34,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 @router.get("")
 def every_corpus(request: Request) -> CorporaAnswer:
     """The built-in corpora and those that were sent."""
-    return CorporaAnswer(corpora=[CorpusAnswer(**asdict(each)) for each in _corpora(request).all()])
+    found = [CorpusAnswer(**asdict(each)) for each in _corpora(request).all()]
+    return CorporaAnswer(corpora=found, changes=may_change(request))
 
 
 @router.put(

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import replace
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 
 from regard.decode.rules import Beam
+from regard.explain.answer import Answer
+from regard.explain.ask import (
+    Cells,
+    Compared,
+    Importance,
+    Looked,
+    Question,
+    Searched,
+    Walkthrough,
+    cells,
+    compare_meanings,
+    importance,
+    look,
+    search_tree,
+    walk_text,
+)
 from regard.explain.edits import from_data
-from regard.inside.cells import cells
-from regard.inside.importance import importance
-from regard.inside.look import Question, look
-from regard.searching import search_tree
 from regard.serve.answers import Problem
 from regard.serve.schema.look import (
-    BeamAnswer,
     BeamBody,
-    GatesAnswer,
-    ImportanceAnswer,
     Inquiry,
-    MeaningAnswer,
     MeaningBody,
     SentencesAnswer,
     SentencesBody,
-    TraceAnswer,
     TraceBody,
-    WalkthroughAnswer,
     WalkthroughBody,
 )
 from regard.serve.sentences import choose, cut_up
-from regard.serve.telling import tell_cells, tell_importance, tell_meanings, tell_search, tell_trace
 from regard.serve.worker import Model
-from regard.understanding import compare_meanings
-from regard.walking import walk_text
 
-Result = TypeVar("Result")
+View = Looked | Importance | Cells
 PROBLEMS = {
     400: {"model": Problem, "description": "What was asked makes no sense; the line says what would."},
     404: {"model": Problem, "description": "There is no such run, or the run has no such part."},
@@ -44,18 +47,28 @@ PROBLEMS = {
 router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  # type: ignore[arg-type]
 
 
-async def ask(request: Request, run: str, work: Callable[[Model], Result], checkpoint: str | None = None) -> Result:
-    """Have this done by the thread that owns a run's model, or that of one of its checkpoints."""
-    worker = await request.app.state.service.library.worker(run, checkpoint)
-    answer: Result = await worker.call(work)
-    return answer
+async def told(request: Request, run: str, question: Callable[[Model], Answer]) -> Response:
+    """The answer to a question about a run, found and written as JSON by the thread that owns its model."""
+    worker = await request.app.state.service.library.worker(run, None)
+    return Response(await worker.call(lambda model: question(model).to_json()), media_type="application/json")
 
 
-def _question(body: Inquiry, text: str) -> Question:
+async def look_into(
+    request: Request, body: Inquiry, view: Callable[[Looked], View], checkpoint: str | None = None
+) -> Response:
+    """A view of one output. Several views of the same, one after the other, take one search."""
+    worker = await request.app.state.service.library.worker(body.run, checkpoint)
     edits = from_data(body.edits)
-    if isinstance(body, TraceBody):
-        return Question(text, body.target, body.rank, body.beam, edits)
-    return Question(text, body.target, edits=edits)
+
+    def work(model: Model) -> bytes:
+        asked = choose(model, body.text, body.sentence)
+        question = Question(asked.text, body.target, edits=edits)
+        if isinstance(body, TraceBody):
+            question = replace(question, rank=body.rank, beam=body.beam)
+        found = view(worker.remembered(question, lambda: look(model, question, body.run)))
+        return asked.about(found, found.output).to_json()
+
+    return Response(await worker.call(work), media_type="application/json")
 
 
 @router.post("/sentences")
@@ -64,74 +77,57 @@ async def sentences(body: SentencesBody) -> SentencesAnswer:
     return SentencesAnswer(sentences=cut_up(body.text))
 
 
-@router.post("/trace")
-async def trace(request: Request, body: TraceBody) -> TraceAnswer:
+@router.post("/trace", response_model=Looked)
+async def trace(request: Request, body: TraceBody) -> Response:
     """Attention, probabilities and checks of one output; with edits, what they did."""
-
-    def work(model: Model) -> TraceAnswer:
-        asked = choose(model, body.text, body.sentence)
-        return tell_trace(look(model, _question(body, asked.text), body.run), body.run, asked)
-
-    return await ask(request, body.run, work, body.checkpoint)
+    return await look_into(request, body, lambda looked: looked, body.checkpoint)
 
 
-@router.post("/importance")
-async def weigh(request: Request, body: Inquiry) -> ImportanceAnswer:
+@router.post("/importance", response_model=Importance)
+async def weigh(request: Request, body: Inquiry) -> Response:
     """Attention beside the effect of masking each word, and beside the gradient."""
-
-    def work(model: Model) -> ImportanceAnswer:
-        asked = choose(model, body.text, body.sentence)
-        return tell_importance(importance(look(model, _question(body, asked.text), body.run)), asked)
-
-    return await ask(request, body.run, work)
+    return await look_into(request, body, importance)
 
 
-@router.post("/gates")
-async def gates(request: Request, body: Inquiry) -> GatesAnswer:
+@router.post("/gates", response_model=Cells)
+async def gates(request: Request, body: Inquiry) -> Response:
     """Gates and states of a recurrent model, and what each step's choice hangs on."""
-
-    def work(model: Model) -> GatesAnswer:
-        asked = choose(model, body.text, body.sentence)
-        looked = look(model, _question(body, asked.text), body.run)
-        return tell_cells(looked, cells(looked), body.run, asked)
-
-    return await ask(request, body.run, work)
+    return await look_into(request, body, cells)
 
 
-@router.post("/beam")
-async def beam(request: Request, body: BeamBody) -> BeamAnswer:
+@router.post("/beam", response_model=Searched)
+async def beam(request: Request, body: BeamBody) -> Response:
     """The tree of a search: what was kept, what was pruned and why, and what other beams find."""
 
-    def work(model: Model) -> BeamAnswer:
+    def work(model: Model) -> Searched:
         asked = choose(model, body.text, body.sentence)
         rule = Beam(body.beam, body.length_penalty, best=body.beam)
-        return tell_search(search_tree(model, asked.text, rule, prefix=body.prefix), asked)
+        found = search_tree(model, asked.text, rule, prefix=body.prefix)
+        return asked.about(found, found.text)
 
-    return await ask(request, body.run, work)
+    return await told(request, body.run, work)
 
 
-@router.post("/meaning")
-async def meaning(request: Request, body: MeaningBody) -> MeaningAnswer:
+@router.post("/meaning", response_model=Compared)
+async def meaning(request: Request, body: MeaningBody) -> Response:
     """One word in several sentences through the layers of the encoder."""
     folder = request.app.state.service.library.path(body.run)
 
-    def work(model: Model) -> MeaningAnswer:
-        found = compare_meanings(
+    def work(model: Model) -> Compared:
+        return compare_meanings(
             model, body.word, body.sentences, control=body.control, neighbours=body.neighbours, folder=folder
         )
-        return tell_meanings(found)
 
-    return await ask(request, body.run, work)
+    return await told(request, body.run, work)
 
 
-@router.post("/walkthrough")
-async def walkthrough(request: Request, body: WalkthroughBody) -> WalkthroughAnswer:
+@router.post("/walkthrough", response_model=Walkthrough)
+async def walkthrough(request: Request, body: WalkthroughBody) -> Response:
     """The mathematics of one sentence with the run's own numbers."""
 
-    def work(model: Model) -> WalkthroughAnswer:
+    def work(model: Model) -> Walkthrough:
         asked = choose(model, body.text, body.sentence)
-        steps = walk_text(model, asked.text, layer=body.layer, head=body.head, word=body.word, side=body.side)
-        found = steps.to_dict()
-        return WalkthroughAnswer.model_validate(found | asked.fields(" ".join(found["target"]["words"])))
+        found = walk_text(model, asked.text, layer=body.layer, head=body.head, word=body.word, side=body.side)
+        return asked.about(found, " ".join(found.target.words))
 
-    return await ask(request, body.run, work)
+    return await told(request, body.run, work)

@@ -11,13 +11,13 @@ from pathlib import Path
 import torch
 from fastapi import APIRouter, Request
 
-from regard import build
-from regard.demonstration import demo_settings
-from regard.nn.unset import Unset
+from regard.models import build
+from regard.nn.fast.uninitialised import Unset
 from regard.serve.answers import Problem
 from regard.serve.schema.trainings import EstimateAnswer, EstimateRequest, Preset, Presets
 from regard.serve.trainings import DEMO, asked_for
 from regard.settings import Settings, TransformerModel, load_settings, preset_names
+from regard.settings.demo import demo_settings
 
 router = APIRouter(prefix="/api/v1", tags=["trainings"])
 PIECES = 8000  # of the vocabulary that sizes are told for

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
-from fastapi.responses import FileResponse, HTMLResponse
-from starlette.background import BackgroundTask
+from fastapi.responses import HTMLResponse, StreamingResponse
 
-from regard import runs as shelf
-from regard.archive import pack
 from regard.errors import RegardError
 from regard.explain.alignment import Aligner
-from regard.run import Run
+from regard.runs import listing as shelf
+from regard.runs.archive import pack
+from regard.runs.folder import Run
 from regard.serve.answers import Problem, RefusedError
 from regard.serve.examples import examples
 from regard.serve.guard import may_change
@@ -45,6 +46,7 @@ from regard.settings import DataSettings, Settings
 
 Name = Annotated[str, InPath(examples=["demo"])]
 REPORTED = 200  # sentences that a report measures
+PART = 1 << 18  # bytes of an archive that are sent at once
 PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
 ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"content": {"application/gzip": {}}, "description": "The archive."}}
 PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {}}, "description": "The page."}}
@@ -123,22 +125,29 @@ def examples_of(
     return ExamplesAnswer(run=run, task=opened.settings.task, examples=found)
 
 
-@router.get("/{run}/export", responses={**PROBLEMS, **ARCHIVE}, response_class=FileResponse)
+@router.get("/{run}/export", responses={**PROBLEMS, **ARCHIVE}, response_class=StreamingResponse)
 def export(
     request: Request, run: Name, everything: Annotated[bool, Query(description="Also what training needs.")] = False
-) -> FileResponse:
+) -> StreamingResponse:
     """A run as one file, which `regard runs import` makes a run of."""
     path = request.app.state.service.library.path(run).resolve()
     corner = Path(tempfile.mkdtemp(prefix="regard-export-"))
     try:
         pack(path, corner / f"{run}.tar.gz", everything=everything)
-    except BaseException:
-        shutil.rmtree(corner, ignore_errors=True)
-        raise
-    gone = BackgroundTask(shutil.rmtree, corner, ignore_errors=True)
-    return FileResponse(
-        corner / f"{run}.tar.gz", filename=f"{run}.tar.gz", media_type="application/gzip", background=gone
-    )
+        archive = (corner / f"{run}.tar.gz").open("rb")
+    finally:
+        shutil.rmtree(corner, ignore_errors=True)  # what is open can still be read, and ends with who reads it
+    headers = {
+        "Content-Disposition": f'attachment; filename="{run}.tar.gz"',
+        "Content-Length": str(os.fstat(archive.fileno()).st_size),
+    }
+    return StreamingResponse(_parts(archive), media_type="application/gzip", headers=headers)
+
+
+def _parts(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while part := file.read(PART):
+            yield part
 
 
 @router.get("/{run}/report", responses={**PROBLEMS, **PAGE}, response_class=HTMLResponse)
@@ -147,9 +156,9 @@ async def report(request: Request, run: Name) -> HTMLResponse:
     jobs, path = request.app.state.jobs, request.app.state.service.library.path(run).resolve()
     made = next((file for file in (path / "report.html", jobs.report_of(run)) if _is_newer(file, path)), None)
     if made is None:
-        if request.app.state.service.doors.read_only:
+        if not may_change(request):
             raise RefusedError(
-                403, f"run = {run}: has no report yet, and this service is read-only; make one elsewhere"
+                403, f"run = {run}: has no report yet, and is made one only for who may train here; make one elsewhere"
             )
         made = jobs.report_of(run)
         made.parent.mkdir(parents=True, exist_ok=True)

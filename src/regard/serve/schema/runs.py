@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from regard.run import Progress
+from regard.runs.folder import Progress
 from regard.serve.limits import NAME
 from regard.settings import Settings
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.serve.limits import BEAM, COMPARED, LINE, NAME, OVERRIDES, WORD
+from regard.settings import TaskName
 
 FORBID = ConfigDict(frozen=True, extra="forbid")
-TaskName = Literal["translate", "language", "tag", "classify"]
 
 
 class Preset(BaseModel):
@@ -54,6 +54,7 @@ class CorporaAnswer(BaseModel):
     """What can be trained on."""
 
     corpora: list[CorpusAnswer]
+    changes: Annotated[bool, Field(description="Whether who asks may send, check, split, train and compare here.")]
 
 
 class CheckRequest(BaseModel):

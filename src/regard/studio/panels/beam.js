@@ -5,7 +5,17 @@ import {latest, post} from "../api.js";
 import {element, sheet} from "../element.js";
 import {toast} from "../pieces/announce.js";
 import {field, pageHead} from "../pieces/forms.js";
-import {chosenSentence, folding, markUnknown, placeOf, remarks, saidRun, saidText, sentenceChoice, sentenceOf} from "../pieces/question.js";
+import {
+  chosenSentence,
+  folding,
+  markUnknown,
+  placeOf,
+  remarks,
+  saidRun,
+  saidText,
+  sentenceChoice,
+  sentenceOf,
+} from "../pieces/question.js";
 import {chosen, runPicker, usable} from "../pieces/runs.js";
 import {number, percent} from "../pieces/scales.js";
 import {skeleton} from "../pieces/skeleton.js";
@@ -40,12 +50,21 @@ export async function mount(root, {values, runs}) {
 }
 
 class Beam {
+  /** @type {import("../pieces/runs.js").Run} */ model;
+  /** @type {ReturnType<typeof runPicker>} */ run;
+  /** @type {ReturnType<typeof examples>} */ examples;
+  /** @type {any} what was searched for: run, text, beam, length_penalty, prefix, sentence */ asked;
+  /** @type {any} what /api/v1/beam answered, if it has */ found;
+  /** @type {string} the question of what is drawn */ drawn;
+
   constructor(root, runs) {
     this.runs = runs;
     this.ask = latest();
-    this.picture = tree(
-      {label: "The search, step by step", onpoint: (node) => this.pointed(node), onpick: (node) => this.force(node)},
-    );
+    this.picture = tree({
+      label: "The search, step by step",
+      onpoint: (node) => this.pointed(node),
+      onpick: (node) => this.force(node),
+    });
     this.forced = element("div", {class: "row forced-row"});
     this.result = element("div", {class: "result"});
     this.about = element("div", {class: "portrait card", role: "status", "aria-live": "off"});
@@ -59,7 +78,14 @@ class Beam {
       "div",
       {hidden: true, class: "search"},
       this.result,
-      element("figure", {class: "card"}, shapesKey(), this.picture.node, this.about, element("figcaption", {}, CAPTION)),
+      element(
+        "figure",
+        {class: "card"},
+        shapesKey(),
+        this.picture.node,
+        this.about,
+        element("figcaption", {}, CAPTION),
+      ),
       this.all,
       element("h2", {}, "Other beams"),
       element(
@@ -75,15 +101,21 @@ class Beam {
   }
 
   controls() {
-    this.run = runPicker(
-      {runs: this.runs, value: this.runs[0].name, onchange: (run) => this.change({run, prefix: ""})},
-    );
+    this.run = runPicker({
+      runs: this.runs,
+      value: this.runs[0].name,
+      onchange: (run) => this.change({run, prefix: ""}),
+    });
     this.text = element("input", {type: "text", dir: "auto", spellcheck: "false"});
     this.text.addEventListener("input", () => this.wrote());
     this.text.addEventListener("keydown", (event) => event.key === "Enter" && this.text.blur());
     this.text.addEventListener("change", () => this.tell());
-    const choice = (options, name, word = String) => {
-      const select = element("select", {}, options.map((value) => element("option", {value}, word(value))));
+    const choice = (options, name, word = (value) => String(value)) => {
+      const select = element(
+        "select",
+        {},
+        options.map((value) => element("option", {value}, word(value))),
+      );
       select.addEventListener("change", () => this.change({[name]: select.value}));
       return select;
     };
@@ -137,7 +169,12 @@ class Beam {
     if (this.question.contains(document.activeElement) && document.activeElement === this.text) return undefined;
     const {run, text, beam, length_penalty: penalty} = this.asked;
     const note = (words) => element("span", {class: "note"}, words);
-    return this.question.fold(saidRun(run), saidText(text), note(`beam ${beam}`), penalty === 1 ? null : note(`length penalty ${penalty}`));
+    return this.question.fold(
+      saidRun(run),
+      saidText(text),
+      note(`beam ${beam}`),
+      penalty === 1 ? null : note(`length penalty ${penalty}`),
+    );
   }
 
   /** A step that back undoes. */
@@ -176,9 +213,8 @@ class Beam {
   }
 
   async search() {
-    if (!this.asked.text.trim()) return this.empty(
-      "Write a sentence, and the search for its translation is drawn here.",
-    );
+    if (!this.asked.text.trim())
+      return this.empty("Write a sentence, and the search for its translation is drawn here.");
     const key = JSON.stringify(this.asked);
     if (key === this.drawn) return this.draw(this.found); // only how it is shown has changed
     this.stage.setAttribute("aria-busy", "true");
@@ -215,21 +251,26 @@ class Beam {
     if (held !== undefined) this.picture.hold(Math.max(0, ...forced));
     const best = nodes[outputs[0]];
     const scores = `log-probability ${number(best.log_probability, 3)}, normalised for length ${number(best.score, 3)}`;
-    const source = tokenLine(sentenceOf(found, this.asked.text.trim(), placeOf(this.values)).split(/\s+/), {label: "Source"});
+    const source = tokenLine(sentenceOf(found, this.asked.text.trim(), placeOf(this.values)).split(/\s+/), {
+      label: "Source",
+    });
     markUnknown(source.node, found.unknown);
     source.node.classList.add("note");
     this.result.replaceChildren(
       ...(found.unknown?.length || found.sentences?.length > 1 ? [source.node] : []),
       element("p", {class: "best", dir: "auto"}, text || "(nothing)"),
-      element("p", {class: "note number", title: scores}, `${percent(Math.exp(best.log_probability))} probable`, ` · a beam of ${beam} considered ${nodes.length - 1} candidates`),
+      element(
+        "p",
+        {class: "note number", title: scores},
+        `${percent(Math.exp(best.log_probability))} probable`,
+        ` · a beam of ${beam} considered ${nodes.length - 1} candidates`,
+      ),
     );
     this.pointed(null);
     this.all.replaceChildren(candidatesTable(found));
     this.others.replaceChildren(
-      othersTable(
-        others,
-        {beam, text, score: best.score, log_probability: best.log_probability},
-        (width) => this.change({beam: width}),
+      othersTable(others, {beam, text, score: best.score, log_probability: best.log_probability}, (width) =>
+        this.change({beam: width}),
       ),
     );
   }
@@ -248,10 +289,10 @@ class Beam {
 
 /** Those that were not chosen but forced: on the way to the output, and no longer than the prefix. */
 function forcedNodes(nodes, outputs, prefix) {
-  const way = [...wayTo(nodes, outputs[0])].map((number) => nodes[number]);
+  const way = [...wayTo(nodes, outputs[0])].map((place) => nodes[place]);
   return new Set(
-    way.filter(
-      (node) => node.parent != null && node.piece !== "<end>" && prefix.startsWith(node.text),
-    ).map((node) => node.number),
+    way
+      .filter((node) => node.parent != null && node.piece !== "<end>" && prefix.startsWith(node.text))
+      .map((node) => node.number),
   );
 }

@@ -19,32 +19,48 @@ export async function mount(root, {values, runs}) {
     root.replaceChildren(pageHead("Compare", LEAD), noRun("There is nothing to compare before models have learned."));
     return {};
   }
+  const {corpora, changes} = await get("/api/v1/corpora");
   if (able.length === 1 && able[0].task !== "classify" && !values.job) {
-    root.replaceChildren(pageHead("Compare", LEAD), onlyOne(able[0]));
+    root.replaceChildren(pageHead("Compare", LEAD), onlyOne(able[0], changes));
     return {};
   }
-  const {corpora} = await get("/api/v1/corpora");
-  const page = new ComparePage(root, able, corpora);
+  const page = new ComparePage(root, able, corpora, changes);
   page.show(values);
   return {update: (next) => page.show(next), leave: () => page.leave()};
 }
 
-const LEAD = "The same sentences through several runs: which is better, by how much, whether that is more than luck, and on which sentences.";
+const LEAD =
+  "The same sentences through several runs: which is better, by how much, whether that is more than luck, " +
+  "and on which sentences.";
 
-/** With one run there is nothing to compare: a second is offered. */
-function onlyOne({name, task}) {
+/** With one run there is nothing to compare: a second is offered, where one can be trained. */
+function onlyOne({name, task}, changes) {
   const preset = task === "translate" ? "bahdanau" : "lstm";
   return element(
     "section",
     {class: "empty card"},
     element("h2", {}, "A second run is needed"),
-    element("p", {}, "So far there is only ", element("bdi", {}, name), ". Train another on the same corpus, of another architecture or for another time, and see which is better."),
     element(
-      "div",
-      {class: "row"},
-      element("a", {class: "button primary", href: link("train", {preset})}, "Train another"),
-      name === "demo" ? null : element("a", {class: "button", href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})}, "Train the demo"),
+      "p",
+      {},
+      "So far there is only ",
+      element("bdi", {}, name),
+      ". Train another on the same corpus, of another architecture or for another time, and see which is better.",
     ),
+    changes
+      ? element(
+          "div",
+          {class: "row"},
+          element("a", {class: "button primary", href: link("train", {preset})}, "Train another"),
+          name === "demo"
+            ? null
+            : element(
+                "a",
+                {class: "button", href: link("train", {name: "demo", preset: "demo", corpus: "fable:fr"})},
+                "Train the demo",
+              ),
+        )
+      : null,
   );
 }
 
@@ -55,8 +71,10 @@ function inWords(problem) {
 }
 
 class ComparePage {
-  constructor(root, runs, corpora) {
+  /** `changes`: whether who looks may have something worked out. */
+  constructor(root, runs, corpora, changes) {
     this.runs = runs;
+    this.changes = changes;
     this.build(root, corpora);
   }
 
@@ -64,9 +82,22 @@ class ComparePage {
     this.boxes = this.runs.map((run) => {
       const input = element("input", {type: "checkbox", name: "run", value: run.name});
       input.addEventListener("change", () => this.allow());
-      return element("label", {class: "pick"}, input, element("b", {}, element("bdi", {}, run.name)), element("span", {class: "note"}, describe(run)));
+      return element(
+        "label",
+        {class: "pick"},
+        input,
+        element("b", {}, element("bdi", {}, run.name)),
+        element("span", {class: "note"}, describe(run)),
+      );
     });
-    const tests = [element("option", {value: ""}, "a test that the runs share"), ...corpora.filter((corpus) => corpus.built_in || corpus.parts.test || corpus.parts.valid).map(({name, built_in: builtIn}) => element("option", {value: name}, builtIn ? `${name}, its test part` : name))];
+    const tests = [
+      element("option", {value: ""}, "a test that the runs share"),
+      ...corpora
+        .filter((corpus) => corpus.built_in || corpus.parts.test || corpus.parts.valid)
+        .map(({name, built_in: builtIn}) =>
+          element("option", {value: name}, builtIn ? `${name}, its test part` : name),
+        ),
+    ];
     this.corpus = element("select", {}, tests);
     this.corpus.addEventListener("change", () => this.allow());
     this.limit = element("input", {type: "number", min: 2, max: 10000, value: 200});
@@ -77,8 +108,22 @@ class ComparePage {
       "form",
       {class: "card compare-form"},
       element("fieldset", {}, element("legend", {}, "Runs"), element("div", {class: "picks"}, this.boxes)),
-      element("div", {class: "knobs"}, field("Test", this.corpus, "What every run translates."), field("Sentences at most", this.limit), field("Beam", this.beam)),
-      element("div", {class: "row"}, this.button, this.why),
+      element(
+        "div",
+        {class: "knobs"},
+        field("Test", this.corpus, "What every run translates."),
+        field("Sentences at most", this.limit),
+        field("Beam", this.beam),
+      ),
+      this.changes
+        ? element("div", {class: "row"}, this.button, this.why)
+        : element(
+            "p",
+            {class: "note"},
+            "Nothing is compared from this page: the service is read-only, or wants its other token. In a terminal: ",
+            element("code", {}, "regard compare"),
+            ".",
+          ),
     );
     this.result = element("div", {class: "compare-result", "aria-live": "off"});
     this.form.addEventListener("submit", (event) => {
@@ -86,16 +131,26 @@ class ComparePage {
       this.start();
     });
     this.chosen = element("span", {class: "note"});
-    this.folded = element("details", {class: "compare-fold", open: true}, element("summary", {}, "Runs and test ", this.chosen), this.form);
+    this.folded = element(
+      "details",
+      {class: "compare-fold", open: true},
+      element("summary", {}, "Runs and test ", this.chosen),
+      this.form,
+    );
     root.replaceChildren(pageHead("Compare", LEAD), this.folded, this.result);
   }
 
   /** Where nobody says which: the run that pages begin with and the best that shares a test with it; else none. */
   suggested(name) {
     const {run} = chosenRun(this.runs, [], name);
-    const partners = this.runs.filter((other) => run?.test && other.test === run.test && other.task === run.task && other !== run);
-    const best = partners.reduce((found, other) => ((other.score ?? -1) > (found?.score ?? -2) ? other : found), undefined);
-    return best ? [run.name, best.name] : name ? [name] : [];
+    const partners = this.runs.filter(
+      (other) => run?.test && other.test === run.test && other.task === run.task && other !== run,
+    );
+    const best = partners.reduce(
+      (found, other) => ((other.score ?? -1) > (found?.score ?? -2) ? other : found),
+      undefined,
+    );
+    return run && best ? [run.name, best.name] : name ? [name] : [];
   }
 
   /** What the address says. */
@@ -108,7 +163,7 @@ class ComparePage {
     this.limit.value = limit;
     this.beam.value = beam;
     this.allow();
-    this.folded.open = !job || this.folded.open && job === this.job;
+    this.folded.open = !job || (this.folded.open && job === this.job);
     if (job === this.job) return;
     this.leave();
     this.job = job;
@@ -117,7 +172,10 @@ class ComparePage {
   }
 
   picked() {
-    return this.boxes.map((box) => box.firstChild).filter((input) => input.checked).map((input) => input.value);
+    return this.boxes
+      .map((box) => box.firstChild)
+      .filter((input) => input.checked)
+      .map((input) => input.value);
   }
 
   allow() {
@@ -126,22 +184,30 @@ class ComparePage {
     const pairs = new Set(picked.map(({languages}) => pair(languages)).filter(Boolean));
     const alone = picked.length === 1 && tasks.has("classify"); // a classifier is compared with counting words
     const shared = new Set(picked.map(({test}) => test)).size === 1 && picked[0]?.test !== "";
-    const why = tasks.size > 1
-      ? "These runs are for different tasks."
-      : pairs.size > 1
-        ? `These runs translate different languages: ${[...pairs].join(", ")}.`
-        : picked.length < 2 && !alone
-          ? "Choose at least two."
-          : shared || this.corpus.value
-            ? ""
-            : "These runs were not measured on the same text: choose a test for them.";
+    const why =
+      tasks.size > 1
+        ? "These runs are for different tasks."
+        : pairs.size > 1
+          ? `These runs translate different languages: ${[...pairs].join(", ")}.`
+          : picked.length < 2 && !alone
+            ? "Choose at least two."
+            : shared || this.corpus.value
+              ? ""
+              : "These runs were not measured on the same text: choose a test for them.";
     this.why.textContent = [this.lost, why].filter(Boolean).join(" ");
     this.button.disabled = Boolean(why);
-    this.chosen.textContent = picked.length ? `${picked.map(({name}) => name).join(", ")} · ${this.corpus.selectedOptions[0]?.textContent ?? ""}` : "";
+    this.chosen.textContent = picked.length
+      ? `${picked.map(({name}) => name).join(", ")} · ${this.corpus.selectedOptions[0]?.textContent ?? ""}`
+      : "";
   }
 
   async start() {
-    const wish = {runs: this.picked(), corpus: this.corpus.value, limit: Number(this.limit.value), beam: Number(this.beam.value)};
+    const wish = {
+      runs: this.picked(),
+      corpus: this.corpus.value,
+      limit: Number(this.limit.value),
+      beam: Number(this.beam.value),
+    };
     try {
       const {job} = await post("/api/v1/compare", wish, {lasting: true});
       write("compare", {...wish, run: read().values.run, runs: wish.runs.join(","), job});
@@ -154,8 +220,24 @@ class ComparePage {
   watch(job) {
     const bar = element("progress", {max: 1, value: 0, "aria-label": "Progress of the comparison"});
     const line = element("p", {class: "note", role: "status"}, "Starting…");
-    const stop = element("button", {type: "button", class: "small", onclick: () => remove(`/api/v1/jobs/${encodeURIComponent(job)}`).catch(() => {})}, "Stop");
-    this.result.replaceChildren(element("section", {class: "card compare-progress", "aria-label": "Progress"}, bar, line, stop));
+    const stop = element(
+      "button",
+      {
+        type: "button",
+        class: "small",
+        onclick: () => remove(`/api/v1/jobs/${encodeURIComponent(job)}`).catch(() => {}),
+      },
+      "Stop",
+    );
+    this.result.replaceChildren(
+      element(
+        "section",
+        {class: "card compare-progress", "aria-label": "Progress"},
+        bar,
+        line,
+        this.changes ? stop : null,
+      ),
+    );
     const look = async () => {
       let found;
       try {

@@ -19,7 +19,9 @@ import {ending} from "./learn/ending.js";
 import {USUAL, beginning} from "./runs/attempt.js";
 
 const WHO = {translate: "a translator", tag: "a tagger", classify: "a classifier", language: "a language model"};
-const lead = (task) => `What ${WHO[task] ?? WHO.translate} computes, step by step: your sentence, this run's own numbers. Each step has an idea, a formula, the numbers, and the lines of code that give them again.`;
+const lead = (task) =>
+  `What ${WHO[task] ?? WHO.translate} computes, step by step: your sentence, this run's own numbers. ` +
+  "Each step has an idea, a formula, the numbers, and the lines of code that give them again.";
 const PLACES = ["layer", "head", "word"];
 
 export const tasks = ["translate", "tag", "classify", "language"];
@@ -36,6 +38,14 @@ export async function mount(root, {values, runs}) {
 }
 
 class Page {
+  /** @type {any} what the address says: run, text, sentence, layer, head, word, side, step */ state;
+  /** @type {any} the walkthrough, if there is one: import("./learn/step.js").Walk */ walk;
+  /** @type {Map<string, import("./learn/step.js").Step>} */ byName;
+  /** @type {number} of the step that is shown */ number;
+  /** @type {import("./learn/chapters.js").Chapter[]} */ story;
+  /** @type {Map<string, number>} the number of each step, by its name */ places;
+  /** @type {ReturnType<typeof guide>} */ guide;
+
   constructor(root, runs) {
     this.runs = runs;
     this.models = new Map();
@@ -59,15 +69,24 @@ class Page {
     this.keys.forEach((forget) => forget());
   }
 
-  /** The address says what to show. Where it says nothing of the place, the walk begins where there is something to see. */
+  /** The address says what to show. Where it says nothing of the place, the walk begins where there is much to see. */
   async update(values) {
-    const said = PLACES.some((name) => values[name] !== undefined && values[name] !== "") || Boolean(values.side || values.step);
+    const said =
+      PLACES.some((name) => values[name] !== undefined && values[name] !== "") || Boolean(values.side || values.step);
     const places = Object.fromEntries(PLACES.map((name) => [name, Math.max(0, Math.trunc(Number(values[name])) || 0)]));
     const run = chosen(this.runs, values.run);
     this.task = run.task;
-    this.folder = run.name === "demo" && run.fixed ? run.name : `runs/${run.name}`; // the demo of the package goes by its name
+    const packaged = run.name === "demo" && run.fixed; // the demo of the package goes by its name
+    this.folder = packaged ? run.name : `runs/${run.name}`;
     this.lead.textContent = lead(run.task);
-    this.state = {run: run.name, text: values.text?.trim() || USUAL, sentence: placeOf(values), ...places, side: values.side || "all", step: values.step ?? ""};
+    this.state = {
+      run: run.name,
+      text: values.text?.trim() || USUAL,
+      sentence: placeOf(values),
+      ...places,
+      side: values.side || "all",
+      step: values.step ?? "",
+    };
     const {step, sentence, ...rest} = this.state;
     const question = {...rest, ...chosenSentence(sentence)};
     if (JSON.stringify(question) === this.question) {
@@ -84,13 +103,14 @@ class Page {
     if ("text" in changes) next.sentence = 0;
     if (anew) Object.assign(next, {layer: "", head: "", word: "", side: "all", step: ""});
     if ("side" in changes) Object.assign(next, {layer: 0, head: 0, word: 0});
-    if (!anew) next.step = next.step.replace(`.${this.state.layer}.`, `.${next.layer}.`); // the same step of another layer
-    write("learn", values(next));
+    // the same step of another layer
+    if (!anew) next.step = next.step.replace(`.${this.state.layer}.`, `.${next.layer}.`);
+    write("learn", addressOf(next));
     return this.update(next.side === "all" ? {...next, side: ""} : next);
   }
 
   go(changes) {
-    return link("learn", values({...this.state, ...changes}));
+    return link("learn", addressOf({...this.state, ...changes}));
   }
 
   async load(question, free) {
@@ -102,14 +122,20 @@ class Page {
       const found = await this.ask(async (signal) => {
         const begin = free ? await this.beginning(question, signal) : {};
         const asked = {...question, ...begin};
-        return [asked, ...(await Promise.all([post("/api/v1/walkthrough", asked, {signal}), known ? null : this.portray(question.run, signal)]))];
+        return [
+          asked,
+          ...(await Promise.all([
+            post("/api/v1/walkthrough", asked, {signal}),
+            known ? null : this.portray(question.run, signal),
+          ])),
+        ];
       });
       if (!found) return;
       const [asked, walk] = found;
       this.question = JSON.stringify(asked);
       if (free) {
         Object.assign(this.state, {layer: asked.layer, head: asked.head, word: asked.word});
-        write("learn", values(this.state), {replace: true});
+        write("learn", addressOf(this.state), {replace: true});
       }
       this.begin(walk);
     } catch (problem) {
@@ -123,12 +149,16 @@ class Page {
 
   /** Where a walk begins when nobody says: at a content word, with the head that aligns best. */
   async beginning({run, text, ...rest}, signal) {
-    const {task, source, target, aligner, attentions} = await post("/api/v1/trace", {run, text, ...("sentence" in rest ? {sentence: rest.sentence} : {})}, {signal});
+    const {task, source, target, aligner, attentions} = await post(
+      "/api/v1/trace",
+      {run, text, ...("sentence" in rest ? {sentence: rest.sentence} : {})},
+      {signal},
+    );
     const [first] = aligner?.heads ?? [];
     const layers = attentions.filter(({name}) => name.startsWith("encoder")).length || Infinity;
     const place = first && first.layer < layers ? {layer: first.layer, head: first.head} : {layer: 0, head: 0};
-    const words = task === "tag" || task === "classify" ? source.words : target.words;
-    return {...place, word: contentWord(words)};
+    const followed = task === "tag" || task === "classify" ? source : target;
+    return {...place, word: contentWord(followed.words)};
   }
 
   async portray(run, signal) {
@@ -158,7 +188,12 @@ class Page {
       ...remarks(walk),
       lines,
       element("p", {class: "headline"}, ...headline(walk, side)),
-      element("div", {class: "desk"}, this.guide, element("div", {class: "sheet"}, this.progress, this.stage, turning, this.end)),
+      element(
+        "div",
+        {class: "desk"},
+        this.guide,
+        element("div", {class: "sheet"}, this.progress, this.stage, turning, this.end),
+      ),
     );
     this.show();
   }
@@ -167,10 +202,25 @@ class Page {
     if (!this.walk) return;
     const number = this.places.get(this.state.step) ?? 0;
     const step = this.walk.steps[number];
-    const chapter = this.story.find(({steps}) => steps.some((one) => one.number === number));
+    const chapter = this.story.find(({steps}) => steps.some((one) => one.number === number)) ?? this.story[0];
     const {run, text, sentence} = this.state;
     const top = this.models.get(run)?.encoder_layers === this.walk.layer + 1;
-    const world = {run, text, sentence, walk: this.walk, byName: this.byName, places: this.places, top, go: (changes) => this.go(changes), setup: setup({...this.state, folder: this.folder, text: sentenceOf(this.walk, text, sentence), task: this.walk.task})};
+    const world = {
+      run,
+      text,
+      sentence,
+      walk: this.walk,
+      byName: this.byName,
+      places: this.places,
+      top,
+      go: (changes) => this.go(changes),
+      setup: setup({
+        ...this.state,
+        folder: this.folder,
+        text: sentenceOf(this.walk, text, sentence),
+        task: this.walk.task,
+      }),
+    };
     this.stage.replaceChildren(card({step, number, chapter}, world));
     this.guide.mark(step.name);
     this.progress.value = number + 1;
@@ -178,7 +228,15 @@ class Page {
     turn(this.after, this.walk.steps[number + 1], "", " →");
     const over = number + 1 === this.walk.steps.length;
     const model = this.models.get(run);
-    this.end.replaceChildren(...(over ? [ending({walk: this.walk, story: this.story, state: this.state, model, task: this.task}, (changes) => this.again(changes))] : []));
+    this.end.replaceChildren(
+      ...(over
+        ? [
+            ending({walk: this.walk, story: this.story, state: this.state, model, task: this.task}, (changes) =>
+              this.again(changes),
+            ),
+          ]
+        : []),
+    );
     this.number = number;
   }
 
@@ -193,7 +251,7 @@ class Page {
     const step = this.walk?.steps[(this.number ?? 0) + by];
     if (!step) return;
     this.state = {...this.state, step: step.name};
-    write("learn", values(this.state));
+    write("learn", addressOf(this.state));
     this.show();
     announce(`Step ${this.number + 1} of ${this.walk.steps.length}: ${step.title}`);
     this.reveal();
@@ -201,9 +259,9 @@ class Page {
 
   /** A step begins at its top, wherever the one before it was left. */
   reveal() {
-    const sheet = this.body.querySelector(".sheet");
-    const {top} = sheet?.getBoundingClientRect() ?? {top: 0};
-    if (top < 0 || top > innerHeight) sheet.scrollIntoView();
+    const shown = this.body.querySelector(".sheet");
+    const {top} = shown?.getBoundingClientRect() ?? {top: 0};
+    if (top < 0 || top > innerHeight) shown.scrollIntoView();
   }
 }
 
@@ -221,14 +279,17 @@ export function contentWord(list) {
 }
 
 /** What goes into the address. The place always does, once it is known: an address without it begins elsewhere. */
-function values({run, text, sentence, layer, head, word, side, step}) {
+function addressOf({run, text, sentence, layer, head, word, side, step}) {
   return {run, text, sentence: sentence || "", layer, head, word, side: side === "all" ? "" : side, step};
 }
 
 /** The walk with its rows and columns named in signs that fonts have. */
 function readable(walk) {
   const named = (text) => (typeof text === "string" ? legible(text) : text);
-  const steps = walk.steps.map((step) => ({...step, axes: step.axes.map((axis) => ({...axis, labels: axis.labels.map(named)}))}));
+  const steps = walk.steps.map((step) => ({
+    ...step,
+    axes: step.axes.map((axis) => ({...axis, labels: axis.labels.map(named)})),
+  }));
   return {...walk, steps};
 }
 
@@ -238,9 +299,18 @@ function headline(walk, side) {
   const place = `layer ${walk.layer + 1}`;
   const attends = walk.steps.some((step) => step.name.endsWith(".weights") && step.part !== "output");
   const where = attends ? `${place}, head ${walk.head + 1}` : place;
-  if (side === "encoder" || walk.task === "label") return ["We follow ", strong(explained(legible(walk.source.pieces[walk.position]))), ` through ${where}.`];
+  if (side === "encoder" || walk.task === "label")
+    return ["We follow ", strong(explained(legible(walk.source.pieces[walk.position]))), ` through ${where}.`];
   const read = walk.position ? walk.target.pieces[walk.position - 1] : "<start>";
-  const said = ["The decoder has just read ", strong(legible(read)), " and is on its way to ", strong(explained(legible(walk.target.pieces[walk.position]))), `. We watch ${where}.`];
+  const said = [
+    "The decoder has just read ",
+    strong(legible(read)),
+    " and is on its way to ",
+    strong(explained(legible(walk.target.pieces[walk.position]))),
+    `. We watch ${where}.`,
+  ];
   const crosses = walk.steps.some((step) => step.part === "cross");
-  return crosses && side !== "decoder" ? [...said, " It looks most at ", strong(legible(walk.source.pieces[walk.source_position])), "."] : said;
+  return crosses && side !== "decoder"
+    ? [...said, " It looks most at ", strong(legible(walk.source.pieces[walk.source_position])), "."]
+    : said;
 }

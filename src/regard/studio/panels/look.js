@@ -1,7 +1,8 @@
 // Look inside: where the model looked while it wrote each word, what each word did, and what would change it.
 //
-// The address holds everything: run, text, what is looked into (target, rank, checkpoint), edits, and the view (side,
-// layer, head, words, special, beside, cells, gate), and which sentence of the text. What needs the model again asks for it; the rest is drawn anew.
+// The address holds everything: run, text, what is looked into (target, rank, checkpoint), edits, the view (side,
+// layer, head, words, special, beside, cells, gate), and which sentence of the text. What needs the model again asks
+// for it; the rest is drawn anew.
 
 import {write} from "../address.js";
 import {latest, post} from "../api.js";
@@ -25,7 +26,9 @@ import {sentenceCard} from "./look/sentence.js";
 import {beginning} from "./runs/attempt.js";
 import {hasAttention, opened, readsText, viewOf} from "./look/view.js";
 
-const LEAD = "Which words the model looked at, word by word, in every layer and head; what each word did; and what happens if you change something.";
+const LEAD =
+  "Which words the model looked at, word by word, in every layer and head; what each word did; " +
+  "and what happens if you change something.";
 const WIDE = 24; // columns from which a picture needs the whole page
 const REMEMBERED = 12; // answers, so that back is at once
 
@@ -42,6 +45,8 @@ export async function mount(root, {values, runs}) {
 }
 
 class Look {
+  /** @type {object[]} */ edits;
+
   constructor(root, runs) {
     this.runs = runs;
     this.ask = latest();
@@ -53,17 +58,46 @@ class Look {
     this.choice = sentenceChoice((place) => this.change({sentence: place || "", edits: written(lasting(this.edits))}));
     this.remarks = element("div", {});
     this.sentence = sentenceCard({onedit, onpoint: (place) => this.picture.point(place)});
-    this.picture = pictureCard({onview, onpoint: (place) => this.sentence.point(place), onrow: (row) => this.row.open(this.trace, this.view, row)});
+    this.picture = pictureCard({
+      onview,
+      onpoint: (place) => this.sentence.point(place),
+      onrow: (row) => this.row.open(this.trace, this.view, row),
+    });
     this.row = rowEditor({onedit});
     this.heads = headsCard({onpick: (layer, head) => this.change({layer, head})});
     this.beside = besideCard({onview});
     this.meddle = meddleCard({onedit});
     this.cells = cellsCard({onview, onpicture: (picture) => this.open(picture)});
     this.bar = whatIfBar({onremove});
-    this.pictures = element("div", {class: "pictures"}, this.picture.node, this.cells.saliency, this.picture.step, this.beside.node);
-    this.found = element("div", {class: "stack"}, this.sentence.node, this.picture.selectors, this.pictures, this.row.node, this.heads.node, this.cells.node, this.meddle.node);
+    this.pictures = element(
+      "div",
+      {class: "pictures"},
+      this.picture.node,
+      this.cells.saliency,
+      this.picture.step,
+      this.beside.node,
+    );
+    this.found = element(
+      "div",
+      {class: "stack"},
+      this.sentence.node,
+      this.picture.selectors,
+      this.pictures,
+      this.row.node,
+      this.heads.node,
+      this.cells.node,
+      this.meddle.node,
+    );
     this.news = element("div", {class: "news"});
-    this.body = element("div", {class: "stack results", "aria-live": "off"}, this.choice, this.remarks, this.news, this.found, this.bar.node);
+    this.body = element(
+      "div",
+      {class: "stack results", "aria-live": "off"},
+      this.choice,
+      this.remarks,
+      this.news,
+      this.found,
+      this.bar.node,
+    );
     root.append(this.form.node, this.body);
   }
 
@@ -105,7 +139,15 @@ class Look {
 
   question() {
     const {text, target, rank, checkpoint} = this.values;
-    return {run: this.run.name, text: text.trim(), target: target || null, rank: Number(rank) || 0, checkpoint: checkpoint || null, edits: this.edits, ...chosenSentence(placeOf(this.values))};
+    return {
+      run: this.run.name,
+      text: text.trim(),
+      target: target || null,
+      rank: Number(rank) || 0,
+      checkpoint: checkpoint || null,
+      edits: this.edits,
+      ...chosenSentence(placeOf(this.values)),
+    };
   }
 
   async load() {
@@ -115,7 +157,11 @@ class Look {
     if (!this.trace) this.news.replaceChildren(skeleton("page"));
     this.found.hidden = !this.trace;
     try {
-      const trace = this.answers.get(key) ?? (await this.ask(async (signal) => opened(await post("/api/v1/trace", {...question, beam: Math.max(5, question.rank + 1)}, {signal}))));
+      const trace =
+        this.answers.get(key) ??
+        (await this.ask(async (signal) =>
+          opened(await post("/api/v1/trace", {...question, beam: Math.max(5, question.rank + 1)}, {signal})),
+        ));
       if (!trace || key !== this.key) return;
       this.remember(key, trace);
       this.trace = trace;
@@ -155,12 +201,19 @@ class Look {
     this.found.hidden = false;
     this.choice.show(trace.sentences, place);
     this.remarks.replaceChildren(...remarks(trace));
-    this.picture.node.hidden = this.picture.selectors.hidden = this.picture.step.hidden = this.heads.node.hidden = !attends;
+    this.picture.node.hidden =
+      this.picture.selectors.hidden =
+      this.picture.step.hidden =
+      this.heads.node.hidden =
+        !attends;
     if (attends) {
       this.view = viewOf(values, trace);
       const edited = editedWords(this.text, this.edits);
       const editable = readsText(trace, this.view.side);
-      this.pictures.classList.toggle("wide", Math.max(trace.source.words.length, this.view.words ? 0 : trace.source.pieces.length) > WIDE);
+      this.pictures.classList.toggle(
+        "wide",
+        Math.max(trace.source.words.length, this.view.words ? 0 : trace.source.pieces.length) > WIDE,
+      );
       const picture = this.picture.show(trace, this.view, ({word}) => editable && edited.has(word));
       this.heads.show(trace, this.view);
       this.open(picture, this.view.side);

@@ -14,7 +14,9 @@ import {CONTROL, EXAMPLES} from "./meaning/examples.js";
 import {results} from "./meaning/results.js";
 import {has, sentenceList} from "./meaning/sentences.js";
 
-const LEAD = "The vector of a word, sentence by sentence and layer by layer. It begins as the same vector everywhere; then its neighbours make it mean one thing here and another there.";
+const LEAD =
+  "The vector of a word, sentence by sentence and layer by layer. It begins as the same vector everywhere; " +
+  "then its neighbours make it mean one thing here and another there.";
 const NEIGHBOURS = 5;
 
 export const tasks = ["translate", "tag", "classify"]; // a language model has no encoder to compare layers of
@@ -30,6 +32,10 @@ export async function mount(root, {values, runs}) {
 }
 
 class Page {
+  /** @type {any} what the address says: run, word, control, sentences, layer, from, text */ state;
+  /** @type {ReturnType<typeof runPicker>} */ picker;
+  /** @type {ReturnType<typeof sentenceList>} */ list;
+
   constructor(root, runs) {
     this.runs = runs;
     this.ask = latest();
@@ -56,10 +62,26 @@ class Page {
     return element(
       "div",
       {class: "question"},
-      element("div", {class: "fields"}, field("Word", this.word), field("Control word", this.control, "One that should stay the same, to compare with. It may be left out."), this.picker),
-      element("div", {class: "row ready", role: "group", "aria-label": "Examples"}, element("span", {class: "note"}, "Try"), ready),
+      element(
+        "div",
+        {class: "fields"},
+        field("Word", this.word),
+        field("Control word", this.control, "One that should stay the same, to compare with. It may be left out."),
+        this.picker,
+      ),
+      element(
+        "div",
+        {class: "row ready", role: "group", "aria-label": "Examples"},
+        element("span", {class: "note"}, "Try"),
+        ready,
+      ),
       element("div", {role: "group", "aria-label": "Sentences"}, this.list),
-      element("div", {class: "row"}, element("button", {type: "button", class: "primary", onclick: () => this.tell()}, "Compare"), element("span", {class: "note"}, "or press Enter in a field")),
+      element(
+        "div",
+        {class: "row"},
+        element("button", {type: "button", class: "primary", onclick: () => this.tell()}, "Compare"),
+        element("span", {class: "note"}, "or press Enter in a field"),
+      ),
     );
   }
 
@@ -68,7 +90,8 @@ class Page {
     const {word, control} = this.state;
     const other = this.word.value.trim() !== word || this.control.value.trim() !== control;
     this.old.hidden = !other || !this.shown;
-    this.old.textContent = `What stands below is of “${word}”. Press Enter to ask about “${this.word.value.trim() || word}”.`;
+    const next = this.word.value.trim() || word;
+    this.old.textContent = `What stands below is of “${word}”. Press Enter to ask about “${next}”.`;
     this.body.classList.toggle("old", !this.old.hidden);
   }
 
@@ -77,7 +100,12 @@ class Page {
     const {run, word, control, sentences} = this.state;
     const note = (words) => element("span", {class: "note"}, words);
     const several = sentences.length === 1 ? "1 sentence" : `${sentences.length} sentences`;
-    this.form.fold(saidRun(run), element("b", {dir: "auto"}, word), note(`in ${several}`), control ? note(`control: ${control}`) : null);
+    this.form.fold(
+      saidRun(run),
+      element("b", {dir: "auto"}, word),
+      note(`in ${several}`),
+      control ? note(`control: ${control}`) : null,
+    );
   }
 
   /** A text field for one word. */
@@ -95,15 +123,26 @@ class Page {
       run: chosen(this.runs, values.run)?.name,
       word: values.word?.trim() || first.word,
       control: named || values.control !== undefined ? (values.control ?? "") : CONTROL,
-      sentences: values.sentences?.split("\n").map((line) => line.trim()).filter(Boolean) ?? (named ? [] : first.sentences),
+      sentences:
+        values.sentences
+          ?.split("\n")
+          .map((line) => line.trim())
+          .filter(Boolean) ?? (named ? [] : first.sentences),
       layer: values.layer === undefined ? null : Math.trunc(Number(values.layer)) || 0,
       from: Math.max(0, Math.trunc(Number(values.from)) || 0),
       text: values.text ?? "", // not used here, but the other pages want it back
     };
     this.fill();
     const {run, word, control, sentences} = this.state;
-    const rows = sentences.map((_, row) => row).filter((row) => has(sentences[row], word)); // those that can be asked about
-    const question = {run, word, sentences: rows.map((row) => sentences[row]), control: control || null, neighbours: NEIGHBOURS};
+    // those that can be asked about
+    const rows = sentences.map((_, row) => row).filter((row) => has(sentences[row], word));
+    const question = {
+      run,
+      word,
+      sentences: rows.map((row) => sentences[row]),
+      control: control || null,
+      neighbours: NEIGHBOURS,
+    };
     if (JSON.stringify([question, rows]) === this.question) return this.shown?.go(this.state);
     await this.load(question, rows);
   }
@@ -111,7 +150,11 @@ class Page {
   fill() {
     const {run, word, control, sentences} = this.state;
     this.picker.value = run;
-    for (const [input, text] of [[this.word, word], [this.control, control]]) if (document.activeElement !== input || input.value.trim() !== text) input.value = text;
+    for (const [input, text] of [
+      [this.word, word],
+      [this.control, control],
+    ])
+      if (document.activeElement !== input || input.value.trim() !== text) input.value = text;
     this.list.show(sentences, word);
     this.aged();
   }
@@ -122,7 +165,9 @@ class Page {
     const {sentences, layer, from, ...rest} = this.state;
     const values = {...rest, sentences: sentences.join("\n"), layer: layer ?? "", from: from || ""};
     write("meaning", values, options);
-    const kept = Object.fromEntries(Object.entries(values).filter(([name, value]) => value !== "" || name === "sentences" || name === "control"));
+    const kept = Object.fromEntries(
+      Object.entries(values).filter(([name, value]) => value !== "" || name === "sentences" || name === "control"),
+    );
     return this.update({...kept, layer: layer ?? undefined});
   }
 
@@ -132,7 +177,9 @@ class Page {
     if (!this.shown) this.body.replaceChildren(skeleton("page"));
     this.body.setAttribute("aria-busy", "true");
     try {
-      const found = await this.ask((signal) => Promise.all([post("/api/v1/meaning", question, {signal}), this.translations(question, signal)]));
+      const found = await this.ask((signal) =>
+        Promise.all([post("/api/v1/meaning", question, {signal}), this.translations(question, signal)]),
+      );
       if (!found) return undefined;
       this.question = JSON.stringify([question, rows]);
       if (strange([found[0], ...found[1]], question.word)) return this.unknown(question.word);
@@ -153,7 +200,10 @@ class Page {
 
   begin(rows, answer, translations) {
     this.forget(false);
-    const about = {unknown: answer.unknown ?? translations.flatMap((one) => one.unknown ?? []), warning: answer.warning};
+    const about = {
+      unknown: answer.unknown ?? translations.flatMap((one) => one.unknown ?? []),
+      warning: answer.warning,
+    };
     const found = {...answer, cosines: unpack(answer.cosines), points: unpack(answer.points), translations, rows};
     this.shown = results(found, {change: (changes, options) => this.change(changes, options)});
     this.body.replaceChildren(...remarks(about), this.shown.node);
@@ -170,7 +220,12 @@ class Page {
         "section",
         {class: "empty card", role: "status"},
         element("h2", {}, element("bdi", {}, run), " has never seen the word ", element("bdi", {}, word), "."),
-        element("p", {}, "Its vectors would be those of every unknown word, so there is nothing to compare. Choose another word, or another run."),
+        element(
+          "p",
+          {},
+          "Its vectors would be those of every unknown word, so there is nothing to compare. " +
+            "Choose another word, or another run.",
+        ),
         element("button", {type: "button", class: "primary", onclick: () => this.edit()}, "Choose another word"),
       ),
     );
@@ -186,7 +241,9 @@ class Page {
   nothing(word) {
     this.form.unfold();
     this.forget();
-    this.body.replaceChildren(element("p", {class: "note"}, `Write two sentences or more with the word ${word}, or take one of the examples.`));
+    this.body.replaceChildren(
+      element("p", {class: "note"}, `Write two sentences or more with the word ${word}, or take one of the examples.`),
+    );
   }
 
   forget(all = true) {
@@ -205,4 +262,5 @@ const AROUND = /^[\p{P}\p{S}]+|[\p{P}\p{S}]+$/gu;
 const plain = (word) => word.toLowerCase().replace(AROUND, "");
 
 /** Whether the run says of this word that it has never seen it. */
-const strange = (answers, word) => answers.some(({unknown = []}) => unknown.some((one) => plain(one.word) === plain(word)));
+const strange = (answers, word) =>
+  answers.some(({unknown = []}) => unknown.some((one) => plain(one.word) === plain(word)));

@@ -42,10 +42,18 @@ class RunsPage {
       return;
     }
     const body = byQuality(this.runs).flatMap((run) => this.rowsOf(run));
-    const heads = HEADS.map((head, place) => (head ? element("th", {scope: "col", class: "left"}, head) : element("td")));
+    const heads = HEADS.map((head) => (head ? element("th", {scope: "col", class: "left"}, head) : element("td")));
     this.place.replaceChildren(
       ...[
-        missing ? element("p", {class: "warning"}, "There is no run named ", element("bdi", {}, name), " here. These are all there are:") : null,
+        missing
+          ? element(
+              "p",
+              {class: "warning"},
+              "There is no run named ",
+              element("bdi", {}, name),
+              " here. These are all there are:",
+            )
+          : null,
         element(
           "table",
           {class: "all-runs"},

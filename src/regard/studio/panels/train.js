@@ -11,7 +11,8 @@ import {trainingView} from "./train/view.js";
 
 const LOOK = 2000; // milliseconds between two looks at the list
 const LEAD =
-  "Choose a corpus and an architecture, and watch the model learn. Training goes on when you close this page, and nothing leaves this machine.";
+  "Choose a corpus and an architecture, and watch the model learn. Training goes on when you close this page, " +
+  "and nothing leaves this machine.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/train.css");
@@ -36,14 +37,14 @@ class TrainPage {
     const {trainings, most} = await get("/api/v1/trainings");
     if (mine !== this.visit) return undefined;
     const training = trainings.find(({run}) => run === values.run);
-    this.shown = training ? this.one(training) : this.all(trainings, most, values);
+    this.shown = training ? this.one(training, most) : this.all(trainings, most, values);
     return undefined;
   }
 
-  one(training) {
+  one(training, most) {
     const view = trainingView(training, {
+      changes: most > 0 && !this.runs.find(({name}) => name === training.run)?.fixed,
       open: (values) => this.open(values),
-      known: this.runs.find(({name}) => name === training.run),
     });
     this.root.replaceChildren(view.node);
     return view;
@@ -61,11 +62,39 @@ class TrainPage {
     this.root.replaceChildren(
       ...[
         pageHead("Train", LEAD),
-        values.run ? element("p", {class: "warning"}, "There is no training named ", element("bdi", {}, values.run), " here; it may have been renamed or removed. ", element("a", {href: "#runs"}, "All runs")) : null,
+        values.run
+          ? element(
+              "p",
+              {class: "warning"},
+              "There is no training named ",
+              element("bdi", {}, values.run),
+              " here; it may have been renamed or removed. ",
+              element("a", {href: "#runs"}, "All runs"),
+            )
+          : null,
         most && (first || asked) ? demoButton({first, onstart: (run) => this.open({run}), taken: trainings}) : null,
         table.node,
-        !most ? null : first && !this.runs.length ? element("details", {class: "own", open: Boolean(values.again || (values.corpus && !asked))}, element("summary", {}, "Or choose for yourself"), form.node) : form.node,
-        element("p", {class: "note"}, most ? `At most ${most} trainings run at once. In a terminal: ` : "Nothing is trained from this page: the service is read-only, or wants its other token. In a terminal: ", element("code", {}, "regard train"), ". What was trained before is in ", element("a", {href: "#runs"}, "Runs"), "."),
+        !most
+          ? null
+          : first && !this.runs.length
+            ? element(
+                "details",
+                {class: "own", open: Boolean(values.again || (values.corpus && !asked))},
+                element("summary", {}, "Or choose for yourself"),
+                form.node,
+              )
+            : form.node,
+        element(
+          "p",
+          {class: "note"},
+          most
+            ? `At most ${most} trainings run at once. In a terminal: `
+            : "Nothing is trained from this page: the service is read-only, or wants its other token. In a terminal: ",
+          element("code", {}, "regard train"),
+          ". What was trained before is in ",
+          element("a", {href: "#runs"}, "Runs"),
+          ".",
+        ),
       ].filter(Boolean),
     );
     table.show(trainings);

@@ -32,6 +32,10 @@ export async function mount(root, {values, runs, opening}) {
 }
 
 class Translate {
+  /** @type {ReturnType<typeof runPicker>} */ run;
+  /** @type {ReturnType<typeof runPicker>} */ other;
+  /** @type {{beam: number}} */ asked;
+
   constructor(root, runs) {
     this.runs = runs;
     this.sentences = [];
@@ -44,9 +48,18 @@ class Translate {
       ontry: (text) => this.change({text}),
     });
     this.panes = [0, 1].map((number) => this.pane(number));
-    this.panels = element("div", {class: "panes"}, this.card.node, this.panes.map(({view}) => view.node));
+    this.panels = element(
+      "div",
+      {class: "panes"},
+      this.card.node,
+      this.panes.map(({view}) => view.node),
+    );
     this.reading = element("div", {class: "reading number"}, element("p", {class: "note"}, REST));
-    this.lists = element("div", {class: "lists"}, this.panes.map(({view}) => view.others));
+    this.lists = element(
+      "div",
+      {class: "lists"},
+      this.panes.map(({view}) => view.others),
+    );
     root.append(this.panels, this.reading, this.controls(), this.lists);
   }
 
@@ -74,7 +87,12 @@ class Translate {
       BEAMS.map((beam) => element("option", {value: beam}, beam === 1 ? "1, greedy" : beam)),
     );
     this.beam.addEventListener("change", () => this.change({beam: this.beam.value}));
-    return element("div", {class: "controls choices"}, this.other, field("Beam", this.beam, "how many the search keeps"));
+    return element(
+      "div",
+      {class: "controls choices"},
+      this.other,
+      field("Beam", this.beam, "how many the search keeps"),
+    );
   }
 
   /** The first thing that anybody sees: an example, translated, with a word of it lit. */
@@ -109,7 +127,9 @@ class Translate {
   /** A run for the other direction. */
   back() {
     const {source, target} = this.panes[0].run.languages ?? {};
-    const able = this.runs.filter(({languages}) => target && languages?.source === target && languages?.target === source);
+    const able = this.runs.filter(
+      ({languages}) => target && languages?.source === target && languages?.target === source,
+    );
     return able.find(({best}) => best) ?? able[0];
   }
 
@@ -179,14 +199,18 @@ class Translate {
   async fill(pane) {
     const asked = {...this.asked, run: pane.run.name};
     const sentences = this.sentences;
+    /** @type {number | null} */
     let taken = null;
     this.draw(pane, {busy: true});
     try {
       const done = await pane.ask(async (signal) => {
-        await translateAll(asked, sentences, {signal, onprogress: (milliseconds) => {
-          taken = (taken ?? 0) + milliseconds;
-          if (!signal.aborted) this.draw(pane, {busy: true});
-        }});
+        await translateAll(asked, sentences, {
+          signal,
+          onprogress: (milliseconds) => {
+            taken = (taken ?? 0) + milliseconds;
+            if (!signal.aborted) this.draw(pane, {busy: true});
+          },
+        });
         return true;
       });
       if (!done) return;
@@ -207,7 +231,14 @@ class Translate {
     if (busy && this.sentences.length && !translations.some(Boolean)) return pane.view.stale();
     const picks = this.picksOf(pane);
     const waits = busy && !translations.every(Boolean);
-    pane.view.show({run: pane.run, sentences: this.sentences, between: this.between(), translations, picks, busy: waits});
+    pane.view.show({
+      run: pane.run,
+      sentences: this.sentences,
+      between: this.between(),
+      translations,
+      picks,
+      busy: waits,
+    });
     pane.view.alternatives(pane.run, this.current, picks.get(this.current) ?? 0);
     return undefined;
   }
@@ -223,12 +254,22 @@ class Translate {
   /** Which of its outputs a run shows, by sentence; the address has it as "0:2,3:1". */
   picksOf({number}) {
     const text = this.values[PICKS[number]] ?? "";
-    return new Map(text.split(",").filter(Boolean).map((pair) => pair.split(":").map(Number)));
+    return new Map(
+      text
+        .split(",")
+        .filter(Boolean)
+        .map((pair) => pair.split(":").map(Number)),
+    );
   }
 
   picked(pane, sentence, rank) {
     const picks = this.picksOf(pane).set(sentence, rank);
-    this.change({[PICKS[pane.number]]: [...picks].filter(([, each]) => each).map((pair) => pair.join(":")).join(",")});
+    this.change({
+      [PICKS[pane.number]]: [...picks]
+        .filter(([, each]) => each)
+        .map((pair) => pair.join(":"))
+        .join(","),
+    });
   }
 
   /** Others may be asked about: the sentence with the caret, or the one whose translation was reached. */
@@ -270,10 +311,12 @@ class Translate {
   /** What was pointed at, in words; of two runs, one below the other. */
   read(found) {
     const several = this.panes[1].run !== undefined;
-    const lines = found.filter(({words}) => words).map(({run, words}) => {
-      const name = several ? element("span", {class: "note"}, element("bdi", {}, run), ": ") : null;
-      return element("p", {}, name, words);
-    });
+    const lines = found
+      .filter(({words}) => words)
+      .map(({run, words}) => {
+        const name = several ? element("span", {class: "note"}, element("bdi", {}, run), ": ") : null;
+        return element("p", {}, name, words);
+      });
     this.reading.replaceChildren(...lines);
   }
 

@@ -21,7 +21,13 @@ export function offerUndo(words, undo) {
   const close = () => bar.remove();
   const back = element("button", {type: "button", class: "small", onclick: () => (close(), undo())}, "Undo");
   const shut = element("button", {type: "button", class: "quiet small", "aria-label": "Close", onclick: close}, "×");
-  const bar = element("div", {class: "undo", role: "region", "aria-label": "Undo"}, element("p", {}, words), back, shut);
+  const bar = element(
+    "div",
+    {class: "undo", role: "region", "aria-label": "Undo"},
+    element("p", {}, words),
+    back,
+    shut,
+  );
   undoing = document.body.appendChild(bar);
   announce(words);
   back.focus({preventScroll: true});

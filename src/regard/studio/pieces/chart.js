@@ -28,7 +28,8 @@ const [GAP, LINE] = [8, 16];
  * @typedef {{x: number, y: number | null, low?: number, high?: number, note?: string}} Point
  * @typedef {{name: string, points: Point[], hue?: number, dashed?: boolean}} Series  `hue`: a colour and marker other
  *   than that of its place among the series
- * @param {{title: string, x: {label: string, names?: string[], log?: boolean, whole?: boolean}, height?: number, digits?: number,
+ * @param {{title: string, height?: number, digits?: number,
+ *   x: {label: string, names?: string[], log?: boolean, whole?: boolean},
  *   y: {label: string, log?: boolean, zero?: boolean, low?: number, high?: number, most?: number}}} options
  */
 export function lineChart(options) {
@@ -36,21 +37,22 @@ export function lineChart(options) {
 }
 
 class LineChart {
+  /** @type {number[]} x of all points, once there is a picture */ places;
+  /** @type {(value: number) => number} */ across;
+  /** @type {(value: number) => number} */ up;
+
   constructor(options) {
     this.options = options;
     this.series = [];
     this.tip = element("output", {class: "tip", hidden: true, "aria-hidden": "true"});
     this.names = element("div", {class: "names"});
-    this.stage = element(
-      "div",
-      {
-        class: "stage",
-        role: "application",
-        tabindex: 0,
-        "aria-roledescription": "chart",
-        "aria-label": `${options.title}. Chart. The arrow keys move from place to place.`,
-      },
-    );
+    this.stage = element("div", {
+      class: "stage",
+      role: "application",
+      tabindex: 0,
+      "aria-roledescription": "chart",
+      "aria-label": `${options.title}. Chart. The arrow keys move from place to place.`,
+    });
     this.foot = element("div", {class: "foot"});
     this.node = element("div", {class: "chart"}, this.names, this.stage, this.tip, this.foot);
     this.stage.addEventListener("pointermove", (event) => this.pointed(event));
@@ -88,8 +90,8 @@ class LineChart {
     this.rule = svg("line", {class: "rule", y1: box.top, y2: box.bottom, visibility: "hidden"});
     const size = {viewBox: `0 0 ${this.width} ${this.options.height}`, width: this.width, height: this.options.height};
     const dodge = this.dodge();
-    const lines = this.series.map(
-      (one, number) => this.line(one, number, dodge * (number - (this.series.length - 1) / 2)),
+    const lines = this.series.map((one, number) =>
+      this.line(one, number, dodge * (number - (this.series.length - 1) / 2)),
     );
     this.stage.replaceChildren(svg("svg", {"aria-hidden": "true", ...size}, this.grid(x, y, box), this.rule, lines));
   }
@@ -98,9 +100,9 @@ class LineChart {
     const {x, y} = this.options;
     const points = this.series.flatMap((one) => one.points).filter((point) => point.y != null);
     const across = points.map((point) => point.x);
-    const up = points.flatMap((point) => [point.y, point.low ?? point.y, point.high ?? point.y]).concat(
-      [y.low, y.high].filter((end) => end !== undefined),
-    );
+    const up = points
+      .flatMap((point) => [point.y, point.low ?? point.y, point.high ?? point.y])
+      .concat([y.low, y.high].filter((end) => end !== undefined));
     return {
       x: x.names
         ? categories(x.label, x.names)
@@ -118,9 +120,10 @@ class LineChart {
       svg("line", {class: "grid", x1: left, x2: right, y1: up(mark), y2: up(mark)}),
       label(left - GAP / 2, up(mark) + 4, text, "end"),
     ]);
-    const columns = thinned(x.ticks.map(([mark, text]) => [across(mark), text]), this.width).map(
-      ([place, text, anchor]) => label(place, bottom + GAP + 12, text, anchor),
-    );
+    const columns = thinned(
+      x.ticks.map(([mark, text]) => [across(mark), text]),
+      this.width,
+    ).map(([place, text, anchor]) => label(place, bottom + GAP + 12, text, anchor));
     return [
       ...rows,
       ...columns,
@@ -141,6 +144,7 @@ class LineChart {
     const {points} = series;
     const number = hueOf(series, place);
     let [path, pen] = ["", "M"];
+    /** @type {SVGElement[][]} */
     const [intervals, markers] = [[], []];
     for (const point of points) {
       if (point.y == null) {

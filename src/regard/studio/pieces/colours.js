@@ -1,4 +1,4 @@
-// Made by `make docs` from src/regard/report/colours.py; change that, not this.
+// Made by `make docs` from src/regard/show/colours.py; change that, not this.
 
 export const LEVELS = 40; // steps of a scale
 

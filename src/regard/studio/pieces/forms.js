@@ -21,8 +21,8 @@ export function field(label, control, note = "") {
  */
 export function segmented({label, options, value, onchange, hideLabel = false}) {
   const name = `segmented-${++count}`;
-  const inputs = options.map(
-    (option) => element("input", {type: "radio", name, value: option.value, disabled: option.disabled}),
+  const inputs = options.map((option) =>
+    element("input", {type: "radio", name, value: option.value, disabled: option.disabled}),
   );
   const show = (chosen) => inputs.forEach((input) => (input.checked = input.value === String(chosen)));
   inputs.forEach((input) => input.addEventListener("change", () => onchange(input.value)));

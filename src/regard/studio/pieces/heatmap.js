@@ -43,9 +43,13 @@ export function heatmap(options) {
 }
 
 class Heatmap {
+  /** @type {ReturnType<typeof layout>} */ plan;
+
   constructor(options) {
     this.options = options;
+    /** @type {any} */
     this.picture = {rows: [], columns: [], values: [], marks: []};
+    /** @type {{row: number, column: number} | null} */
     this.place = null;
     this.build();
     this.stopTheme = onTheme(() => this.draw());
@@ -55,9 +59,10 @@ class Heatmap {
 
   build() {
     const {label} = this.options;
-    [this.side, this.cells, this.over] = ["side", "cells", "over"].map(
-      (kind) => element("canvas", {class: kind, "aria-hidden": "true"}),
-    );
+    const canvas = (kind) => element("canvas", {class: kind, "aria-hidden": "true"});
+    this.side = canvas("side");
+    this.cells = canvas("cells");
+    this.over = canvas("over");
     this.stage = element(
       "div",
       {
@@ -85,8 +90,20 @@ class Heatmap {
   /** Show these numbers. What is shown is also `node.shown`. @param {Picture} picture */
   show(picture) {
     const ends = picture.range ?? range(this.options.scale, picture.values);
-    this.picture = {marks: [], noted: [], ...picture, range: ends, scale: this.options.scale, digits: this.options.digits};
-    this.node.shown = {rows: picture.rows, columns: picture.columns, values: Array.from(picture.values), noted: this.picture.noted};
+    this.picture = {
+      marks: [],
+      noted: [],
+      ...picture,
+      range: ends,
+      scale: this.options.scale,
+      digits: this.options.digits,
+    };
+    this.node.shown = {
+      rows: picture.rows,
+      columns: picture.columns,
+      values: Array.from(picture.values),
+      noted: this.picture.noted,
+    };
     this.place = null;
     this.tip.hidden = true;
     this.draw();

@@ -74,7 +74,9 @@ export function paintCells(context, plan, {rows, columns, values, scale, range, 
   }
   paintMarks(context, plan, marks);
   const soft = columns.map((_, column) => !noted.includes(column));
-  columns.forEach((label, column) => paintColumn(context, plan, label, column, token(soft[column] ? "--soft" : "--under"), soft[column] ? 400 : 700));
+  columns.forEach((label, column) =>
+    paintColumn(context, plan, label, column, token(soft[column] ? "--soft" : "--under"), soft[column] ? 400 : 700),
+  );
   noted.forEach((column) => paintNote(context, plan, rows.length, column));
 }
 
@@ -91,12 +93,8 @@ function paintNote(context, {cell, high, head}, rows, column) {
 function paintMarks(context, {cell, high, head}, marks) {
   context.strokeStyle = token("--s1");
   context.lineWidth = 2;
-  for (const [row, column] of marks) context.strokeRect(
-    column * cell + 1.5,
-    head + row * high + 1.5,
-    cell - 4,
-    high - 4,
-  );
+  for (const [row, column] of marks)
+    context.strokeRect(column * cell + 1.5, head + row * high + 1.5, cell - 4, high - 4);
 }
 
 /** The label of a column, flat, slanted or upright; it ends at its column. */

@@ -1,7 +1,8 @@
 // Two rows of words with lines between them: the thicker a line, the larger the weight.
 //
 //   const picture = lines({onpick});
-//   picture.show({rows: ["le", "chat"], columns: ["the", "cat"], values: [.9, .1, .2, .8], names: ["Source", "Translation"]});
+//   const names = ["Source", "Translation"];
+//   picture.show({rows: ["le", "chat"], columns: ["the", "cat"], values: [.9, .1, .2, .8], names});
 //
 // Columns stand above and rows below, as in a heat map that lies on its side. Where the words do not fit beside one
 // another they stand below one another, columns at the left. Pointing at a word leaves its own lines alone.
@@ -15,15 +16,22 @@ const THICK = 7; // pixels of a weight of 1
 const MANY = 24; // words: more of them scroll sideways, one below the other they would fill pages
 
 /**
- * @param {{onpick?: (column: number) => void, onpoint?: (place: {row?: number, column?: number} | null) => void}} actions
+ * @typedef {{row?: number | null, column?: number | null}} Place
+ * @param {{onpick?: (column: number) => void, onpoint?: (place: Place | null) => void}} actions
  */
 export function lines(actions = {}) {
   return new Lines(actions);
 }
 
 class Lines {
-  constructor({onpick, onpoint}) {
-    this.actions = {onpick, onpoint};
+  /** @type {any} */ picture;
+  /** @type {ReturnType<typeof tokenLine>} */ above;
+  /** @type {ReturnType<typeof tokenLine>} */ below;
+  /** @type {{row: number, column: number, weight: number}[]} */ links;
+  /** @type {SVGElement[]} */ paths;
+
+  constructor(actions) {
+    this.actions = actions;
     this.drawing = svg("svg", {class: "between", "aria-hidden": "true"});
     this.node = element("div", {class: "lines"});
     this.observer = new ResizeObserver(() => this.node.clientWidth !== this.wide && this.arrange());
@@ -39,13 +47,24 @@ class Lines {
     const {rows, columns, values, names, pickable} = picture;
     const weight = (row, column) => values[row * columns.length + column];
     const say = (side, place) => this.told(side, place);
-    this.above = tokenLine(columns, {label: names[0], onpick: pickable ? this.actions.onpick : undefined, onpoint: (place) => this.pointed({column: place}), say: (place) => say("column", place)});
-    this.below = tokenLine(rows, {label: names[1], onpoint: (place) => this.pointed({row: place}), say: (place) => say("row", place)});
+    this.above = tokenLine(columns, {
+      label: names[0],
+      onpick: pickable ? this.actions.onpick : undefined,
+      onpoint: (place) => this.pointed({column: place}),
+      say: (place) => say("column", place),
+    });
+    this.below = tokenLine(rows, {
+      label: names[1],
+      onpoint: (place) => this.pointed({row: place}),
+      say: (place) => say("row", place),
+    });
     this.above.node.classList.add("columns");
     this.below.node.classList.add("rows");
     if (pickable) this.above.node.classList.add("pickable");
     for (const [place, kind] of picture.marks ?? []) this.mark(place, kind);
-    this.links = rows.flatMap((_, row) => columns.map((_each, column) => ({row, column, weight: weight(row, column)}))).filter((link) => link.weight >= LEAST);
+    this.links = rows
+      .flatMap((_, row) => columns.map((_each, column) => ({row, column, weight: weight(row, column)})))
+      .filter((link) => link.weight >= LEAST);
     this.paths = []; // drawn once it is known where the words stand
     this.node.shown = {rows, columns, links: this.links};
     const side = (name, line) => element("div", {class: "side"}, element("h2", {class: "label"}, name), line.node);
@@ -54,7 +73,7 @@ class Lines {
   }
 
   mark(place, kind) {
-    const span = this.above.node.querySelector(`[data-place="${place}"]`);
+    const span = /** @type {HTMLElement | null} */ (this.above.node.querySelector(`[data-place="${place}"]`));
     span?.classList.add(kind);
     if (span) span.title = kind === "masked" ? "masked: its place stays, its vector is zero" : "replaced";
   }
@@ -74,15 +93,18 @@ class Lines {
   draw() {
     const box = this.drawing.getBoundingClientRect();
     const down = this.node.classList.contains("down");
-    const places = (line) => [...line.node.querySelectorAll(".word")].map((word) => {
-      const {left, top, width, height} = word.getBoundingClientRect();
-      return down ? top + height / 2 - box.top : left + width / 2 - box.left;
-    });
+    const places = (line) =>
+      [...line.node.querySelectorAll(".word")].map((word) => {
+        const {left, top, width, height} = word.getBoundingClientRect();
+        return down ? top + height / 2 - box.top : left + width / 2 - box.left;
+      });
     const [from, to] = [places(this.above), places(this.below)];
     const [width, height] = [box.width, box.height];
     const path = ({row, column}) => {
       const [a, b] = [from[column], to[row]];
-      return down ? `M0 ${a}C${width / 2} ${a} ${width / 2} ${b} ${width} ${b}` : `M${a} 0C${a} ${height / 2} ${b} ${height / 2} ${b} ${height}`;
+      return down
+        ? `M0 ${a}C${width / 2} ${a} ${width / 2} ${b} ${width} ${b}`
+        : `M${a} 0C${a} ${height / 2} ${b} ${height / 2} ${b} ${height}`;
     };
     this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.paths = this.links.map((link) => {
@@ -97,11 +119,18 @@ class Lines {
   /** "chat ← cat 0.95, black 0.03" */
   told(side, place) {
     const {rows, columns} = this.picture;
-    const found = this.links.filter((link) => link[side] === place).sort((one, other) => other.weight - one.weight).slice(0, 3);
-    const others = found.map((link) => `${side === "row" ? columns[link.column] : rows[link.row]} ${number(link.weight)}`);
-    return `${(side === "row" ? rows : columns)[place]} ${side === "row" ? "←" : "→"} ${others.join(", ") || "nothing"}`;
+    const found = this.links
+      .filter((link) => link[side] === place)
+      .sort((one, other) => other.weight - one.weight)
+      .slice(0, 3);
+    const others = found.map(
+      (link) => `${side === "row" ? columns[link.column] : rows[link.row]} ${number(link.weight)}`,
+    );
+    const told = others.join(", ") || "nothing";
+    return side === "row" ? `${rows[place]} ← ${told}` : `${columns[place]} → ${told}`;
   }
 
+  /** @param {Place} place */
   pointed({row, column}) {
     const place = row == null && column == null ? null : {row: row ?? undefined, column: column ?? undefined};
     this.point(place);
@@ -126,8 +155,8 @@ class Lines {
       above.set(column, weight);
       below.set(row, 0.15);
     }
-    this.above.light(above, row === undefined ? column ?? null : null);
-    this.below.light(below, column === undefined ? row ?? null : null);
+    this.above.light(above, row === undefined ? (column ?? null) : null);
+    this.below.light(below, column === undefined ? (row ?? null) : null);
   }
 
   leave() {

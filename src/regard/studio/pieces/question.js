@@ -15,7 +15,8 @@ export function folding(form) {
   const node = element("div", {class: "question-fold"}, line, form);
   const begin = () => {
     node.unfold();
-    form.querySelector("textarea, input[type=text], select")?.focus();
+    const first = form.querySelector("textarea, input[type=text], select");
+    /** @type {HTMLElement | null} */ (first)?.focus();
   };
   node.unfold = () => {
     [line.hidden, form.hidden] = [true, false];
@@ -74,8 +75,15 @@ export const chosenSentence = (place) => (place ? {sentence: place} : {});
 /** What the service warns of; where it only names words, that the run has never seen them. */
 export function remarks({unknown = [], warning = ""} = {}) {
   const words = [...new Set(unknown.map(({word}) => word))];
-  const few = words.length === 1 ? "1 word that this run has never seen: " : `${words.length} words that this run has never seen: `;
-  const said = warning || (words.length ? `${few}${words.join(", ")}. What it makes of ${words.length === 1 ? "it" : "them"} is a guess.` : "");
+  const few =
+    words.length === 1
+      ? "1 word that this run has never seen: "
+      : `${words.length} words that this run has never seen: `;
+  const said =
+    warning ||
+    (words.length
+      ? `${few}${words.join(", ")}. What it makes of ${words.length === 1 ? "it" : "them"} is a guess.`
+      : "");
   return said ? [element("p", {class: "warning", role: "status", dir: "auto"}, said)] : [];
 }
 

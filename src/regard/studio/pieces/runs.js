@@ -14,6 +14,13 @@ export const TASKS = {
   language: {does: "continues texts", page: "runs", verb: "Continue a text"},
 };
 
+/**
+ * A run as /api/v1/runs has it.
+ * @typedef {{name: string, state: string, note: string, task: string, preset: string, architecture: string,
+ *   parameters: number | null, score: number | null, score_name: string, changed: number, corpus: string, test: string,
+ *   languages: {source: string, target: string} | null, best: boolean, pinned: boolean, fixed: boolean}} Run
+ */
+
 /** Runs that a page can use: those with weights, of some tasks; without any named, of every task. */
 export const usable = (runs, ...tasks) =>
   runs.filter((run) => run.parameters != null && (!tasks.length || tasks.includes(run.task)));
@@ -23,15 +30,15 @@ export const chosen = (runs, name) => runs.find((run) => run.name === name) ?? c
 
 /**
  * Which run a page for these tasks (none named: for all) shows. A run that is named is never replaced by another.
- * @param {object[]} runs as /api/v1/runs has them  @param {string[]} tasks the first is preferred
+ * @param {Run[]} runs  @param {string[]} tasks the first is preferred
  * @param {string} [name] the run of the address
- * @returns {{run: object, why: "named" | "last" | "best"} |
- *   {missing: "none" | "absent" | "untrained" | "unfit", name: string, sentence: string}}
+ * @returns {{run?: Run, why?: string, missing?: string, name?: string, sentence?: string}}  `why`: "named", "last" or
+ *   "best"; or there is no run, and `missing` is "none", "absent", "untrained" or "unfit"
  */
 export function chosenRun(runs, tasks, name = "") {
   const able = usable(runs, ...tasks);
   const named = runs.find((run) => run.name === name);
-  if (name) return able.includes(named) ? {run: named, why: "named"} : {name, ...lacking(named, name, tasks)};
+  if (name) return named && able.includes(named) ? {run: named, why: "named"} : {name, ...lacking(named, name, tasks)};
   for (const task of tasks.length ? tasks : Object.keys(TASKS)) {
     const fit = able.filter((run) => run.task === task);
     const last = fit.find((run) => run.name === remembered(task));
@@ -45,7 +52,10 @@ function lacking(run, name, tasks) {
   if (!run) return {missing: "absent", sentence: `There is no run named ${name} here.`};
   if (run.parameters == null) return {missing: "untrained", sentence: `${name} has not learned anything yet.`};
   const needed = tasks.map((task) => TASKS[task].does).join(" or ");
-  return {missing: "unfit", sentence: `${name} ${TASKS[run.task]?.does ?? "does something else"}; this page is for a run that ${needed}.`};
+  return {
+    missing: "unfit",
+    sentence: `${name} ${TASKS[run.task]?.does ?? "does something else"}; this page is for a run that ${needed}.`,
+  };
 }
 
 /** Of several tasks or language pairs each has its best; of those, the one with the highest score. */
@@ -59,7 +69,7 @@ function bestOf(runs) {
   return (marked.length ? marked : runs).reduce((best, run) => (higher(run, best) ? run : best));
 }
 
-const keyOf = (task) => `regard.run.${task}`;
+const keyOf = (task) => `regard.runs.folder.${task}`;
 
 /** The run that the person chose last for a task. */
 export function remembered(task) {
@@ -94,7 +104,7 @@ export function reason(run) {
 }
 
 /**
- * @param {{runs: object[], value: string, onchange: (name: string) => void, label?: string, none?: string}} about
+ * @param {{runs: Run[], value: string, onchange: (name: string) => void, label?: string, none?: string}} about
  *   `none`: the words for no run at all, where that may be chosen; what is chosen there is not remembered
  * @returns {HTMLElement & {value: string}}
  */
@@ -127,7 +137,10 @@ export function describe(run) {
     scored(run),
     pair(run.languages),
     run.state === "finished" ? "" : stateWord(run.state),
-  ].filter(Boolean).map((part) => part.replaceAll(" ", NARROW)).join(" · ");
+  ]
+    .filter(Boolean)
+    .map((part) => part.replaceAll(" ", NARROW))
+    .join(" · ");
 }
 
 /** "BLEU 99.1", "accuracy 91.5 %", "perplexity 12.3" */
@@ -153,21 +166,32 @@ export function language(code) {
 export const pair = (languages) => (languages ? `${language(languages.source)} → ${language(languages.target)}` : "");
 
 export function count(value) {
-  const [divisor, unit] = [[1e9, " G"], [1e6, " M"], [1e3, " k"], [1, ""]].find(([least]) => value >= least) ?? [1, ""];
+  /** @type {[number, string][]} */
+  const units = [
+    [1e9, " G"],
+    [1e6, " M"],
+    [1e3, " k"],
+    [1, ""],
+  ];
+  const [divisor, unit] = units.find(([least]) => value >= least) ?? [1, ""];
   const shown = value / divisor;
   return `${shown >= 100 || divisor === 1 ? Math.round(shown) : shown.toFixed(1)}${unit}`;
 }
 
 /**
  * Instead of a page: why the run of the address cannot be shown, and what can be done; or `noRun`.
- * @param {object[]} runs  @param {string[]} tasks  @param {object} values of the address  @param {{page: string, what?: string}} about
+ * @param {Run[]} runs  @param {string[]} tasks  @param {Record<string, string>} values of the address
+ * @param {{page: string, what?: string}} about
  */
 export function instead(runs, tasks, values, {page, what}) {
   const found = chosenRun(runs, tasks, values.run);
   return found.missing === "none" ? noRun(what) : unfit(found, {runs, tasks, values, page});
 }
 
-/** A sentence and buttons, where a run is missing or does something else. `found` is what `chosenRun` answered. */
+/**
+ * A sentence and buttons, where a run is missing or does something else.
+ * @param {ReturnType<typeof chosenRun>} found  @param {{runs: Run[], tasks: string[], values: any, page: string}} about
+ */
 export function unfit({missing, name, sentence}, {runs, tasks, values, page}) {
   const run = runs.find((each) => each.name === name);
   const other = chosenRun(runs, tasks).run;
@@ -178,14 +202,26 @@ export function unfit({missing, name, sentence}, {runs, tasks, values, page}) {
     "section",
     {class: "empty card unfit", role: "status"},
     element("h2", {}, sentence),
-    element("p", {class: "note"}, other ? `${other.name}: ${describe(other)}` : "There is no other run that could take its place."),
+    element(
+      "p",
+      {class: "note"},
+      other ? `${other.name}: ${describe(other)}` : "There is no other run that could take its place.",
+    ),
     element(
       "div",
       {class: "row"},
       missing === "unfit" ? button(["Try", bdi(name)], "primary", link("runs", {run: name, text})) : null,
-      missing === "unfit" && run.task !== "translate" ? button(["Look inside", bdi(name)], "", link("look", {run: name, text})) : null,
+      missing === "unfit" && run?.task !== "translate"
+        ? button(["Look inside", bdi(name)], "", link("look", {run: name, text}))
+        : null,
       missing === "untrained" ? button(["See", bdi(name)], "primary", link("train", {run: name})) : null,
-      other ? button(["Use", bdi(other.name)], missing === "absent" ? "primary" : "", link(page, {...values, run: other.name})) : button("Train one", "", link("train", {})),
+      other
+        ? button(
+            ["Use", bdi(other.name)],
+            missing === "absent" ? "primary" : "",
+            link(page, {...values, run: other.name}),
+          )
+        : button("Train one", "", link("train", {})),
       button("Choose another run", "quiet", link("runs", {})),
     ),
   );

@@ -20,7 +20,10 @@ export function painter(scale, [low, high]) {
   return {colour: (value) => colours[level(value, low, high)], ink: (value) => inks[level(value, low, high)]};
 }
 
-/** The ends of a scale for these values: 0 to 1, or to the largest; −x to x if it diverges. */
+/**
+ * The ends of a scale for these values: 0 to 1, or to the largest; −x to x if it diverges.
+ * @returns {[number, number]}
+ */
 export function range(scale, values) {
   let [least, most] = [0, 0];
   for (const value of values) {

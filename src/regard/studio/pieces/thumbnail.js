@@ -9,10 +9,13 @@ import {painter, range, whileShown} from "./scales.js";
  * @returns {HTMLCanvasElement} give it a width; its height follows
  */
 export function thumbnail({values, rows, columns, label, scale = "sequential", range: ends = range(scale, values)}) {
-  const canvas = element(
-    "canvas",
-    {class: "thumbnail", width: columns, height: rows, role: "img", "aria-label": label},
-  );
+  const canvas = element("canvas", {
+    class: "thumbnail",
+    width: columns,
+    height: rows,
+    role: "img",
+    "aria-label": label,
+  });
   canvas.style.aspectRatio = `${columns} / ${rows}`;
   const paint = () => {
     const context = canvas.getContext("2d");

@@ -18,8 +18,12 @@ import {meaningOf} from "./letters.js";
  */
 export function tokenLine(words, {label, onpoint, onpick, say, text, tag = "p"}) {
   const about = onpick ? {role: "button"} : {};
-  const spans = words.map(
-    (word, place) => element("span", {class: "word", tabindex: place ? -1 : 0, "data-place": place, title: meaningOf(word) || null, ...about}, word),
+  const spans = words.map((word, place) =>
+    element(
+      "span",
+      {class: "word", tabindex: place ? -1 : 0, "data-place": place, title: meaningOf(word) || null, ...about},
+      word,
+    ),
   );
   const node = element(
     tag,
@@ -85,9 +89,9 @@ function walk(event, node, spans, {onpick, say}) {
 /** What lights words by their place, and only touches those that change. */
 function lighter(spans) {
   let lit = [];
-  return (weights, own = null) => {
+  return (weights, own) => {
     lit.forEach((span) => paint(span));
-    const places = [...new Set([...weights.keys(), ...(own === null ? [] : [own])])].filter((place) => place in spans);
+    const places = [...new Set([...weights.keys(), ...(own == null ? [] : [own])])].filter((place) => place in spans);
     lit = places.map((place) => spans[place]);
     lit.forEach((span, number) => paint(span, weights.get(places[number]), places[number] === own));
   };
@@ -123,6 +127,7 @@ export function sentenceOf(links, side, place, words, others) {
  * Two lines that light up one another.
  * @param {string[]} source  @param {string[]} target
  * @param {{target: number, source: number, weight: number}[]} links
+ * @param {{onpoint?: (told: string) => void}} actions
  */
 export function linked(source, target, links, {onpoint} = {}) {
   const words = {source, target};
@@ -136,10 +141,11 @@ export function linked(source, target, links, {onpoint} = {}) {
   for (const side of ["source", "target"]) {
     const other = side === "target" ? "source" : "target";
     const say = (place) => sentenceOf(links, side, place, words[side], words[other]);
-    lines[side] = tokenLine(
-      words[side],
-      {label: side === "source" ? "Source" : "Translation", onpoint: (place) => point(side, place), say},
-    );
+    lines[side] = tokenLine(words[side], {
+      label: side === "source" ? "Source" : "Translation",
+      onpoint: (place) => point(side, place),
+      say,
+    });
   }
   return {source: lines.source.node, target: lines.target.node, point};
 }

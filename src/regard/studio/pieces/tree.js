@@ -55,14 +55,18 @@ export function tree(options) {
 }
 
 /** A node and all that it continues, as numbers. */
-export function wayTo(nodes, number) {
+export function wayTo(nodes, last) {
   const found = new Set();
-  for (let place = number; place != null; place = nodes[place].parent) found.add(place);
+  for (let place = last; place != null; place = nodes[place].parent) found.add(place);
   return found;
 }
 
-/** By step: what was kept or finished, best first; then the best of what was pruned. */
+/**
+ * By step: what was kept or finished, best first; then the best of what was pruned.
+ * @param {Node[]} nodes  @param {number} pruned
+ */
 export function columnsOf(nodes, pruned) {
+  /** @type {Node[][]} */
   const steps = [];
   for (const node of [...nodes].sort((one, other) => other.score - one.score)) (steps[node.step] ??= []).push(node);
   return Array.from(steps, (step = []) => [
@@ -72,6 +76,14 @@ export function columnsOf(nodes, pruned) {
 }
 
 class Tree {
+  /** @type {Node[]} */ nodes;
+  /** @type {Node[][]} by step */ columns;
+  /** @type {ReturnType<typeof placesOf>} */ places;
+  /** @type {Map<number, SVGElement>} */ shapes;
+  /** @type {Map<number, SVGElement>} */ edges;
+  /** @type {Set<number>} numbers of what was forced */ forced;
+  /** @type {Set<number>} numbers of the way to the output */ way;
+
   constructor(options) {
     this.options = options;
     this.box = element("div", {class: "box", role: "group", "aria-label": options.label});
@@ -97,13 +109,9 @@ class Tree {
     const all = [...this.places.values()];
     const width = Math.max(...all.map(({left, wide}) => left + wide)) + FADE;
     const height = Math.max(...all.map(({top}) => top)) + HIGH + 4;
-    const picture = svg(
-      "svg",
-      {viewBox: `0 0 ${width} ${height}`, width, height},
-      this.headings(),
-      edges,
-      [...this.shapes.values()],
-    );
+    const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height}, this.headings(), edges, [
+      ...this.shapes.values(),
+    ]);
     this.box.replaceChildren(picture);
     this.stop(drawn[0]?.number);
     this.node.shown = drawn.map((node) => node.number);
@@ -121,10 +129,11 @@ class Tree {
     const [x1, x2] = [from.left + from.wide, to.left];
     const [half, y1, y2] = [(x1 + x2) / 2, from.top + HIGH / 2, to.top + HIGH / 2];
     const kind = this.way.has(node.number) ? "edge way" : `edge ${node.fate}`;
-    return svg(
-      "path",
-      {class: kind, "data-number": node.number, d: `M${x1} ${y1}C${half} ${y1} ${half} ${y2} ${x2} ${y2}`},
-    );
+    return svg("path", {
+      class: kind,
+      "data-number": node.number,
+      d: `M${x1} ${y1}C${half} ${y1} ${half} ${y2} ${x2} ${y2}`,
+    });
   }
 
   shape(node) {
@@ -150,7 +159,7 @@ class Tree {
     const fate = reasonOf(node, this.outputs);
     return [
       `${percent(Math.exp(step))} · ${percent(Math.exp(node.log_probability))}`,
-      forced ? "⚑ forced" : SHORT[fate] ?? fate,
+      forced ? "⚑ forced" : (SHORT[fate] ?? fate),
     ];
   }
 
@@ -161,23 +170,22 @@ class Tree {
   }
 
   /** Move the focus to a node: after the tree was drawn anew, the keyboard goes on from there. */
-  hold(number) {
-    this.stop(number);
-    this.shapes.get(number)?.focus({preventScroll: true});
+  hold(place) {
+    this.stop(place);
+    this.shapes.get(place)?.focus({preventScroll: true});
   }
 
   /** The one node that the Tab key stops at. */
-  stop(number) {
-    this.shapes.forEach((group) => group.setAttribute("tabindex", -1));
-    this.shapes.get(number)?.setAttribute("tabindex", 0);
+  stop(place) {
+    this.shapes.forEach((group) => group.setAttribute("tabindex", "-1"));
+    this.shapes.get(place)?.setAttribute("tabindex", "0");
   }
 
   /** Light the way to a node. */
   point(node) {
     const way = node ? wayTo(this.nodes, node.number) : new Set();
-    for (const map of [this.shapes, this.edges]) map?.forEach(
-      (group, number) => group.classList.toggle("on", way.has(number)),
-    );
+    for (const map of [this.shapes, this.edges])
+      map?.forEach((group, place) => group.classList.toggle("on", way.has(place)));
     this.options.onpoint?.(node);
   }
 
@@ -192,7 +200,7 @@ class Tree {
     if (next === undefined) return;
     event.preventDefault();
     this.stop(next.number);
-    this.shapes.get(next.number).focus();
+    this.shapes.get(next.number)?.focus();
   }
 
   neighbour(here, key) {
@@ -238,12 +246,17 @@ function lettersOf(node, {left, top, wide}, lines) {
 
 function told(node, outputs) {
   if (node.parent == null) return "the beginning";
-  const scores = `${percent(Math.exp(node.log_probability))}, log-probability ${number(node.log_probability)}, normalised ${number(node.score)}`;
-  return `${node.text || legible(node.piece)}: ${scores}; ${whyOf(node, outputs)}`;
+  const scores = [
+    percent(Math.exp(node.log_probability)),
+    `log-probability ${number(node.log_probability)}`,
+    `normalised ${number(node.score)}`,
+  ];
+  return `${node.text || legible(node.piece)}: ${scores.join(", ")}; ${whyOf(node, outputs)}`;
 }
 
 /** Drag to see more of what is larger than its box. A drag is not a click. */
 function pannable(box) {
+  /** @type {{x: number, y: number, left: number, top: number} | null} */
   let from = null;
   box.addEventListener("pointerdown", (event) => {
     if (event.pointerType !== "mouse" || event.button !== 0) return; // fingers scroll by themselves

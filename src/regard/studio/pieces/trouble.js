@@ -2,7 +2,7 @@
 
 import {element} from "../element.js";
 
-/** @param {Error & {hint?: string}} problem  @param {() => void} [again] what "Try again" does */
+/** @param {{message: string, hint?: string}} problem  @param {() => void} [again] what "Try again" does */
 export function trouble(problem, again) {
   return element(
     "div",

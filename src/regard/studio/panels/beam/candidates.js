@@ -35,14 +35,15 @@ export function shapesKey() {
 
 /** A candidate in a few lines: why it left first, percent before logarithms. */
 export function portrait(node, {nodes, outputs}, penalty) {
-  if (!node || node.parent == null) return [
-    element(
-      "p",
-      {class: "note"},
-      "Tap or point at a candidate, or walk with the arrow keys, to see what became of it and why. ",
-      "Tap or click it, or press Enter, to force what stands written there.",
-    ),
-  ];
+  if (!node || node.parent == null)
+    return [
+      element(
+        "p",
+        {class: "note"},
+        "Tap or point at a candidate, or walk with the arrow keys, to see what became of it and why. ",
+        "Tap or click it, or press Enter, to force what stands written there.",
+      ),
+    ];
   const step = node.log_probability - nodes[node.parent].log_probability;
   const length = `log p ÷ ${node.step}${penalty === 1 ? "" : ` to the power of ${penalty}`}`;
   const facts = [
@@ -50,7 +51,9 @@ export function portrait(node, {nodes, outputs}, penalty) {
     ["all of it so far", percent(Math.exp(node.log_probability))],
     ["what became of it", whyOf(node, outputs)],
   ];
-  const numbers = `log-probability ${number(node.log_probability, 3)}; normalised for length, ${length} = ${number(node.score, 3)}`;
+  const numbers =
+    `log-probability ${number(node.log_probability, 3)}; normalised for length, ` +
+    `${length} = ${number(node.score, 3)}`;
   return [
     element(
       "p",
@@ -61,8 +64,8 @@ export function portrait(node, {nodes, outputs}, penalty) {
     element(
       "dl",
       {class: "facts"},
-      facts.map(
-        ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {class: "number"}, value)),
+      facts.map(([name, value]) =>
+        element("div", {}, element("dt", {}, name), element("dd", {class: "number"}, value)),
       ),
     ),
     element("p", {class: "note number in-detail"}, numbers),
@@ -90,8 +93,8 @@ export function candidatesTable({nodes, outputs}) {
 
 /**
  * The best output of each beam; what differs from this one's is marked.
- * @param {{beam: number, text: string, score: number, log_probability: number}[]} others
- * @param {{beam: number, text: string}} now  @param {(beam: number) => void} onpick
+ * @typedef {{beam: number, text: string, score: number, log_probability: number, own?: boolean}} Best
+ * @param {Best[]} others  @param {Best} now  @param {(beam: number) => void} onpick
  */
 export function othersTable(others, now, onpick) {
   const verdict = (each) => (each.text === now.text ? "the same" : each.score > now.score ? "better" : "worse");
@@ -99,7 +102,9 @@ export function othersTable(others, now, onpick) {
     const about = {type: "button", class: "small", "aria-label": `Search with a beam of ${beam}`};
     return element("button", {...about, onclick: () => onpick(beam)}, beam);
   };
-  const rows = [...others, {...now, own: true}]
+  /** @type {Best[]} */
+  const all = [...others, {...now, own: true}];
+  const rows = all
     .sort((one, other) => one.beam - other.beam)
     .map((each) => [
       each.own ? String(each.beam) : button(each),
@@ -109,7 +114,12 @@ export function othersTable(others, now, onpick) {
       each.own ? "this search" : verdict(each),
     ]);
   const head = ["beam", "output", "probability", "score", ""];
-  return table(head, rows, {caption: "The best output of other beams. The score is the log-probability, normalised for length; outputs are compared by it.", left: [1, 4]});
+  return table(head, rows, {
+    caption:
+      "The best output of other beams. The score is the log-probability, normalised for length; " +
+      "outputs are compared by it.",
+    left: [1, 4],
+  });
 }
 
 /** The words of a text that another has not. */

@@ -3,20 +3,29 @@
 import {get, latest, post} from "../../api.js";
 import {element} from "../../element.js";
 
-const USUAL = ["The black cat ate the mouse.", "The old banker counted the coins in the bank.", "The fisherman slept on the bank."];
+const USUAL = [
+  "The black cat ate the mouse.",
+  "The old banker counted the coins in the bank.",
+  "The fisherman slept on the bank.",
+];
 const [NARROW, WIDE] = [1, 5];
 const MOST = 12; // sentences that are tried for one that differs
 const differing = new Map(); // run → the sentence, or null; asked once a visit
 
 /**
  * @param {(text: string, beam: number | string) => void} take
- * @returns {{node: HTMLElement, show: (run: object) => void}}
+ * @returns {{node: HTMLElement, show: (run: import("../../pieces/runs.js").Run) => void}}
  */
 export function examples(take) {
   const ask = latest();
   const node = element("div", {class: "row examples", role: "group", "aria-label": "Examples"});
-  const button = (text, beam = "", note = "") =>
-    element("button", {type: "button", class: "small", onclick: () => take(text, beam)}, text, note ? element("span", {class: "note"}, note) : null);
+  const button = (text, beam = /** @type {number | string} */ (""), note = "") =>
+    element(
+      "button",
+      {type: "button", class: "small", onclick: () => take(text, beam)},
+      text,
+      note ? element("span", {class: "note"}, note) : null,
+    );
   let shown = "";
   return {
     node,
@@ -26,19 +35,37 @@ export function examples(take) {
       const own = await sentences(name);
       if (shown !== name) return;
       const differs = element("span", {hidden: true});
-      const search = element("button", {type: "button", class: "small quiet"}, "Find one where a wider beam finds another output");
+      const search = element(
+        "button",
+        {type: "button", class: "small quiet"},
+        "Find one where a wider beam finds another output",
+      );
       search.addEventListener("click", async () => {
         search.disabled = true;
         search.textContent = "Searching…";
-        const found = await ask((signal) => differing.has(name) ? differing.get(name) : seek(name, own, signal)).catch(() => null);
+        const found = await ask((signal) =>
+          differing.has(name) ? differing.get(name) : seek(name, own, signal),
+        ).catch(() => null);
         if (found === undefined) return;
         differing.set(name, found);
         search.hidden = true;
         differs.hidden = false;
-        differs.replaceChildren(found ? button(found, WIDE, ` beams of ${NARROW} and ${WIDE} differ`) : element("span", {class: "note"}, `For ${Math.min(MOST, own.length)} sentences, beams of ${NARROW} and ${WIDE} write the same.`));
+        differs.replaceChildren(
+          found
+            ? button(found, WIDE, ` beams of ${NARROW} and ${WIDE} differ`)
+            : element(
+                "span",
+                {class: "note"},
+                `For ${Math.min(MOST, own.length)} sentences, beams of ${NARROW} and ${WIDE} write the same.`,
+              ),
+        );
       });
       const both = task === "translate" ? [differs, search] : [];
-      node.replaceChildren(element("span", {class: "note"}, "Try"), ...own.slice(0, 3).map((text) => button(text)), ...both);
+      node.replaceChildren(
+        element("span", {class: "note"}, "Try"),
+        ...own.slice(0, 3).map((text) => button(text)),
+        ...both,
+      );
     },
   };
 }
@@ -47,7 +74,7 @@ export function examples(take) {
 async function sentences(name) {
   try {
     const {examples: found} = await get(`/api/v1/runs/${encodeURIComponent(name)}/examples`);
-    const texts = found.map((one) => (typeof one === "string" ? one : one.text ?? one.source));
+    const texts = found.map((one) => (typeof one === "string" ? one : (one.text ?? one.source)));
     return texts.length ? texts : USUAL;
   } catch {
     return USUAL;

@@ -10,18 +10,21 @@ import {hasAttention, opened, originOf, pictureOf, viewOf} from "../look/view.js
 
 /**
  * Folded away until somebody asks; then every run is asked once.
- * @param {{text: string, runs: string[], beam: number, maps: {leave: () => void}[]}} about  `maps`: what is made is added
+ * @param {{text: string, runs: string[], beam: number, maps: {leave: () => void}[]}} about  `maps`: what is made is
+ *   added
  */
 export function sideBySide({text, runs, beam, maps}) {
   const place = element("div", {class: "inside"});
   const details = element("details", {}, element("summary", {}, "Look inside, side by side"), place);
   details.addEventListener("toggle", () => {
     if (!details.open || place.childElementCount) return;
-    place.replaceChildren(...runs.map((run) => {
-      const figure = element("figure", {}, skeleton("lines", 3));
-      look(figure, {run, text, beam, maps});
-      return figure;
-    }));
+    place.replaceChildren(
+      ...runs.map((run) => {
+        const figure = element("figure", {}, skeleton("lines", 3));
+        look(figure, {run, text, beam, maps});
+        return figure;
+      }),
+    );
   });
   return details;
 }
@@ -31,7 +34,14 @@ async function look(figure, {run, text, beam, maps}) {
   try {
     const trace = opened(await post("/api/v1/trace", {run, text, beam: beam ?? 5}));
     if (!hasAttention(trace)) {
-      figure.replaceChildren(title, element("p", {class: "note"}, "This model has no attention: one vector holds the whole sentence. Its gates and states are in Look inside."));
+      figure.replaceChildren(
+        title,
+        element(
+          "p",
+          {class: "note"},
+          "This model has no attention: one vector holds the whole sentence. Its gates and states are in Look inside.",
+        ),
+      );
       return;
     }
     const view = viewOf({}, trace);

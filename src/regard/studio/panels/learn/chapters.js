@@ -3,23 +3,28 @@
 const CHAPTERS = {
   "encoder.words": [
     "Words become vectors",
-    "A computer cannot read. Each piece of the sentence becomes a number, and each number a list of numbers: a vector. From here on everything is arithmetic.",
+    "A computer cannot read. Each piece of the sentence becomes a number, and each number a list of numbers: " +
+      "a vector. From here on everything is arithmetic.",
   ],
   "encoder.self": [
     "Every word looks at every word",
-    "Self-attention. Each piece asks a question, finds who has an answer, and takes a mixture of what they say. That is how bank learns whether there is money or a river beside it.",
+    "Self-attention. Each piece asks a question, finds who has an answer, and takes a mixture of what they say. " +
+      "That is how bank learns whether there is money or a river beside it.",
   ],
   "encoder.feed": [
     "Each word thinks by itself",
-    "What was gathered from the neighbours is now worked on, piece by piece, by a small network that is the same for all of them.",
+    "What was gathered from the neighbours is now worked on, piece by piece, " +
+      "by a small network that is the same for all of them.",
   ],
   "encoder.cell": [
     "Reading, one piece after another",
-    "A recurrent network has one state, which it changes with every piece it reads. Gates decide what is kept. We stand at one piece and watch them.",
+    "A recurrent network has one state, which it changes with every piece it reads. Gates decide what is kept. " +
+      "We stand at one piece and watch them.",
   ],
   "encoder.forward": [
     "Reading from left to right",
-    "A recurrent network has one state, which it changes with every piece it reads. Gates decide what is kept. We stand at one piece and watch them.",
+    "A recurrent network has one state, which it changes with every piece it reads. Gates decide what is kept. " +
+      "We stand at one piece and watch them.",
   ],
   "encoder.backward": [
     "Reading from right to left",
@@ -28,7 +33,8 @@ const CHAPTERS = {
   "encoder.both": ["Both readings together", "What comes before and what comes after, side by side."],
   context: [
     "What is handed over",
-    "The last state of the encoder: a list of numbers that stands for the whole sentence. Without attention the decoder gets nothing else, however long the sentence was.",
+    "The last state of the encoder: a list of numbers that stands for the whole sentence. " +
+      "Without attention the decoder gets nothing else, however long the sentence was.",
   ],
   "decoder.words": [
     "What is written so far becomes vectors",
@@ -41,7 +47,8 @@ const CHAPTERS = {
   ],
   cross: [
     "The translation looks at the source",
-    "The decoder asks (queries), the source answers (keys and values). The weights are the alignment: which words of the source are being translated now.",
+    "The decoder asks (queries), the source answers (keys and values). The weights are the alignment: " +
+      "which words of the source are being translated now.",
   ],
   "decoder.feed": [
     "Each word thinks by itself",
@@ -55,24 +62,44 @@ const CHAPTERS = {
   pool: ["One vector for the whole text", "A label for a text needs one vector, however long the text is."],
   output: [
     "From a vector to a word",
-    "Every word of the vocabulary gets a score, the scores become probabilities, and one of them is the word that is written.",
+    "Every word of the vocabulary gets a score, the scores become probabilities, " +
+      "and one of them is the word that is written.",
   ],
 };
 
 /** Where another task tells it otherwise: not all that is written is a translation. */
 const OTHERWISE = {
   language: {
-    "decoder.words": ["The text becomes vectors", "The model reads the text one piece at a time and predicts the next. Before the first there is only <start>."],
-    "decoder.self": ["Every word looks at those before it", "Self-attention with one rule: nobody looks at what comes later, for that is what is to be predicted."],
-    "decoder.feed": ["Each word thinks by itself", "What was gathered from the words before is now worked on, piece by piece, by a small network that is the same for all of them."],
-    "decoder.cell": ["Reading, one piece after another", "A recurrent network has one state, which it changes with every piece it reads. Gates decide what is kept."],
+    "decoder.words": [
+      "The text becomes vectors",
+      "The model reads the text one piece at a time and predicts the next. Before the first there is only <start>.",
+    ],
+    "decoder.self": [
+      "Every word looks at those before it",
+      "Self-attention with one rule: nobody looks at what comes later, for that is what is to be predicted.",
+    ],
+    "decoder.feed": [
+      "Each word thinks by itself",
+      "What was gathered from the words before is now worked on, piece by piece, " +
+        "by a small network that is the same for all of them.",
+    ],
+    "decoder.cell": [
+      "Reading, one piece after another",
+      "A recurrent network has one state, which it changes with every piece it reads. Gates decide what is kept.",
+    ],
   },
   tag: {
-    output: ["From a vector to a tag", "Every tag gets a score, the scores become probabilities, and the most probable is the word’s tag."],
+    output: [
+      "From a vector to a tag",
+      "Every tag gets a score, the scores become probabilities, and the most probable is the word’s tag.",
+    ],
   },
   classify: {
     context: ["One vector for the whole text", "A class for a text needs one vector, however long the text is."],
-    output: ["From a vector to a class", "Every class gets a score, the scores become probabilities, and the most probable is the text’s class."],
+    output: [
+      "From a vector to a class",
+      "Every class gets a score, the scores become probabilities, and the most probable is the text’s class.",
+    ],
   },
 };
 
@@ -97,7 +124,9 @@ function chapter({name, part, kind}) {
 
 /**
  * Consecutive steps of the same chapter together, in the order in which the model takes them.
- * @returns {{title: string, about: string, part: string, steps: {number: number, step: object}[]}[]}
+ * @typedef {import("./step.js").Step} Step
+ * @typedef {{title: string, about: string, part: string, steps: {number: number, step: Step}[]}} Chapter
+ * @returns {Chapter[]}
  */
 export function chapters(steps, task = "translate") {
   const found = [];

@@ -19,23 +19,36 @@ function places(label, change) {
   select.addEventListener("change", () => change(Number(select.value)));
   node.show = (count, value) => {
     node.hidden = count < 2;
-    select.replaceChildren(...Array.from({length: count}, (_, place) => element("option", {value: place}, String(place + 1))));
+    select.replaceChildren(
+      ...Array.from({length: count}, (_, place) => element("option", {value: place}, String(place + 1))),
+    );
     select.value = String(value);
   };
   return node;
 }
 
 /**
- * @param {object[]} runs
+ * @param {import("../../pieces/runs.js").Run[]} runs
  * @param {(changes: object) => void} change
  * @returns {HTMLElement & {show: (state: object, model: object | null) => void}}
  */
 export function controls(runs, change) {
   const picker = runPicker({runs, value: "", onchange: (run) => change({run})});
-  const text = element("input", {type: "text", spellcheck: "false", autocomplete: "off", dir: "auto", enterkeyhint: "go"});
+  const text = element("input", {
+    type: "text",
+    spellcheck: "false",
+    autocomplete: "off",
+    dir: "auto",
+    enterkeyhint: "go",
+  });
   text.addEventListener("change", () => text.value.trim() && change({text: text.value.trim()}));
   text.addEventListener("keydown", (event) => event.key === "Enter" && text.blur()); // an answer is read, not written
-  const form = element("form", {class: "sentence controls", onsubmit: (event) => event.preventDefault()}, field("Sentence", text), picker);
+  const form = element(
+    "form",
+    {class: "sentence controls", onsubmit: (event) => event.preventDefault()},
+    field("Sentence", text),
+    picker,
+  );
   const question = folding(form);
   const layer = places("Layer", (value) => change({layer: value}));
   const head = places("Head", (value) => change({head: value}));
@@ -53,8 +66,15 @@ export function controls(runs, change) {
 }
 
 function sides(model, value, onchange) {
-  const has = {encoder: model?.encoder_layers && model?.decoder_layers, decoder: model?.decoder_layers && model?.encoder_layers, cross: attends(model)};
-  const options = SIDES.filter(([name]) => name === "all" || name === value || has[name]).map(([name, words]) => ({value: name, text: words}));
+  const has = {
+    encoder: model?.encoder_layers && model?.decoder_layers,
+    decoder: model?.decoder_layers && model?.encoder_layers,
+    cross: attends(model),
+  };
+  const options = SIDES.filter(([name]) => name === "all" || name === value || has[name]).map(([name, title]) => ({
+    value: name,
+    text: title,
+  }));
   if (options.length < 2) return element("span", {});
   return segmented({label: "Part", options, value, onchange});
 }
@@ -77,24 +97,51 @@ function headsOf(model, side) {
 
 /**
  * The words of the text and of what the run made of it. Those that can be followed are buttons.
- * @param {{walk: object, side: string, choose: (word: number) => void}} about
+ * @param {{walk: import("./step.js").Walk, side: string, choose: (word: number) => void}} about
  */
 export function words({walk, side, choose}) {
   const {source, target, task} = walk;
   const onSource = task === "label" || side === "encoder";
   const looked = source.word_of[walk.source_position];
   const rows = [];
-  if (source.words.length) rows.push(line(task === "label" ? "Text" : "Source", source.words, onSource ? {chosen: source.word_of[walk.position], choose} : {looked}));
-  if (task !== "label") rows.push(line(source.words.length ? "Translation" : "Text", target.words, onSource ? {} : {chosen: target.word_of[walk.position], choose}));
+  if (source.words.length)
+    rows.push(
+      line(
+        task === "label" ? "Text" : "Source",
+        source.words,
+        onSource ? {chosen: source.word_of[walk.position], choose} : {looked},
+      ),
+    );
+  if (task !== "label")
+    rows.push(
+      line(
+        source.words.length ? "Translation" : "Text",
+        target.words,
+        onSource ? {} : {chosen: target.word_of[walk.position], choose},
+      ),
+    );
   return element("div", {class: "words"}, rows);
 }
 
+/**
+ * @param {string} label  @param {string[]} list
+ * @param {{chosen?: number, choose?: (word: number) => void, looked?: number}} about
+ */
 function line(label, list, {chosen, choose, looked}) {
   const tokens = list.map((text, place) => {
     if (!choose) return element("span", {class: place === looked ? "token looked" : "token"}, text);
-    return element("button", {type: "button", class: "token", "aria-pressed": String(place === chosen), onclick: () => choose(place)}, text);
+    return element(
+      "button",
+      {type: "button", class: "token", "aria-pressed": String(place === chosen), onclick: () => choose(place)},
+      text,
+    );
   });
   if (!tokens.length) tokens.push(element("span", {class: "token note"}, "nothing: the run ends at once"));
   const about = choose && list.length ? {role: "group", "aria-label": "Word to follow"} : {};
-  return element("div", {class: "line"}, element("span", {class: "label"}, label), element("div", {class: "tokens", dir: "auto", ...about}, tokens));
+  return element(
+    "div",
+    {class: "line"},
+    element("span", {class: "label"}, label),
+    element("div", {class: "tokens", dir: "auto", ...about}, tokens),
+  );
 }

@@ -5,7 +5,8 @@ import {legible} from "../../pieces/letters.js";
 import {percent} from "../../pieces/scales.js";
 
 /**
- * @param {{walk: object, story: object[], state: object, model: object | null, task: string}} about
+ * @param {{walk: import("./step.js").Walk, story: import("./chapters.js").Chapter[], state: Record<string, any>,
+ *   model: Record<string, any> | null, task: string}} about
  * @param {(changes: object) => void} go
  */
 export function ending({walk, story, state, model, task}, go) {
@@ -13,23 +14,40 @@ export function ending({walk, story, state, model, task}, go) {
   const side = onSource ? walk.source : walk.target;
   const here = side.word_of[walk.position] ?? state.word;
   const next = task === "classify" ? undefined : side.words[here + 1];
-  const button = (words, kind, changes) => element("button", {type: "button", class: kind, onclick: () => go(changes)}, ...words);
+  const button = (words, kind, changes) =>
+    element("button", {type: "button", class: kind, onclick: () => go(changes)}, ...words);
   const bdi = (word) => element("bdi", {}, word);
   const layers = Math.min(...[model?.encoder_layers, model?.decoder_layers].filter(Boolean), Infinity);
   const higher = Number.isFinite(layers) && walk.layer + 1 < layers;
-  const unseen = Number.isFinite(layers) && layers > 1 ? ` The other ${layers === 2 ? "layer does" : `${layers - 1} layers do`} the same with weights of their own.` : "";
+  const unseen =
+    Number.isFinite(layers) && layers > 1
+      ? ` The other ${layers === 2 ? "layer does" : `${layers - 1} layers do`} the same with weights of their own.`
+      : "";
   return element(
     "section",
     {class: "ending card", "aria-labelledby": "ending-title"},
     element("h2", {id: "ending-title"}, "That was all of it"),
     element("p", {}, ...outcome(walk, task), ` It took ${walk.steps.length} steps in ${story.length} chapters:`),
-    element("ol", {}, story.map(({title, steps}) => element("li", {}, title, element("span", {class: "note"}, ` ${steps.length === 1 ? "1 step" : `${steps.length} steps`}`)))),
-    element("p", {class: "note"}, `We watched one layer${model?.heads > 1 ? " and one head" : ""}.${unseen}`),
+    element(
+      "ol",
+      {},
+      story.map(({title, steps}) =>
+        element(
+          "li",
+          {},
+          title,
+          element("span", {class: "note"}, ` ${steps.length === 1 ? "1 step" : `${steps.length} steps`}`),
+        ),
+      ),
+    ),
+    element("p", {class: "note"}, `We watched one layer${(model?.heads ?? 1) > 1 ? " and one head" : ""}.${unseen}`),
     element(
       "div",
       {class: "row"},
       next === undefined ? null : button(["Now the next word: ", bdi(next), " →"], "primary", {word: here + 1}),
-      next === undefined && here > 0 && task !== "classify" ? button(["From the first word: ", bdi(side.words[0])], "primary", {word: 0}) : null,
+      next === undefined && here > 0 && task !== "classify"
+        ? button(["From the first word: ", bdi(side.words[0])], "primary", {word: 0})
+        : null,
       higher ? button([`The same in layer ${walk.layer + 2}`], "", {layer: walk.layer + 1}) : null,
     ),
   );
@@ -38,7 +56,8 @@ export function ending({walk, story, state, model, task}, go) {
 /** "The word chat was written with a probability of 98 %." */
 function outcome(walk, task) {
   const probability = walk.steps.find(({kind}) => kind === "probability")?.shown;
-  const piece = walk.task === "label" && task === "classify" ? walk.target.pieces[0] : walk.target.pieces[walk.position] ?? "";
+  const piece =
+    walk.task === "label" && task === "classify" ? walk.target.pieces[0] : (walk.target.pieces[walk.position] ?? "");
   const name = element("strong", {dir: "auto"}, legible(piece));
   if (probability === undefined) return ["From words to vectors that know their neighbours."];
   const did = {tag: "The tag ", classify: "The class "}[task] ?? "The word ";

@@ -22,4 +22,5 @@ export function short(value, decimals) {
 
 const signed = (text) => text.replace(/^-/, "−").replace(/^−(0(\.0+)?)$/, "$1");
 
-export const shape = (sizes) => (sizes.length ? sizes.map((size) => size.toLocaleString("en")).join(" × ") : "one number");
+export const shape = (sizes) =>
+  sizes.length ? sizes.map((size) => size.toLocaleString("en")).join(" × ") : "one number";

@@ -15,7 +15,12 @@ export function guide(story, go) {
   }
   const list = ({steps}) => {
     const items = steps.map(({number, step}) => {
-      const link = element("a", {href: go(step.name)}, element("span", {class: "count"}, String(number + 1)), step.title);
+      const link = element(
+        "a",
+        {href: go(step.name)},
+        element("span", {class: "count"}, String(number + 1)),
+        step.title,
+      );
       links.set(step.name, link);
       return element("li", {}, link);
     });
@@ -26,7 +31,12 @@ export function guide(story, go) {
     ...chapters.map((chapter) => element("div", {class: "chapter"}, element("h3", {}, chapter.title), list(chapter))),
   ]);
   const summary = element("summary", {}, "All steps");
-  const folded = element("details", {class: "guide", open: !narrow.matches}, summary, element("nav", {"aria-label": "Steps"}, inside));
+  const folded = element(
+    "details",
+    {class: "guide", open: !narrow.matches},
+    summary,
+    element("nav", {"aria-label": "Steps"}, inside),
+  );
   folded.addEventListener("click", ({target}) => {
     if (target.closest("a") && narrow.matches) folded.open = false;
   });

@@ -6,11 +6,23 @@ import {figure, shape, short} from "./figures.js";
 import {reason} from "./reasons.js";
 
 const NARROW = 7; // columns that have room for three decimals
-const SHARES = new Set(["softmax", "relu", "hard", "focus", "odds", "input_gate", "forget_gate", "output_gate", "reset", "update", "probability"]);
+const SHARES = new Set([
+  "softmax",
+  "relu",
+  "hard",
+  "focus",
+  "odds",
+  "input_gate",
+  "forget_gate",
+  "output_gate",
+  "reset",
+  "update",
+  "probability",
+]);
 
 /**
- * @param {object} step
- * @param {Map<string, object>} byName all steps of the walkthrough
+ * @param {import("./step.js").Step} step
+ * @param {Map<string, import("./step.js").Step>} byName all steps of the walkthrough
  */
 export function numbers(step, byName) {
   const told = element("output", {class: "reason"});
@@ -21,7 +33,8 @@ export function numbers(step, byName) {
 }
 
 function draw(step, tell) {
-  if (!step.axes.length) return element("p", {class: "single"}, element("data", {value: step.shown, "data-place": ""}, figure(step.shown)));
+  if (!step.axes.length)
+    return element("p", {class: "single"}, element("data", {value: step.shown, "data-place": ""}, figure(step.shown)));
   if (step.axes[0].name === "word") return bars(step, tell);
   return table(step, tell);
 }
@@ -55,7 +68,10 @@ function named(axis, index) {
 
 /** How strongly a cell is tinted, 0 to 100; shares know their whole, others are measured against their largest. */
 function strength(step) {
-  const all = step.shown.flat().filter((value) => value !== null).map(Math.abs);
+  const all = step.shown
+    .flat()
+    .filter((value) => value !== null)
+    .map(Math.abs);
   const largest = SHARES.has(step.kind) ? 1 : Math.max(...all, 1e-12);
   return (value) => Math.round((100 * Math.abs(value ?? 0)) / largest);
 }
@@ -67,13 +83,19 @@ function table(step, tell) {
   const decimals = rows.flat().every(Number.isInteger) ? 0 : across.labels.length > NARROW ? 2 : 3;
   const level = step.kind === "pieces" || step.kind === "monotonic" ? () => 0 : strength(step);
   const cell = (value, place) => {
-    const node = element("td", {class: kindOf(value), "data-value": value, "data-place": place, tabindex: -1}, short(value, decimals));
+    const node = element(
+      "td",
+      {class: kindOf(value), "data-value": value, "data-place": place, tabindex: -1},
+      short(value, decimals),
+    );
     node.style.setProperty("--level", `${level(value)}%`);
     return node;
   };
   const body = rows.map((values, row) => {
     const marked = !lying && row === step.row;
-    const head = lying ? null : element("th", {scope: "row", dir: "auto", title: step.axes[0].labels[row]}, step.axes[0].labels[row]);
+    const head = lying
+      ? null
+      : element("th", {scope: "row", dir: "auto", title: step.axes[0].labels[row]}, step.axes[0].labels[row]);
     const cells = values.map((value, column) => {
       const node = cell(value, lying ? [column] : [row, column]);
       if (lying && column === step.row) node.classList.add("walked");
@@ -86,7 +108,11 @@ function table(step, tell) {
     "table",
     {class: across.name === "feature" ? "features" : "positions"},
     element("caption", {class: "aside"}, `${step.title}: ${shape(step.shape)}`),
-    element("thead", {}, element("tr", {}, lying ? null : element("td", {}, across.name === "feature" ? "feature" : ""), heads)),
+    element(
+      "thead",
+      {},
+      element("tr", {}, lying ? null : element("td", {}, across.name === "feature" ? "feature" : ""), heads),
+    ),
     element("tbody", {}, body),
   );
   return moving(element("div", {class: "scroll"}, whole), tell);
@@ -104,8 +130,15 @@ function bars(step, tell) {
     const number = element("td", {"data-value": value, "data-place": place, tabindex: -1}, figure(value));
     return element("tr", {}, element("th", {scope: "row", dir: "auto"}, step.axes[0].labels[place]), number, bar);
   });
-  const caption = element("caption", {class: "aside"}, `${step.title}: the highest of ${step.shape[0].toLocaleString("en")}`);
-  return moving(element("div", {class: "scroll"}, element("table", {class: "bars"}, caption, element("tbody", {}, rows))), tell);
+  const caption = element(
+    "caption",
+    {class: "aside"},
+    `${step.title}: the highest of ${step.shape[0].toLocaleString("en")}`,
+  );
+  return moving(
+    element("div", {class: "scroll"}, element("table", {class: "bars"}, caption, element("tbody", {}, rows))),
+    tell,
+  );
 }
 
 /** Pointer and arrow keys move over the cells; one of them can be reached with Tab. */
@@ -120,7 +153,10 @@ function moving(box, tell) {
     current.tabIndex = 0;
     tell(placeOf(cell));
   };
-  box.addEventListener("pointerover", ({target}) => target.closest("[data-place]") && tell(placeOf(target.closest("[data-place]"))));
+  box.addEventListener(
+    "pointerover",
+    ({target}) => target.closest("[data-place]") && tell(placeOf(target.closest("[data-place]"))),
+  );
   box.addEventListener("focusin", ({target}) => target.matches("[data-place]") && choose(target));
   box.addEventListener("click", ({target}) => target.closest("[data-place]")?.focus());
   box.addEventListener("keydown", (event) => {
@@ -162,8 +198,10 @@ function legend(step) {
   const said = [];
   const [down, across] = step.axes.length === 1 ? [null, step.axes[0]] : step.axes;
   if (down) said.push(`A row for each piece ${ROWS[down.name] ?? ""}`);
-  if (across.name === "feature" && across.size > across.labels.length) said.push(`${across.labels.length} of ${across.size} ${down ? "features" : "units"} are shown`);
-  else if (across.name === "word") said.push(`${across.labels.length} of ${across.size.toLocaleString("en")} words are shown`);
+  if (across.name === "feature" && across.size > across.labels.length)
+    said.push(`${across.labels.length} of ${across.size} ${down ? "features" : "units"} are shown`);
+  else if (across.name === "word")
+    said.push(`${across.labels.length} of ${across.size.toLocaleString("en")} words are shown`);
   else if (down && across.name !== "feature") said.push(`a column for each piece ${COLUMNS[across.name] ?? ""}`);
   const marked = step.row !== null && (down ? down.labels : across.labels)[step.row];
   if (marked) said.push(`marked is the one that we follow: ${marked}`);

@@ -4,7 +4,7 @@ import {element} from "../../element.js";
 
 /**
  * @param {string} from "step NAME[row]", "trace NAME[row]", "parameter NAME[rows]" or "zeros"
- * @param {{walk: object, byName: Map<string, object>, places: Map<string, number>, top: boolean, go: (changes: object) => string}} world
+ * @param {import("./step.js").World} world
  * @returns {(Node | string)[]}
  */
 export function origin(from, world) {
@@ -16,7 +16,10 @@ export function origin(from, world) {
 }
 
 function made(step, index, {places, go}, also = "") {
-  return [element("a", {href: go({step: step.name})}, `${places.get(step.name) + 1}. ${step.title}`), also || rowOf(step, index)];
+  return [
+    element("a", {href: go({step: step.name})}, `${places.get(step.name) + 1}. ${step.title}`),
+    also || rowOf(step, index),
+  ];
 }
 
 function rowOf(step, index) {
@@ -45,7 +48,9 @@ function recorded(name, index, world) {
 function below(name, {walk, byName, go}) {
   const [, side, layer] = /^(encoder|decoder)\.(\d+)\.states$/.exec(name) ?? [];
   if (side === undefined || Number(layer) === walk.layer) return null;
-  const step = byName.has(`${side}.${walk.layer}.states`) ? `${side}.${layer}.states` : `${side}.${layer}.cell.${side === "encoder" ? "every" : "hidden"}`;
+  const step = byName.has(`${side}.${walk.layer}.states`)
+    ? `${side}.${layer}.states`
+    : `${side}.${layer}.cell.${side === "encoder" ? "every" : "hidden"}`;
   return [element("a", {href: go({layer: Number(layer), step})}, `the states of layer ${Number(layer) + 1}`)];
 }
 

@@ -44,6 +44,7 @@ class Inputs {
 
 const exp = (value) => (value === null ? 0 : Math.exp(value));
 const known = (...values) => values.every((value) => typeof value === "number");
+/** @type {(text: string, value?: number | null) => {text: string, value: number | null}} */
 const say = (text, value = null) => ({text, value});
 const label = (step, axis, index) => step.axes[axis]?.labels[index] ?? "";
 const feature = (step) => step.axes.length - 1;
@@ -72,7 +73,10 @@ function mapped(name, inside) {
 function gate(squash) {
   return ({step}, place) => {
     const [x, h] = [step.inputs.x.shape.at(-1), step.inputs.h.shape.at(-1)];
-    return say(`${squash} of: the ${x} numbers of the input and the ${h} of the state before, each times unit ${place[0]}'s own learned weights, added up`);
+    return say(
+      `${squash} of: the ${x} numbers of the input and the ${h} of the state before, ` +
+        `each times unit ${place[0]}'s own learned weights, added up`,
+    );
   };
 }
 
@@ -104,14 +108,22 @@ const REASONS = {
     const {step} = inputs;
     const [query, key] = [inputs.row("q", row), inputs.row("k", column)];
     const width = step.inputs.q.shape.at(-1);
-    if (!query || !key) return say(`the query of ${label(step, 0, row)} times the key of ${label(step, 1, column)}, over ${width} features`);
+    if (!query || !key)
+      return say(
+        `the query of ${label(step, 0, row)} times the key of ${label(step, 1, column)}, over ${width} features`,
+      );
     const terms = query.slice(0, FEW).map((one, place) => `${figure(one, 2)}·${figure(key[place], 2)}`);
-    return say(`${terms.join(" + ")} + … over all ${width} features of q (${label(step, 0, row)}) and k (${label(step, 1, column)})`);
+    return say(
+      `${terms.join(" + ")} + … over all ${width} features of q (${label(step, 0, row)}) and k ` +
+        `(${label(step, 1, column)})`,
+    );
   },
   scaled(inputs, place) {
     const product = inputs.at("products", ...place);
     const width = Number(/\/ (\d+)\*\*0\.5/.exec(inputs.step.snippet)?.[1]);
-    return known(product, width) ? say(`${figure(product)} / √${width}`, product / Math.sqrt(width)) : say("the score before, divided by √K");
+    return known(product, width)
+      ? say(`${figure(product)} / √${width}`, product / Math.sqrt(width))
+      : say("the score before, divided by √K");
   },
   general: fits,
   additive: fits,
@@ -129,7 +141,10 @@ const REASONS = {
     if (!scores) return say("the exponential of the score, as a share of the sum of its row");
     const total = scores.reduce((sum, score) => sum + exp(score), 0);
     const own = scores[column] === null ? "0 (hidden)" : `exp(${figure(scores[column])})`;
-    return say(`${own} / Σ exp of its row = ${figure(exp(scores[column]))} / ${figure(total)}`, exp(scores[column]) / total);
+    return say(
+      `${own} / Σ exp of its row = ${figure(exp(scores[column]))} / ${figure(total)}`,
+      exp(scores[column]) / total,
+    );
   },
   relu(inputs, [row, column]) {
     const scores = inputs.row("scores", row)?.map((score) => Math.max(score ?? 0, 0));
@@ -138,7 +153,10 @@ const REASONS = {
     return say(`${figure(scores[column])} / ${figure(total)}`, scores[column] / total);
   },
   hard({step}, [row, column]) {
-    return say(step.shown[row][column] ? "the most probable place of its row" : "not the most probable place", step.shown[row][column]);
+    return say(
+      step.shown[row][column] ? "the most probable place of its row" : "not the most probable place",
+      step.shown[row][column],
+    );
   },
   context(inputs, [row, column]) {
     const weights = inputs.row("weights", row);
@@ -149,14 +167,25 @@ const REASONS = {
       const value = made.step.shown[place][column];
       return {value: weight * value, text: `${figure(weight, 3)}·${figure(value, 3)} (${label(made.step, 0, place)})`};
     });
-    return say(sumOf(terms), terms.reduce((sum, term) => sum + term.value, 0));
+    return say(
+      sumOf(terms),
+      terms.reduce((sum, term) => sum + term.value, 0),
+    );
   },
   heads({step}, [, column]) {
     const width = step.inputs.contexts.shape.at(-1);
-    return say(`feature ${column % width} of head ${Math.floor(column / width) + 1}, of ${step.inputs.contexts.shape[0]} heads of ${width} features`);
+    return say(
+      `feature ${column % width} of head ${Math.floor(column / width) + 1}, ` +
+        `of ${step.inputs.contexts.shape[0]} heads of ${width} features`,
+    );
   },
-  layer_norm: ({step}, place) => say(`of the ${step.shape.at(-1)} numbers of ${label(step, 0, place[0]) || "the vector"}: this one less their mean, divided by their spread, times γ, plus β`),
-  rms_norm: ({step}, place) => say(`this number divided by the size of all ${step.shape.at(-1)} of ${label(step, 0, place[0])}, times γ`),
+  layer_norm: ({step}, place) =>
+    say(
+      `of the ${step.shape.at(-1)} numbers of ${label(step, 0, place[0]) || "the vector"}: ` +
+        "this one less their mean, divided by their spread, times γ, plus β",
+    ),
+  rms_norm: ({step}, place) =>
+    say(`this number divided by the size of all ${step.shape.at(-1)} of ${label(step, 0, place[0])}, times γ`),
   elman: gate("tanh"),
   input_gate: gate("σ"),
   forget_gate: gate("σ"),
@@ -167,17 +196,24 @@ const REASONS = {
   gru_candidate: gate("tanh"),
   cell(inputs, [unit]) {
     const [f, c, i, g] = ["f", "c", "i", "g"].map((name) => inputs.at(name, unit));
-    if (known(f, c, i, g)) return say(`${figure(f)}·${figure(c)} (kept) + ${figure(i)}·${figure(g)} (written)`, f * c + i * g);
-    return known(f, i, g) ? say(`${figure(f)} of what unit ${unit} remembered + ${figure(i)}·${figure(g)}`) : say("kept + written");
+    if (known(f, c, i, g))
+      return say(`${figure(f)}·${figure(c)} (kept) + ${figure(i)}·${figure(g)} (written)`, f * c + i * g);
+    return known(f, i, g)
+      ? say(`${figure(f)} of what unit ${unit} remembered + ${figure(i)}·${figure(g)}`)
+      : say("kept + written");
   },
   lstm_hidden(inputs, [unit]) {
     const [o, c] = [inputs.at("o", unit), inputs.at("c", unit)];
-    return known(o, c) ? say(`${figure(o)} · tanh(${figure(c)})`, o * Math.tanh(c)) : say("the output gate times tanh of the memory");
+    return known(o, c)
+      ? say(`${figure(o)} · tanh(${figure(c)})`, o * Math.tanh(c))
+      : say("the output gate times tanh of the memory");
   },
   gru_hidden(inputs, [unit]) {
     const [z, n, h] = ["z", "n", "h"].map((name) => inputs.at(name, unit));
     if (known(z, n, h)) return say(`(1 − ${figure(z)})·${figure(n)} + ${figure(z)}·${figure(h)}`, (1 - z) * n + z * h);
-    return known(z, n) ? say(`(1 − ${figure(z)})·${figure(n)} + ${figure(z)} of what unit ${unit} was before`) : say("candidate and old state, mixed");
+    return known(z, n)
+      ? say(`(1 − ${figure(z)})·${figure(n)} + ${figure(z)} of what unit ${unit} was before`)
+      : say("candidate and old state, mixed");
   },
   loop: ({step}, [row, column]) => say(`unit ${column} of the state after reading ${label(step, 0, row)}`),
   both_ways(inputs, [row, column]) {
@@ -186,9 +222,11 @@ const REASONS = {
     const value = inputs.at(name, row, column % size);
     return say(`unit ${column % size} of the ${name} reading at ${label(inputs.step, 0, row)}`, value ?? null);
   },
-  final: ({step}, [unit]) => say(`unit ${unit} of the state after the last piece that was read, of ${step.inputs.states.shape[0]}`),
+  final: ({step}, [unit]) =>
+    say(`unit ${unit} of the state after the last piece that was read, of ${step.inputs.states.shape[0]}`),
   final_cell: (_, [unit]) => say(`unit ${unit} of the memory after the last piece that was read`),
-  final_both: (_, [unit]) => say(`unit ${unit} of the forward reading at the last piece; behind them, the backward reading at the first`),
+  final_both: (_, [unit]) =>
+    say(`unit ${unit} of the forward reading at the last piece; behind them, the backward reading at the first`),
   bridge: squeezed,
   readout: squeezed,
   combine: squeezed,
@@ -198,7 +236,11 @@ const REASONS = {
   max_pool: (_, [unit]) => say(`the largest feature ${unit} anywhere in the text`),
   with_context: beside("y", "c", "the piece read last", "the context"),
   with_fed: beside("y", "fed", "the piece read last", "the attentional state before"),
-  logits: ({step}, [place]) => say(`the ${step.inputs.x.shape.at(-1)} features times the row of ${label(step, 0, place)} in the output table, plus its bias`),
+  logits: ({step}, [place]) =>
+    say(
+      `the ${step.inputs.x.shape.at(-1)} features times the row of ${label(step, 0, place)} in the output table, ` +
+        "plus its bias",
+    ),
   odds(inputs, [place]) {
     const score = inputs.at("logits", place);
     const size = inputs.step.shape[0].toLocaleString("en");
@@ -216,7 +258,10 @@ function fromTable(inputs, [row, column]) {
 }
 
 function squeezed({step}, [unit]) {
-  return say(`tanh of: the ${step.inputs.w.shape.at(-1)} numbers that come in, each times unit ${unit}'s own learned weights, added up`);
+  return say(
+    `tanh of: the ${step.inputs.w.shape.at(-1)} numbers that come in, ` +
+      `each times unit ${unit}'s own learned weights, added up`,
+  );
 }
 
 function fits({step}, [row, column]) {
@@ -237,5 +282,9 @@ export function reason(step, byName, place) {
   const found = REASONS[step.kind]?.(new Inputs(step, byName), place);
   if (found?.text) return found;
   const row = step.axes.length > 1 ? `, from the row of ${label(step, 0, place[0])}` : "";
-  return say(step.axes.length ? `${step.axes[feature(step)].name} ${label(step, feature(step), place.at(-1))}${row}` : step.title);
+  return say(
+    step.axes.length
+      ? `${step.axes[feature(step)].name} ${label(step, feature(step), place.at(-1))}${row}`
+      : step.title,
+  );
 }

@@ -10,8 +10,16 @@ import {origin} from "./origins.js";
 import {formula} from "./tex.js";
 
 /**
- * @param {{step: object, number: number, chapter: object}} shown
- * @param {{run: string, text: string, walk: object, byName: Map<string, object>, places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} world
+ * @typedef {{name: string, kind: string, part: string, title: string, idea: string, formula: string, tex: string,
+ *   snippet: string, recorded: string, shape: number[], shown: any,
+ *   axes: {name: string, labels: string[], shown: number[]}[],
+ *   inputs: Record<string, {from: string, shape: number[]}>}} Step
+ * @typedef {{task: string, layer: number, head: number, position: number, source_position: number, steps: Step[],
+ *   source: {words: string[], word_of: number[]}, target: {words: string[], word_of: number[]}}} Walk  as
+ *   /api/v1/walkthrough has it
+ * @typedef {{run: string, text: string, sentence: number, walk: Walk, byName: Map<string, Step>,
+ *   places: Map<string, number>, setup: string[], top: boolean, go: (changes: object) => string}} World
+ * @param {{step: Step, number: number, chapter: import("./chapters.js").Chapter}} shown  @param {World} world
  *   `go` is the address of another step; `top`: whether the layer is the encoder's last
  */
 export function card({step, number, chapter}, world) {
@@ -19,7 +27,11 @@ export function card({step, number, chapter}, world) {
   return element(
     "article",
     {class: "step", "data-step": step.name, "aria-labelledby": "step-title"},
-    element("p", {class: "where"}, `Step ${number + 1} of ${world.walk.steps.length} · ${PARTS[step.part]} · ${chapter.title}`),
+    element(
+      "p",
+      {class: "where"},
+      `Step ${number + 1} of ${world.walk.steps.length} · ${PARTS[step.part]} · ${chapter.title}`,
+    ),
     element("h2", {id: "step-title", tabindex: -1}, step.title),
     opens && chapter.about ? element("p", {class: "opening"}, chapter.about) : null,
     element("p", {class: "idea"}, step.idea),
@@ -38,7 +50,11 @@ function asMap({name}, {run, text, sentence, walk}) {
   const [, side, layer, kind] = /^(encoder|decoder)\.(?:(\d+)\.)?(self|cross)\.weights$/.exec(name) ?? [];
   if (!side) return null;
   const place = {side: kind === "cross" ? "cross" : side, layer: Number(layer ?? 0) + 1, head: walk.head + 1};
-  const there = element("a", {href: link("look", {run, text, sentence: sentence || "", ...place})}, "This head in Look inside");
+  const there = element(
+    "a",
+    {href: link("look", {run, text, sentence: sentence || "", ...place})},
+    "This head in Look inside",
+  );
   const rows = side === "encoder" ? "" : " In both, a row is named after the word that is predicted there.";
   return element("p", {class: "note"}, there, `, as a heat map, with what masking a word would change.${rows}`);
 }
@@ -59,21 +75,31 @@ function made(step, world) {
   if (!names.length) return null;
   const rows = names.flatMap((name) => {
     const {from, shape: sizes} = step.inputs[name];
-    return [element("dt", {}, element("code", {}, name)), element("dd", {}, ...origin(from, world), element("span", {class: "size"}, ` ${shape(sizes)}`))];
+    return [
+      element("dt", {}, element("code", {}, name)),
+      element("dd", {}, ...origin(from, world), element("span", {class: "size"}, ` ${shape(sizes)}`)),
+    ];
   });
   return element("dl", {class: "made", "aria-label": "Made of"}, rows);
 }
 
-function code(step, {setup}) {
+function code(step, {setup: lines}) {
   const names = Object.keys(step.inputs);
   const taken = names.length ? [`${names.join(", ")} = (step.inputs[name] for name in ${python(names)})`] : [];
   if (names.length === 1) taken[0] = `${names[0]} = step.inputs["${names[0]}"]`;
-  const before = [...setup, `step = walk[${JSON.stringify(step.name)}]`, ...taken].join("\n");
+  const before = [...lines, `step = walk[${JSON.stringify(step.name)}]`, ...taken].join("\n");
   const after = "torch.testing.assert_close(result, step.output)";
   const whole = [before, "", step.snippet, "", after, ""].join("\n");
   const recorded = step.recorded
-    ? ["The model itself recorded this while it worked, as ", element("code", {}, step.recorded), ". The code gives the same numbers again."]
-    : ["The model does not show this value by itself. It is computed from recorded ones, and what comes later is made of it."];
+    ? [
+        "The model itself recorded this while it worked, as ",
+        element("code", {}, step.recorded),
+        ". The code gives the same numbers again.",
+      ]
+    : [
+        "The model does not show this value by itself. It is computed from recorded ones, " +
+          "and what comes later is made of it.",
+      ];
   const listing = element(
     "pre",
     {tabindex: 0, "aria-label": "Code"},
@@ -81,7 +107,15 @@ function code(step, {setup}) {
     element("code", {class: "snippet"}, step.snippet),
     element("code", {class: "setup"}, `\n\n${after}`),
   );
-  return [element("div", {class: "listing"}, listing, copyButton(() => whole)), element("p", {class: "note"}, ...recorded)];
+  return [
+    element(
+      "div",
+      {class: "listing"},
+      listing,
+      copyButton(() => whole),
+    ),
+    element("p", {class: "note"}, ...recorded),
+  ];
 }
 
 const python = (names) => `(${names.map((name) => JSON.stringify(name)).join(", ")})`;
@@ -93,8 +127,8 @@ export function setup({folder, task, text, layer, head, word, side}) {
   const load = translates ? "regard.load" : "load_predictor";
   return [
     "import torch",
-    translates ? "import regard" : "from regard.prediction import load_predictor",
-    "from regard.walking import walk_text",
+    translates ? "import regard" : "from regard.tasks.load import load_predictor",
+    "from regard.explain.walk import walk_text",
     "",
     `walk = walk_text(${load}(${JSON.stringify(folder)}), ${JSON.stringify(text)}, ${places.join(", ")})`,
   ];

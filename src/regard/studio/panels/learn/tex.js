@@ -7,8 +7,17 @@
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 
 const LETTERS = {
-  alpha: "α", beta: "β", gamma: "γ", theta: "θ", mu: "μ", sigma: "σ", phi: "ϕ", varepsilon: "ε",
-  infty: "∞", top: "⊤", dots: "…",
+  alpha: "α",
+  beta: "β",
+  gamma: "γ",
+  theta: "θ",
+  mu: "μ",
+  sigma: "σ",
+  phi: "ϕ",
+  varepsilon: "ε",
+  infty: "∞",
+  top: "⊤",
+  dots: "…",
 };
 const SIGNS = {cdot: "⋅", odot: "⊙", mapsto: "↦", leftarrow: "←", mid: "∣"};
 const FENCES = {lVert: "‖", rVert: "‖"};
@@ -125,14 +134,15 @@ class Reader {
   /** One symbol, fraction, root, … without its scripts. Several nodes only where a space goes before a script. */
   atom(before) {
     const token = this.take();
-    if (token.startsWith("\\")) return [this.command(token.slice(1), before)];
+    if (token.startsWith("\\")) return [this.command(token.slice(1))];
     if (token === "{") {
       this.place -= 1;
       return [this.argument()];
     }
     if (/^\p{L}/u.test(token)) return [this.letter(token)];
     if (/^[0-9]/.test(token)) return [math("mn", {}, token)];
-    if ("()[]".includes(token)) return [math("mo", {stretchy: "false", form: OPENS.has(token) ? "prefix" : "postfix"}, token)];
+    if ("()[]".includes(token))
+      return [math("mo", {stretchy: "false", form: OPENS.has(token) ? "prefix" : "postfix"}, token)];
     if (token === "-") return [math("mo", {form: !before || isSign(before) ? "prefix" : "infix"}, "−")];
     if ("+=<>/,;".includes(token)) return [math("mo", {}, token)];
     throw new Error(`${token}: not a part of a formula that is known here`);
@@ -151,11 +161,17 @@ class Reader {
   command(name) {
     if (name in LETTERS) return this.letter(LETTERS[name]);
     if (name in SIGNS) return math("mo", {}, SIGNS[name]);
-    if (name in FENCES) return math("mo", {form: name.startsWith("l") ? "prefix" : "postfix", stretchy: "false"}, FENCES[name]);
+    if (name in FENCES)
+      return math("mo", {form: name.startsWith("l") ? "prefix" : "postfix", stretchy: "false"}, FENCES[name]);
     if (name in SPACES) return space(name);
     if (name in ACCENTS) return this.accent(name);
     if (FUNCTIONS.has(name)) return math("mi", {}, name);
-    if (name in UNDER) return math("mo", {form: "prefix", movablelimits: "false", lspace: "0", rspace: name === "sum" ? null : "0"}, UNDER[name]);
+    if (name in UNDER)
+      return math(
+        "mo",
+        {form: "prefix", movablelimits: "false", lspace: "0", rspace: name === "sum" ? null : "0"},
+        UNDER[name],
+      );
     switch (name) {
       case "text":
         return math("mtext", {}, this.words().replace(/^ | $/g, "\u00a0"));
@@ -191,10 +207,11 @@ class Reader {
   matrix() {
     const kind = this.words();
     if (kind !== "pmatrix") throw new Error(`${kind}: not a matrix that is known here`);
+    /** @type {Element[][]} */
     const rows = [[]];
     for (;;) {
       const cell = this.row(() => ["&", "\\\\", "\\end"].includes(this.peek()));
-      rows.at(-1).push(math("mtd", {}, ...cell));
+      rows[rows.length - 1].push(math("mtd", {}, ...cell));
       const token = this.take();
       if (token === "\\end") break;
       if (token === "\\\\") rows.push([]);

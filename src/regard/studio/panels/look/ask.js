@@ -7,39 +7,97 @@ import {folding, saidRun, saidText} from "../../pieces/question.js";
 import {runPicker} from "../../pieces/runs.js";
 import {USUAL, examplesOf} from "../runs/attempt.js";
 
-const EXAMPLES = [USUAL, "The old banker counted the coins in the bank.", "The fisherman that slept on the bank did not see the big fish."];
+const EXAMPLES = [
+  USUAL,
+  "The old banker counted the coins in the bank.",
+  "The fisherman that slept on the bank did not see the big fish.",
+];
 const RANKS = ["the best", "the second best", "the third", "the fourth", "the fifth"];
 
-/** @param {{runs: object[], onask: (values: object) => void}} about */
+/** @param {{runs: import("../../pieces/runs.js").Run[], onask: (values: object) => void}} about */
 export function questionForm({runs, onask}) {
   const fetched = latest();
   const run = runPicker({runs, value: runs[0].name, onchange: () => ask()});
-  const text = element("input", {type: "text", autocapitalize: "off", spellcheck: "false", autocomplete: "off", maxlength: 5000, placeholder: "a sentence…", dir: "auto"});
-  const target = element("input", {type: "text", autocapitalize: "off", spellcheck: "false", autocomplete: "off", maxlength: 5000, placeholder: "the run’s own", dir: "auto"});
-  const rank = element("select", {onchange: () => ask()}, RANKS.map((words, value) => element("option", {value}, words)));
+  const text = element("input", {
+    type: "text",
+    autocapitalize: "off",
+    spellcheck: "false",
+    autocomplete: "off",
+    maxlength: 5000,
+    placeholder: "a sentence…",
+    dir: "auto",
+  });
+  const target = element("input", {
+    type: "text",
+    autocapitalize: "off",
+    spellcheck: "false",
+    autocomplete: "off",
+    maxlength: 5000,
+    placeholder: "the run’s own",
+    dir: "auto",
+  });
+  const rank = element(
+    "select",
+    {onchange: () => ask()},
+    RANKS.map((words, value) => element("option", {value}, words)),
+  );
   const checkpoint = element("select", {onchange: () => ask()});
-  const ask = () => onask({run: run.value, text: text.value.trim(), target: target.value.trim(), rank: rank.value === "0" ? "" : rank.value, checkpoint: checkpoint.value});
+  const ask = () =>
+    onask({
+      run: run.value,
+      text: text.value.trim(),
+      target: target.value.trim(),
+      rank: rank.value === "0" ? "" : rank.value,
+      checkpoint: checkpoint.value,
+    });
   const examples = element("p", {class: "examples"});
   const offer = async ({name, corpus}) => {
     const texts = corpus?.startsWith("fable:") ? EXAMPLES : (await examplesOf(name)).slice(0, EXAMPLES.length);
     if (run.value !== name) return;
-    examples.replaceChildren(element("span", {class: "note"}, "Try "), ...texts.map((each) => element("button", {type: "button", class: "small", onclick: () => ((text.value = each), ask())}, each)));
+    examples.replaceChildren(
+      element("span", {class: "note"}, "Try "),
+      ...texts.map((each) =>
+        element("button", {type: "button", class: "small", onclick: () => ((text.value = each), ask())}, each),
+      ),
+    );
   };
-  const more = element("details", {}, element("summary", {}, "Another output or checkpoint"), element("div", {class: "many"}, field("A translation of your own", target), field("Which output", rank), field("Which checkpoint", checkpoint)));
+  const more = element(
+    "details",
+    {},
+    element("summary", {}, "Another output or checkpoint"),
+    element(
+      "div",
+      {class: "many"},
+      field("A translation of your own", target),
+      field("Which output", rank),
+      field("Which checkpoint", checkpoint),
+    ),
+  );
   const submit = (event) => {
     event.preventDefault();
     ask();
   };
-  const form = element("form", {class: "question controls", onsubmit: submit}, element("div", {class: "ask"}, run, field("Sentence", text), element("button", {class: "primary"}, "Look")), examples, more);
+  const form = element(
+    "form",
+    {class: "question controls", onsubmit: submit},
+    element("div", {class: "ask"}, run, field("Sentence", text), element("button", {class: "primary"}, "Look")),
+    examples,
+    more,
+  );
 
   const node = folding(form);
   const fill = async (name, wanted) => {
-    checkpoint.replaceChildren(element("option", {value: ""}, "the best"), ...(wanted ? [element("option", {value: wanted}, wanted)] : []));
+    checkpoint.replaceChildren(
+      element("option", {value: ""}, "the best"),
+      ...(wanted ? [element("option", {value: wanted}, wanted)] : []),
+    );
     checkpoint.value = wanted;
     try {
       const found = await fetched((signal) => get(`/api/v1/runs/${encodeURIComponent(name)}`, {signal}));
       if (!found) return;
-      const names = found.checkpoints.map((one) => element("option", {value: one.name}, one.best ? `${one.name}, the best` : one.name));
+      const names = found.checkpoints.map((one) =>
+        element("option", {value: one.name}, one.best ? `${one.name}, the best` : one.name),
+      );
       checkpoint.replaceChildren(element("option", {value: ""}, "the best"), ...names);
       checkpoint.value = wanted;
     } catch {
@@ -51,8 +109,16 @@ export function questionForm({runs, onask}) {
     node,
     /** Once there is an answer, one line says what was asked. */
     fold() {
-      const other = [target.value && `translated as “${target.value}”`, rank.value !== "0" && RANKS[rank.value], checkpoint.value].filter(Boolean);
-      node.fold(saidRun(run.value), saidText(text.value), ...other.map((words) => element("span", {class: "note"}, words)));
+      const other = [
+        target.value && `translated as “${target.value}”`,
+        rank.value !== "0" && RANKS[rank.value],
+        checkpoint.value,
+      ].filter(Boolean);
+      node.fold(
+        saidRun(run.value),
+        saidText(text.value),
+        ...other.map((words) => element("span", {class: "note"}, words)),
+      );
     },
     show(chosen, values) {
       run.value = chosen.name;
@@ -66,7 +132,8 @@ export function questionForm({runs, onask}) {
       if (values.target || values.rank || values.checkpoint) more.open = true;
       examples.hidden = Boolean(values.text);
       if (!examples.hidden) offer(chosen);
-      if (filled !== chosen.name || checkpoint.value !== (values.checkpoint ?? "")) fill(chosen.name, values.checkpoint ?? "");
+      if (filled !== chosen.name || checkpoint.value !== (values.checkpoint ?? ""))
+        fill(chosen.name, values.checkpoint ?? "");
       filled = chosen.name;
     },
   };

@@ -14,7 +14,9 @@ export function whatIfBar({onremove}) {
     show(trace, {text, edits}) {
       node.hidden = !edits.length;
       const open = node.querySelector("details")?.open ?? false;
-      node.replaceChildren(...[chips(text, edits, trace, onremove), trace?.difference ? difference(trace, open) : null].filter(Boolean));
+      node.replaceChildren(
+        ...[chips(text, edits, trace, onremove), trace?.difference ? difference(trace, open) : null].filter(Boolean),
+      );
     },
   };
 }
@@ -23,10 +25,29 @@ function chips(text, edits, trace, onremove) {
   if (!edits.length) return null;
   const all = grouped(edits).map((group) => {
     const words = describe(group, {text, edits, trace});
-    return element("li", {class: "chip now"}, words, element("button", {type: "button", "aria-label": `Undo: ${words}`, title: "Undo", onclick: () => onremove(group)}, "×"));
+    return element(
+      "li",
+      {class: "chip now"},
+      words,
+      element(
+        "button",
+        {type: "button", "aria-label": `Undo: ${words}`, title: "Undo", onclick: () => onremove(group)},
+        "×",
+      ),
+    );
   });
-  const clear = element("li", {}, element("button", {type: "button", class: "quiet small", onclick: () => onremove(edits)}, "Undo all"));
-  return element("ul", {class: "chips", "aria-label": "Edits"}, element("li", {class: "note"}, "What if"), all, all.length > 1 ? clear : null);
+  const clear = element(
+    "li",
+    {},
+    element("button", {type: "button", class: "quiet small", onclick: () => onremove(edits)}, "Undo all"),
+  );
+  return element(
+    "ul",
+    {class: "chips", "aria-label": "Edits"},
+    element("li", {class: "note"}, "What if"),
+    all,
+    all.length > 1 ? clear : null,
+  );
 }
 
 /** Before and after, greedy both, with what was exchanged marked. */
@@ -37,16 +58,32 @@ function difference(trace, open) {
     "details",
     {open},
     element("summary", {}, "In numbers"),
-    element("p", {class: "number change"}, "Change in log-probability: ", element("strong", {}, `${sign}${number(change, 3)}`), ` (${number(before.log_probability, 3)} before). The old output, under the edits: ${number(same.log_probability, 3)}.`),
+    element(
+      "p",
+      {class: "number change"},
+      "Change in log-probability: ",
+      element("strong", {}, `${sign}${number(change, 3)}`),
+      ` (${number(before.log_probability, 3)} before). The old output, under the edits: ` +
+        `${number(same.log_probability, 3)}.`,
+    ),
     falls(trace.difference),
   );
   const kept = before.text === after.text;
   return element(
     "div",
     {class: "difference"},
-    output("Before", before, changes.map((one) => one.before)),
+    output(
+      "Before",
+      before,
+      changes.map((one) => one.before),
+    ),
     element("span", {class: "arrow", "aria-hidden": "true"}, "→"),
-    output("After", after, changes.map((one) => one.after), kept ? "the same output, " : ""),
+    output(
+      "After",
+      after,
+      changes.map((one) => one.after),
+      kept ? "the same output, " : "",
+    ),
     details,
   );
 }
@@ -56,22 +93,46 @@ function output(title, {text, log_probability: odds}, exchanged, also = "") {
   let from = 0;
   const marked = new Set();
   for (const some of exchanged) {
-    const start = words.findIndex((_, place) => place >= from && some.length && some.every((word, next) => words[place + next] === word));
+    const start = words.findIndex(
+      (_, place) => place >= from && some.length && some.every((word, next) => words[place + next] === word),
+    );
     if (start < 0) continue;
     some.forEach((_, next) => marked.add(start + next));
     from = start + some.length;
   }
   const shown = words.flatMap((word, place) => [marked.has(place) ? element("mark", {}, word) : word, " "]);
-  return element("div", {class: `line ${title.toLowerCase()}`}, element("h2", {class: "label"}, title, element("span", {class: "note number"}, ` ${also}${percent(Math.exp(odds))} sure`)), element("p", {class: "tokens", dir: "auto"}, shown));
+  return element(
+    "div",
+    {class: `line ${title.toLowerCase()}`},
+    element(
+      "h2",
+      {class: "label"},
+      title,
+      element("span", {class: "note number"}, ` ${also}${percent(Math.exp(odds))} sure`),
+    ),
+    element("p", {class: "tokens", dir: "auto"}, shown),
+  );
 }
 
 /** How far each piece of the old output fell; what rose is not coloured. */
 function falls({fall, pieces}) {
   const {colour, ink} = painter("sequential", [0, Math.max(1, ...fall)]);
   const shown = pieces.map((piece, place) => {
-    const node = element("span", {class: "fall", title: `${legible(piece)}: ${number(fall[place], 3)} nats`}, element("bdi", {}, legible(piece)), element("small", {class: "number"}, number(fall[place], 1)));
+    const node = element(
+      "span",
+      {class: "fall", title: `${legible(piece)}: ${number(fall[place], 3)} nats`},
+      element("bdi", {}, legible(piece)),
+      element("small", {class: "number"}, number(fall[place], 1)),
+    );
     if (fall[place] > 0.05) Object.assign(node.style, {backgroundColor: colour(fall[place]), color: ink(fall[place])});
     return node;
   });
-  return [element("p", {class: "note"}, "How far each piece of the old output fell: its log-probability before, less under the edits, in nats."), element("p", {class: "falls"}, shown)];
+  return [
+    element(
+      "p",
+      {class: "note"},
+      "How far each piece of the old output fell: its log-probability before, less under the edits, in nats.",
+    ),
+    element("p", {class: "falls"}, shown),
+  ];
 }

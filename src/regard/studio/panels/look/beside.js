@@ -9,26 +9,68 @@ import {skeleton} from "../../pieces/skeleton.js";
 import {trouble} from "../../pieces/trouble.js";
 
 const KINDS = {
-  masking: {text: "Masking", unit: " nats", idea: "How far the log-probability of each output word falls when a word it read is blanked out. Below zero, the word stood in the way.", origin: "log p of the output word, less log p with the word’s embedding set to zero"},
-  gradient: {text: "Gradient", unit: "", idea: "A first guess of the same from one backward pass for each word: how the odds of the word change with each embedding.", origin: "gradient × input of the log-odds of each output word, summed over the pieces of words"},
-  difference: {text: "Attention − masking", unit: "", idea: "Where looking and mattering part: blue, looked at more than it mattered; orange, mattered more than it was looked at.", origin: "share of the row’s attention, less share of its masking effects above zero"},
+  masking: {
+    text: "Masking",
+    unit: " nats",
+    idea:
+      "How far the log-probability of each output word falls when a word it read is blanked out. Below zero, " +
+      "the word stood in the way.",
+    origin: "log p of the output word, less log p with the word’s embedding set to zero",
+  },
+  gradient: {
+    text: "Gradient",
+    unit: "",
+    idea:
+      "A first guess of the same from one backward pass for each word: " +
+      "how the odds of the word change with each embedding.",
+    origin: "gradient × input of the log-odds of each output word, summed over the pieces of words",
+  },
+  difference: {
+    text: "Attention − masking",
+    unit: "",
+    idea:
+      "Where looking and mattering part: blue, looked at more than it mattered; orange, " +
+      "mattered more than it was looked at.",
+    origin: "share of the row’s attention, less share of its masking effects above zero",
+  },
 };
 
 /** @param {{onview: (values: object) => void}} actions */
 export function besideCard({onview}) {
   const ask = latest();
-  const maps = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, heatmap({label: KINDS[kind].text, scale: "diverging", unit: KINDS[kind].unit})]));
+  const maps = Object.fromEntries(
+    Object.keys(KINDS).map((kind) => [
+      kind,
+      heatmap({label: KINDS[kind].text, scale: "diverging", unit: KINDS[kind].unit}),
+    ]),
+  );
   const chooser = element("div", {class: "row end selectors"});
   const [idea, origin, place] = [element("p", {class: "note idea"}), element("figcaption"), element("div", {})];
-  const node = element("section", {class: "card beside", "aria-labelledby": "beside-title"}, element("h2", {id: "beside-title"}, "What each word did"), idea, chooser, element("figure", {}, place, origin));
-  let [answered, kind, choices] = [null, "", ""];
+  const node = element(
+    "section",
+    {class: "card beside", "aria-labelledby": "beside-title"},
+    element("h2", {id: "beside-title"}, "What each word did"),
+    idea,
+    chooser,
+    element("figure", {}, place, origin),
+  );
+  /** @type {any} */
+  let answered = null;
+  let [kind, choices] = ["", ""];
 
   const draw = () => {
     const found = answered.numbers;
-    const offered = Object.keys(KINDS).filter((name) => found[name]).join();
+    const offered = Object.keys(KINDS)
+      .filter((name) => found[name])
+      .join();
     if (offered !== choices) {
       const options = offered.split(",").map((value) => ({value, text: KINDS[value].text}));
-      chooser.kind = segmented({label: "Measure", options, value: "masking", onchange: (value) => onview({beside: value === "masking" ? "" : value})});
+      chooser.kind = segmented({
+        label: "Measure",
+        options,
+        value: "masking",
+        onchange: (value) => onview({beside: value === "masking" ? "" : value}),
+      });
       chooser.replaceChildren(chooser.kind);
       choices = offered;
     }
@@ -42,7 +84,9 @@ export function besideCard({onview}) {
 
   const nothing = () => {
     answered = null;
-    place.replaceChildren(element("p", {class: "note"}, "No word was read before one was written, so none can have mattered."));
+    place.replaceChildren(
+      element("p", {class: "note"}, "No word was read before one was written, so none can have mattered."),
+    );
   };
 
   return {
@@ -62,7 +106,9 @@ export function besideCard({onview}) {
       try {
         const answer = await ask((signal) => post("/api/v1/importance", question, {signal}));
         if (!answer) return;
-        const numbers = Object.fromEntries(Object.keys(KINDS).map((name) => [name, answer[name] && unpack(answer[name])]));
+        const numbers = Object.fromEntries(
+          Object.keys(KINDS).map((name) => [name, answer[name] && unpack(answer[name])]),
+        );
         answered = {numbers, rows: answer.rows, columns: answer.columns, origin: answer.attention_origin};
         if (answer.rows.length && answer.columns.length) draw();
         else nothing();

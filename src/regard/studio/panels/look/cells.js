@@ -11,15 +11,24 @@ import {fold, groupsOf, legible} from "./view.js";
 
 /** What a model without attention has in its place, by task. */
 const WITHOUT = {
-  translate: "This model has no attention: all that its decoder knows of the source went through one state. Row by row: on which words the choice of that word hangs.",
-  tag: "This model has no attention. It has a state for every word, and reads the word’s tag from it. Row by row: on which words that tag hangs.",
-  classify: "This model has no attention: the states of all words become one vector, and the class is read from it. On which words the class hangs.",
-  language: "This model has no attention: all that it knows of the words before went through one state. Row by row: on which words the choice of that word hangs.",
+  translate:
+    "This model has no attention: all that its decoder knows of the source went through one state. Row by row: " +
+    "on which words the choice of that word hangs.",
+  tag:
+    "This model has no attention. It has a state for every word, and reads the word’s tag from it. Row by row: " +
+    "on which words that tag hangs.",
+  classify:
+    "This model has no attention: the states of all words become one vector, and the class is read from it. " +
+    "On which words the class hangs.",
+  language:
+    "This model has no attention: all that it knows of the words before went through one state. Row by row: " +
+    "on which words the choice of that word hangs.",
 };
 
 /** What the encoder's last state is good for, by task. */
 const LAST = {
-  translate: (attends) => (attends ? "with which the decoder begins" : "which is all that a decoder without attention gets"),
+  translate: (attends) =>
+    attends ? "with which the decoder begins" : "which is all that a decoder without attention gets",
   tag: () => "which is only one of those that tags are read from",
   classify: () => "which is only one of those that the class is read from",
 };
@@ -27,7 +36,13 @@ const LAST = {
 const UNITS = 24; // shown of a gate or a state: those that change most
 
 /** "encoder.0.cell.backward.forget" → "1 backward forget" */
-const cellName = (name) => name.split(".").slice(1).filter((part) => part !== "cell").map((part, place) => (place ? part : Number(part) + 1)).join(" ") + (name.endsWith(".cell.cell") ? " cell" : "");
+const cellName = (name) =>
+  name
+    .split(".")
+    .slice(1)
+    .filter((part) => part !== "cell")
+    .map((part, place) => (place ? part : Number(part) + 1))
+    .join(" ") + (name.endsWith(".cell.cell") ? " cell" : "");
 
 /**
  * @param {{onview: (values: object) => void, onpicture: (picture: object) => void}} actions  `onpicture` gets what
@@ -38,7 +53,10 @@ export function cellsCard({onview, onpicture}) {
   const saliency = saliencyPart(onview);
   const gates = gatesPart(onview);
   const node = element("div", {class: "stack cells"}, gates.node);
-  let [answer, shown] = [null, null];
+  /** @type {any} */
+  let answer = null;
+  /** @type {{trace: import("./view.js").Trace, values: Record<string, string>} | null} */
+  let shown = null;
   const draw = () => {
     if (!answer || !shown) return;
     saliency.node.hidden = shown.trace.attentions.length > 0;
@@ -64,7 +82,13 @@ export function cellsCard({onview, onpicture}) {
         const found = await ask((signal) => post("/api/v1/gates", question, {signal}));
         if (!found) return;
         const numbers = (list) => list.map((one) => ({...one, values: unpack(one.values)}));
-        answer = {...found, saliency: unpack(found.saliency), gates: numbers(found.gates).map((gate) => ({...gate, mean: unpack(gate.mean)})), states: numbers(found.states), filling: found.filling.map((one) => ({...one, likeness: unpack(one.likeness), change: unpack(one.change)}))};
+        answer = {
+          ...found,
+          saliency: unpack(found.saliency),
+          gates: numbers(found.gates).map((gate) => ({...gate, mean: unpack(gate.mean)})),
+          states: numbers(found.states),
+          filling: found.filling.map((one) => ({...one, likeness: unpack(one.likeness), change: unpack(one.change)})),
+        };
         draw();
       } catch (problem) {
         gates.fail(trouble(problem, () => this.load(question)));
@@ -77,7 +101,15 @@ export function cellsCard({onview, onpicture}) {
 function saliencyPart(onview) {
   const map = heatmap({label: "Gradient saliency"});
   const idea = element("p", {class: "note idea"});
-  const words = segmented({label: "Rows and columns", options: [{value: "words", text: "Words"}, {value: "pieces", text: "Pieces"}], value: "words", onchange: (value) => onview({words: value === "pieces" ? "0" : ""})});
+  const words = segmented({
+    label: "Rows and columns",
+    options: [
+      {value: "words", text: "Words"},
+      {value: "pieces", text: "Pieces"},
+    ],
+    value: "words",
+    onchange: (value) => onview({words: value === "pieces" ? "0" : ""}),
+  });
   const special = check("Special tokens", false, (yes) => onview({special: yes ? "1" : ""}));
   const node = element(
     "section",
@@ -85,7 +117,12 @@ function saliencyPart(onview) {
     element("h2", {id: "saliency-title"}, "Gradient saliency"),
     idea,
     element("div", {class: "row end selectors"}, words, special),
-    element("figure", {}, map.node, element("figcaption", {}, "norm of the gradient of the word’s log-odds at each embedding, as a share of its row")),
+    element(
+      "figure",
+      {},
+      map.node,
+      element("figcaption", {}, "norm of the gradient of the word’s log-odds at each embedding, as a share of its row"),
+    ),
   );
   return {
     node,
@@ -98,9 +135,17 @@ function saliencyPart(onview) {
       const read = trace.task === "language" ? trace.inputs : trace.source;
       const [rows, columns] = [groupsOf(trace.target, view), groupsOf(read, view)];
       const width = read.pieces.length;
-      const shares = Float64Array.from(saliency.data, (value, place) => value / sumOf(saliency.part(Math.floor(place / width))));
+      const shares = Float64Array.from(
+        saliency.data,
+        (value, place) => value / sumOf(saliency.part(Math.floor(place / width))),
+      );
       const folded = fold(shares, width, rows, columns);
-      map.show({rows: rows.map((row) => row.label), columns: columns.map((column) => column.label), values: folded, range: [0, 1]});
+      map.show({
+        rows: rows.map((row) => row.label),
+        columns: columns.map((column) => column.label),
+        values: folded,
+        range: [0, 1],
+      });
       return {rows, columns, values: folded};
     },
   };
@@ -120,17 +165,28 @@ function gatesPart(onview) {
   const chooser = element("div", {class: "row end selectors"});
   const detail = element("select", {});
   detail.addEventListener("change", () => onview({gate: detail.value}));
-  const figure = (kind, title, words) => element("figure", {class: kind}, element("h3", {}, title), element("p", {class: "note"}, words), maps[kind].node);
+  const figure = (kind, title, words) =>
+    element("figure", {class: kind}, element("h3", {}, title), element("p", {class: "note"}, words), maps[kind].node);
   const figures = {
     gates: figure("gates", "Gates", "The mean over the units of each gate: 0 closed, 1 open."),
     units: figure("units", "Unit by unit", `The ${UNITS} units that change most over the sentence.`),
     likeness: figure("likeness", "How the context fills: likeness", ""),
-    change: figure("change", "How the context fills: movement", "How far each piece moved the state, as a share of all movement."),
+    change: figure(
+      "change",
+      "How the context fills: movement",
+      "How far each piece moved the state, as a share of all movement.",
+    ),
   };
   const {units, ...others} = figures;
   const body = element("div", {class: "two"}, element("div", {class: "stack"}, Object.values(others)), units);
   const place = element("div", {});
-  const node = element("section", {class: "card", "aria-labelledby": "gates-title"}, element("h2", {id: "gates-title"}, "Gates and states"), chooser, place);
+  const node = element(
+    "section",
+    {class: "card", "aria-labelledby": "gates-title"},
+    element("h2", {id: "gates-title"}, "Gates and states"),
+    chooser,
+    place,
+  );
 
   return {
     node,
@@ -140,7 +196,8 @@ function gatesPart(onview) {
     show(answer, trace, values) {
       place.replaceChildren(body);
       const last = LAST[trace.task]?.(trace.attentions.length > 0);
-      figures.likeness.querySelector(".note").textContent = `Cosine of the encoder’s state after each piece with its last state${last ? `, ${last}` : ""}.`;
+      figures.likeness.querySelector(".note").textContent =
+        `Cosine of the encoder’s state after each piece with its last state${last ? `, ${last}` : ""}.`;
       const sides = ["encoder", "decoder"].filter((side) => answer.states.some(({name}) => name.startsWith(side)));
       const side = sides.includes(values.cells) ? values.cells : sides[0];
       const mine = (list) => list.filter(({name}) => name.startsWith(side));
@@ -149,21 +206,38 @@ function gatesPart(onview) {
       const one = named.find(({name}) => name === values.gate) ?? named[0];
       detail.value = one.name;
       if (chooser.dataset.sides !== sides.join()) {
-        chooser.side = segmented({label: "Side", options: sides.map((value) => ({value, text: value})), value: side, onchange: (cells) => onview({cells, gate: ""})});
+        chooser.side = segmented({
+          label: "Side",
+          options: sides.map((value) => ({value, text: value})),
+          value: side,
+          onchange: (cells) => onview({cells, gate: ""}),
+        });
         chooser.replaceChildren(...(sides.length > 1 ? [chooser.side] : []), field("Unit by unit", detail));
         chooser.dataset.sides = sides.join();
       }
       chooser.side.value = side;
       const columns = one.rows.map(legible);
       figures.gates.hidden = gates.length === 0;
-      if (gates.length) maps.gates.show({rows: gates.map(({name}) => cellName(name)), columns, values: Float32Array.from(gates.flatMap(({mean}) => [...mean.data])), range: [0, 1]});
+      if (gates.length)
+        maps.gates.show({
+          rows: gates.map(({name}) => cellName(name)),
+          columns,
+          values: Float32Array.from(gates.flatMap(({mean}) => [...mean.data])),
+          range: [0, 1],
+        });
       const map = answer.gates.includes(one) ? maps.units : maps.state;
       figures.units.replaceChild(map.node, figures.units.lastElementChild);
       showUnits(map, one, columns, map === maps.units);
       const filling = side === "encoder" ? answer.filling : [];
       for (const kind of ["likeness", "change"]) {
         figures[kind].hidden = filling.length === 0;
-        if (filling.length) maps[kind].show({rows: filling.map(({name}) => cellName(name) || "1"), columns, values: Float32Array.from(filling.flatMap((each) => [...each[kind].data])), range: kind === "likeness" ? [-1, 1] : [0, 1]});
+        if (filling.length)
+          maps[kind].show({
+            rows: filling.map(({name}) => cellName(name) || "1"),
+            columns,
+            values: Float32Array.from(filling.flatMap((each) => [...each[kind].data])),
+            range: kind === "likeness" ? [-1, 1] : [0, 1],
+          });
       }
     },
   };
@@ -176,7 +250,15 @@ function showUnits(map, {values}, columns, isGate) {
     const all = Array.from({length}, (_each, piece) => values.at(piece, unit));
     return [Math.max(...all) - Math.min(...all), unit];
   });
-  const chosen = spread.sort((one, other) => other[0] - one[0] || one[1] - other[1]).slice(0, UNITS).map(([, unit]) => unit);
+  const chosen = spread
+    .sort((one, other) => other[0] - one[0] || one[1] - other[1])
+    .slice(0, UNITS)
+    .map(([, unit]) => unit);
   const shown = chosen.flatMap((unit) => Array.from({length}, (_, piece) => values.at(piece, unit)));
-  map.show({rows: chosen.map((unit) => `unit ${unit + 1}`), columns, values: Float32Array.from(shown), ...(isGate ? {range: [0, 1]} : {})});
+  map.show({
+    rows: chosen.map((unit) => `unit ${unit + 1}`),
+    columns,
+    values: Float32Array.from(shown),
+    ...(isGate ? {range: [0, 1]} : {}),
+  });
 }

@@ -33,7 +33,8 @@ export function wordsAfter(text, edits) {
 /** Which words of that sentence were edited, and how: place → "masked" or "replaced". */
 export function editedWords(text, edits) {
   const words = wordsOf(text).map(() => "");
-  for (const edit of edits) if (edit.kind === "replace-word") words.splice(edit.word, 1, ...wordsOf(edit.by ?? "").map(() => "replaced"));
+  for (const edit of edits)
+    if (edit.kind === "replace-word") words.splice(edit.word, 1, ...wordsOf(edit.by ?? "").map(() => "replaced"));
   for (const edit of edits) if (edit.kind === "mask-word" && edit.word in words) words[edit.word] = "masked";
   return new Map(words.map((kind, place) => [place, kind]).filter(([, kind]) => kind));
 }
@@ -62,12 +63,22 @@ export function removed(edits, some) {
 }
 
 function moved(edits, behind, by, kinds = OF_A_WORD) {
-  return edits.map((edit) => (by && kinds.includes(edit.kind) && edit.word > behind ? {...edit, word: edit.word + by} : edit));
+  return edits.map((edit) =>
+    by && kinds.includes(edit.kind) && edit.word > behind ? {...edit, word: edit.word + by} : edit,
+  );
 }
 
 /** Two edits with the same slot cannot both be meant. */
 function slot({kind, ...rest}) {
-  const own = {"mask-word": ["word"], "set-row": ["attention", "head", "row"], "mute-head": ["attention", "head"], "force-head": ["attention", "head"], "no-positions": ["side"], "no-scale": ["attention"], "force-prefix": []}[kind];
+  const own = {
+    "mask-word": ["word"],
+    "set-row": ["attention", "head", "row"],
+    "mute-head": ["attention", "head"],
+    "force-head": ["attention", "head"],
+    "no-positions": ["side"],
+    "no-scale": ["attention"],
+    "force-prefix": [],
+  }[kind];
   return own ? JSON.stringify([kind, ...own.map((name) => rest[name])]) : {}; // a replacement is like no other
 }
 

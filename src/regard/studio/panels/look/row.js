@@ -20,8 +20,15 @@ export function rowEditor({onedit}) {
     open(trace, view, row) {
       const layers = trace.sides[view.side];
       const [first] = headsOf(trace, view);
-      const wanted = typeof view.head === "number" ? `${view.layer - 1}.${view.head - 1}` : `${first[0]}.${view.head === "best" ? first[1] : "all"}`;
-      const where = element("select", {}, layers.flatMap(({name, heads}, layer) => choices(name, heads, layer)));
+      const wanted =
+        typeof view.head === "number"
+          ? `${view.layer - 1}.${view.head - 1}`
+          : `${first[0]}.${view.head === "best" ? first[1] : "all"}`;
+      const where = element(
+        "select",
+        {},
+        layers.flatMap(({name, heads}, layer) => choices(name, heads, layer)),
+      );
       where.value = [...where.options].some(({value}) => value === wanted) ? wanted : `${first[0]}.0`;
       const [rows, columns] = axesOf(trace, view.side);
       const last = view.side === "decoder" ? row : columns.pieces.length - 1; // what is written later cannot be seen
@@ -41,11 +48,53 @@ export function rowEditor({onedit}) {
       };
       const set = element("button", {type: "button", class: "primary small", onclick: apply}, "Set the row");
       node.replaceChildren(
-        element("h2", {id: "row-title"}, "What if ", element("bdi", {}, `“${legible(rows.pieces[row])}”`), " looked elsewhere?"),
-        element("p", {class: "note"}, view.side === "encoder" ? "The row of this piece, as used in the layer above it." : "The distribution used when this piece is predicted; what is written after it follows anew."),
-        element("div", {class: "row end"}, field("Which head", where), element("button", {type: "button", class: "small", onclick: () => (fillWith(sliders, columns.pieces.map((_, place) => (place <= last ? 1 / (last + 1) : 0))), sum())}, "Even"), element("button", {type: "button", class: "small", onclick: () => (fill(), sum())}, "As it is")),
-        element("div", {class: "sliders", oninput: sum}, sliders.map((each) => each.only(sliders, sum))),
-        element("div", {class: "row"}, set, element("button", {type: "button", class: "quiet small", onclick: close}, "Cancel"), total),
+        element(
+          "h2",
+          {id: "row-title"},
+          "What if ",
+          element("bdi", {}, `“${legible(rows.pieces[row])}”`),
+          " looked elsewhere?",
+        ),
+        element(
+          "p",
+          {class: "note"},
+          view.side === "encoder"
+            ? "The row of this piece, as used in the layer above it."
+            : "The distribution used when this piece is predicted; what is written after it follows anew.",
+        ),
+        element(
+          "div",
+          {class: "row end"},
+          field("Which head", where),
+          element(
+            "button",
+            {
+              type: "button",
+              class: "small",
+              onclick: () => (
+                fillWith(
+                  sliders,
+                  columns.pieces.map((_, place) => (place <= last ? 1 / (last + 1) : 0)),
+                ),
+                sum()
+              ),
+            },
+            "Even",
+          ),
+          element("button", {type: "button", class: "small", onclick: () => (fill(), sum())}, "As it is"),
+        ),
+        element(
+          "div",
+          {class: "sliders", oninput: sum},
+          sliders.map((each) => each.only(sliders, sum)),
+        ),
+        element(
+          "div",
+          {class: "row"},
+          set,
+          element("button", {type: "button", class: "quiet small", onclick: close}, "Cancel"),
+          total,
+        ),
       );
       sum();
       node.hidden = false;
@@ -66,7 +115,12 @@ function current(trace, view, where, row) {
   const [layer, head] = where.split(".");
   const {weights, heads} = trace.sides[view.side][layer];
   if (head !== "all") return [...weights.part(Number(head), row)];
-  return Array.from({length: weights.shape[2]}, (_, column) => Array.from({length: heads}, (_each, one) => weights.at(one, row, column)).reduce((sum, value) => sum + value, 0) / heads);
+  return Array.from(
+    {length: weights.shape[2]},
+    (_, column) =>
+      Array.from({length: heads}, (_each, one) => weights.at(one, row, column)).reduce((sum, value) => sum + value, 0) /
+      heads,
+  );
 }
 
 function editsFor(layers, where, row, weights) {
@@ -81,7 +135,14 @@ const fillWith = (sliders, values) => sliders.forEach((each, place) => (each.val
 /** A name that takes all the weight, a slider to drag, a number to type. */
 function slider(label, disabled) {
   const range = element("input", {type: "range", min: 0, max: 1, step: 0.01, disabled, "aria-label": label});
-  const typed = element("input", {type: "number", min: 0, max: 1, step: 0.01, disabled, "aria-label": `${label}, typed`});
+  const typed = element("input", {
+    type: "number",
+    min: 0,
+    max: 1,
+    step: 0.01,
+    disabled,
+    "aria-label": `${label}, typed`,
+  });
   let value = 0;
   const show = (next, from) => {
     value = Math.min(1, Math.max(0, Number(next) || 0));
@@ -103,7 +164,11 @@ function slider(label, disabled) {
         show(1);
         sum();
       };
-      const name = element("button", {type: "button", class: "quiet small", disabled, title: "All the weight here", onclick: all}, element("bdi", {}, label));
+      const name = element(
+        "button",
+        {type: "button", class: "quiet small", disabled, title: "All the weight here", onclick: all},
+        element("bdi", {}, label),
+      );
       return element("div", {class: "slider"}, name, range, typed);
     },
   };

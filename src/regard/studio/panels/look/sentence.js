@@ -14,7 +14,10 @@ import {namesOf, outputName, readsText, sourceName} from "./view.js";
 export function sentenceCard({onedit, onpoint}) {
   const node = element("section", {class: "card sentence", "aria-label": "The sentence and its output"});
   const menu = element("div", {class: "menu-of-word"});
-  let [columns, words] = [[], []];
+  /** @type {import("./view.js").Group[]} */
+  let columns = [];
+  /** @type {string[]} */
+  let words = [];
   const pick = (place) => place in words && openMenu(menu, words, place, onedit);
   const drawing = lines({onpick: (column) => pick(columns[column]?.word), onpoint});
   return {
@@ -23,25 +26,47 @@ export function sentenceCard({onedit, onpoint}) {
     /** Light a cell of the heat map in the lines too. */
     point: (place) => drawing.point(place),
     /**
-     * @param {object} trace  @param {{rows: object[], columns: object[], values: ArrayLike<number>} | null} picture
-     *   none while it is awaited  @param {{text: string, edits: object[], side: string}} about
+     * @typedef {import("./view.js").Group} Group
+     * @param {import("./view.js").Trace} trace
+     * @param {{rows: Group[], columns: Group[], values: ArrayLike<number>} | null} picture  none while it is awaited
+     * @param {{text: string, edits: object[], side: string}} about
      */
     show(trace, picture, {text, edits, side}) {
       menu.replaceChildren();
       words = wordsAfter(text, edits);
       const edited = editedWords(text, edits);
-      const editable = picture && readsText(trace, side);
+      const editable = picture !== null && readsText(trace, side);
       const parts = editable ? [] : [plain(sourceName(trace.task), words, edited, pick)];
       if (picture) {
         columns = picture.columns;
-        const marks = editable ? new Map(columns.flatMap(({word}, place) => (edited.has(word) ? [[place, edited.get(word)]] : []))) : new Map();
+        const marks = editable
+          ? new Map(columns.flatMap(({word}, place) => (edited.has(word) ? [[place, edited.get(word)]] : [])))
+          : new Map();
         const labels = (groups) => groups.map(({label}) => label);
-        drawing.show({rows: labels(picture.rows), columns: labels(columns), values: picture.values, names: namesOf(trace, side), marks, pickable: editable});
+        drawing.show({
+          rows: labels(picture.rows),
+          columns: labels(columns),
+          values: picture.values,
+          names: namesOf(trace, side),
+          marks,
+          pickable: editable,
+        });
         parts.push(drawing.node);
       }
       const told = trace.task !== "language" && (!picture || side === "encoder" || !picture.rows.length);
-      if (told) parts.push(plain(outputName(trace.task), trace.target.words.length ? trace.target.words : trace.target.pieces, new Map()));
-      const note = element("p", {class: "note number"}, `${sureness(trace)} Tap or click a word of the ${sourceName(trace.task).toLowerCase()} to replace or mask it.`);
+      if (told)
+        parts.push(
+          plain(
+            outputName(trace.task),
+            trace.target.words.length ? trace.target.words : trace.target.pieces,
+            new Map(),
+          ),
+        );
+      const note = element(
+        "p",
+        {class: "note number"},
+        `${sureness(trace)} Tap or click a word of the ${sourceName(trace.task).toLowerCase()} to replace or mask it.`,
+      );
       node.replaceChildren(...parts, menu, note);
       markUnknown(node, trace.unknown);
     },
@@ -53,8 +78,15 @@ function sureness(trace) {
   const {log_probability: odds, log_probabilities: each, task} = trace;
   const pieces = Math.max(1, each.length);
   const what = {translate: "of the whole translation", tag: "of all tags together", classify: "of the class"}[task];
-  if (task === "language") return `Each piece had a probability of ${percent(Math.exp(odds / pieces))} on average (log-probability ${number(odds, 2)} in all).`;
-  return `${percent(Math.exp(odds))} sure ${what}${pieces > 1 && task === "translate" ? `, ${percent(Math.exp(odds / pieces))} a piece` : ""}.`;
+  if (task === "language")
+    return (
+      `Each piece had a probability of ${percent(Math.exp(odds / pieces))} on average (log-probability ` +
+      `${number(odds, 2)} in all).`
+    );
+  return (
+    `${percent(Math.exp(odds))} sure ` +
+    `${what}${pieces > 1 && task === "translate" ? `, ${percent(Math.exp(odds / pieces))} a piece` : ""}.`
+  );
 }
 
 function plain(name, words, edited, onpick) {
@@ -67,7 +99,13 @@ function plain(name, words, edited, onpick) {
 function openMenu(menu, words, place, onedit) {
   const word = words[place];
   const close = () => menu.replaceChildren();
-  const by = element("input", {type: "text", "aria-label": `Instead of ${word}`, placeholder: "another word", autocapitalize: "off", spellcheck: "false"});
+  const by = element("input", {
+    type: "text",
+    "aria-label": `Instead of ${word}`,
+    placeholder: "another word",
+    autocapitalize: "off",
+    spellcheck: "false",
+  });
   const replace = (event) => {
     event.preventDefault();
     close();
@@ -84,7 +122,11 @@ function openMenu(menu, words, place, onedit) {
       element("span", {}, "What if ", element("strong", {dir: "auto"}, word), " were"),
       by,
       element("button", {class: "primary small"}, "Replace"),
-      element("button", {type: "button", class: "small", onclick: mask, title: "Its place stays, its embedding is zero"}, "Mask"),
+      element(
+        "button",
+        {type: "button", class: "small", onclick: mask, title: "Its place stays, its embedding is zero"},
+        "Mask",
+      ),
       element("button", {type: "button", class: "quiet small", onclick: close}, "Cancel"),
     ),
   );

@@ -8,6 +8,7 @@ import {legible, pools} from "./view.js";
 /** @param {{onrow: (row: number) => void}} actions  gets the place of the row's first piece */
 export function stepPanel({onrow}) {
   const node = element("section", {class: "card step", "aria-label": "The step of a row"});
+  /** @type {any[]} */
   let [trace, view, picture, shown] = [null, null, null, null];
   const point = (row) => {
     if (row === shown) return;
@@ -23,7 +24,10 @@ export function stepPanel({onrow}) {
       onrow(picture.rows[row].places[0]);
     },
     show(nextTrace, nextView, nextPicture) {
-      const kept = nextTrace === trace && nextView.side === view.side && nextPicture.rows.length === picture.rows.length ? shown : null;
+      const kept =
+        nextTrace === trace && nextView.side === view.side && nextPicture.rows.length === picture.rows.length
+          ? shown
+          : null;
       [trace, view, picture, shown] = [nextTrace, nextView, nextPicture, null];
       point(kept ?? 0);
     },
@@ -34,16 +38,42 @@ function content(trace, view, picture, row, onrow) {
   const {label, places} = picture.rows[row];
   const name = element("strong", {dir: "auto"}, label);
   const sum = element("span", {class: "note number"}, `Σ of the row as shown: ${number(picture.sums[row])}`);
-  const set = element("button", {type: "button", class: "small quiet", onclick: () => onrow(places[0])}, "Set this row…");
-  if (view.side === "encoder" && trace.task !== "tag") return [element("p", {class: "row"}, element("span", {}, "The row of ", name), sum, set)];
-  const when = view.side === "encoder" ? "It labelled " : pools(trace, view.side) ? "For the class " : "When it predicted ";
-  const title = element("p", {class: "row"}, element("span", {}, when, name, ", these were the most probable"), sum, set);
-  const telling = places.find((place) => !meaningOf(trace.target.pieces[place])) ?? places[0]; // of a word, not the mark of its capital
-  return [title, element("ol", {class: "candidates"}, trace.top[telling].map((one) => candidate(one, trace.target.pieces[telling])))];
+  const set = element(
+    "button",
+    {type: "button", class: "small quiet", onclick: () => onrow(places[0])},
+    "Set this row…",
+  );
+  if (view.side === "encoder" && trace.task !== "tag")
+    return [element("p", {class: "row"}, element("span", {}, "The row of ", name), sum, set)];
+  const when =
+    view.side === "encoder" ? "It labelled " : pools(trace, view.side) ? "For the class " : "When it predicted ";
+  const title = element(
+    "p",
+    {class: "row"},
+    element("span", {}, when, name, ", these were the most probable"),
+    sum,
+    set,
+  );
+  // of a word, not the mark of its capital
+  const telling = places.find((place) => !meaningOf(trace.target.pieces[place])) ?? places[0];
+  return [
+    title,
+    element(
+      "ol",
+      {class: "candidates"},
+      trace.top[telling].map((one) => candidate(one, trace.target.pieces[telling])),
+    ),
+  ];
 }
 
 function candidate({piece, probability}, taken) {
   const bar = element("i", {"aria-hidden": "true"});
   bar.style.width = `${100 * probability}%`;
-  return element("li", {class: piece === taken ? "taken" : ""}, element("bdi", {title: meaningOf(piece) || null}, legible(piece)), element("span", {class: "bar"}, bar), element("span", {class: "number"}, percent(probability)));
+  return element(
+    "li",
+    {class: piece === taken ? "taken" : ""},
+    element("bdi", {title: meaningOf(piece) || null}, legible(piece)),
+    element("span", {class: "bar"}, bar),
+    element("span", {class: "number"}, percent(probability)),
+  );
 }

@@ -1,4 +1,4 @@
-// From a trace and what is chosen to the numbers of a picture: the same as regard.draw.views does in Python.
+// From a trace and what is chosen to the numbers of a picture: the same as regard.explain.views does in Python.
 // People count layers and heads from 1, and so do a view and the address; traces and edits count from 0.
 
 import {legible} from "../../pieces/letters.js";
@@ -9,14 +9,21 @@ export const SIDES = {cross: "Cross-attention", encoder: "Encoder self-attention
 /** Whether the side `cross` of a trace is a classifier's: it has no decoder, attention mixes its states into one. */
 export const pools = (trace, side) => side === "cross" && trace.sides.cross?.[0].name === "pool";
 
-export const titleOf = (trace, side) => (pools(trace, side) ? "Attention that pools the text" : trace.task === "language" ? "Self-attention" : SIDES[side]);
+export const titleOf = (trace, side) =>
+  pools(trace, side) ? "Attention that pools the text" : trace.task === "language" ? "Self-attention" : SIDES[side];
 
 /** What a row means: a decoder predicts, an encoder does not, and a pool reads the class of a text. */
 export function ideaOf(trace, side) {
   if (pools(trace, side)) return "One row: which words the class was read from.";
-  if (side === "encoder") return "Row by row: which words this word’s new representation is made of. An encoder predicts nothing; it only reads.";
-  if (trace.task === "language") return "Row by row: which of the words before it the model looked at when it predicted that word.";
-  if (side === "decoder") return "Row by row: which words that were already written the model looked at when it predicted that word.";
+  if (side === "encoder")
+    return (
+      "Row by row: which words this word’s new representation is made of. An encoder predicts nothing; " +
+      "it only reads."
+    );
+  if (trace.task === "language")
+    return "Row by row: which of the words before it the model looked at when it predicted that word.";
+  if (side === "decoder")
+    return "Row by row: which words that were already written the model looked at when it predicted that word.";
   return "Row by row: which words of the source the model looked at when it predicted that word.";
 }
 
@@ -35,14 +42,20 @@ export function namesOf({task}, side) {
 export const readsText = ({task}, side) => side !== "decoder" || task === "language";
 
 /**
- * @typedef {{side: string, layer: number | null, head: "best" | "mean" | number, words: boolean, special: boolean}} View
+ * @typedef {{task: string, source: Side, target: Side, attentions: any[], aligner: any, checks: any, unknown: any[],
+ *   sides: Record<string, {heads: number, weights: any}[]>, log_probability: number,
+ *   log_probabilities: number[]}} Trace  as /api/v1/trace has it, its weights unpacked
+ * @typedef {{label: string, places: number[], word: number}} Group  a word with its pieces, or a piece
+ * @typedef {{side: string, layer: number | null, head: "best" | "mean" | number, words: boolean,
+ *   special: boolean}} View
  * @typedef {{pieces: string[], ids: number[], words: string[], word_of: number[]}} Side
  */
 
 /** The trace with its weights as numbers: `sides.cross[layer]` is {name, heads, weights}. */
 export function opened(trace) {
   const sides = {};
-  for (const attention of trace.attentions) (sides[attention.side] ??= [])[attention.layer] = {...attention, weights: unpack(attention.weights)};
+  for (const attention of trace.attentions)
+    (sides[attention.side] ??= [])[attention.layer] = {...attention, weights: unpack(attention.weights)};
   return {...trace, sides};
 }
 
@@ -57,7 +70,13 @@ export function viewOf(values, trace) {
   const number = within(values.head, layers[0].heads);
   if (number && !layer) layer = usualLayer(trace, side);
   const best = side === "cross" && trace.aligner && !layer && values.head !== "mean";
-  return {side, layer, head: number ?? (best ? "best" : "mean"), words: values.words !== "0", special: values.special === "1"};
+  return {
+    side,
+    layer,
+    head: number ?? (best ? "best" : "mean"),
+    words: values.words !== "0",
+    special: values.special === "1",
+  };
 }
 
 /** Of which layer a head is meant when nobody says: the aligner's, else the last. */
@@ -71,7 +90,11 @@ export function headsOf(trace, {side, layer, head}) {
   const layers = trace.sides[side];
   if (head === "best" && trace.aligner.heads.length) return trace.aligner.heads.map((one) => [one.layer, one.head]);
   const chosen = layer ? [layer - 1] : layers.map((_, place) => place);
-  return chosen.flatMap((place) => (typeof head === "number" ? [[place, head - 1]] : Array.from({length: layers[place].heads}, (_, one) => [place, one])));
+  return chosen.flatMap((place) =>
+    typeof head === "number"
+      ? [[place, head - 1]]
+      : Array.from({length: layers[place].heads}, (_, one) => [place, one]),
+  );
 }
 
 /** The weights of a view, T × S, before anything is folded. */
@@ -79,7 +102,8 @@ export function weightsOf(trace, view) {
   const heads = headsOf(trace, view);
   const [, rows, columns] = trace.sides[view.side][0].weights.shape;
   const mean = new Float64Array(rows * columns);
-  for (const [layer, head] of heads) trace.sides[view.side][layer].weights.part(head).forEach((value, place) => (mean[place] += value / heads.length));
+  for (const [layer, head] of heads)
+    trace.sides[view.side][layer].weights.part(head).forEach((value, place) => (mean[place] += value / heads.length));
   return view.head === "best" && trace.aligner.late ? later(mean, rows, columns) : mean;
 }
 
@@ -92,17 +116,21 @@ function later(values, rows, columns) {
 }
 
 /** Rows and columns of a side. A decoder's row is the piece it predicted, its columns what it had read. */
-export const axesOf = (trace, side) => ({cross: [trace.target, trace.source], encoder: [trace.source, trace.source], decoder: [trace.target, trace.inputs]})[side];
+export const axesOf = (trace, side) =>
+  ({cross: [trace.target, trace.source], encoder: [trace.source, trace.source], decoder: [trace.target, trace.inputs]})[
+    side
+  ];
 
 export {legible};
 
-/** What stands at one place of an axis: a word with its pieces, or a piece. @returns {{label: string, places: number[], word: number}[]} */
+/** What stands at one place of an axis. @returns {Group[]} */
 export function groupsOf(side, {words, special}) {
   const groups = [];
   side.pieces.forEach((piece, place) => {
     const word = side.word_of[place];
     if (word < 0) special && groups.push({label: piece, places: [place], word});
-    else if (words && groups.at(-1)?.word === word && groups.at(-1).places.at(-1) === place - 1) groups.at(-1).places.push(place);
+    else if (words && groups.at(-1)?.word === word && groups.at(-1).places.at(-1) === place - 1)
+      groups.at(-1).places.push(place);
     else groups.push({label: words ? side.words[word] : legible(piece), places: [place], word});
   });
   return groups;
@@ -132,7 +160,9 @@ export function fold(values, width, rows, columns) {
 export function pictureOf(trace, view) {
   const [rows, columns] = placesOf(trace, view);
   const values = fold(weightsOf(trace, view), axesOf(trace, view.side)[1].pieces.length, rows, columns);
-  const sums = rows.map((_, row) => values.subarray(row * columns.length, (row + 1) * columns.length).reduce((sum, value) => sum + value, 0));
+  const sums = rows.map((_, row) =>
+    values.subarray(row * columns.length, (row + 1) * columns.length).reduce((sum, value) => sum + value, 0),
+  );
   return {rows, columns, values, sums};
 }
 
@@ -141,7 +171,8 @@ export function originOf(trace, view) {
   const layers = trace.sides[view.side];
   const heads = layers[0].heads;
   const name = titleOf(trace, view.side).toLowerCase();
-  if (view.head === "best") return trace.aligner.description + (trace.aligner.late ? "; each row is that of the step that read the word" : "");
+  if (view.head === "best")
+    return trace.aligner.description + (trace.aligner.late ? "; each row is that of the step that read the word" : "");
   if (layers[0].name === "pool") return "the attention that pools the states";
   if (typeof view.head === "number") return `${name}, layer ${view.layer}, head ${view.head}`;
   const all = layers.length * heads;

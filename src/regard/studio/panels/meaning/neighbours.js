@@ -2,14 +2,22 @@
 
 import {element} from "../../element.js";
 
-/** @param {{word: string, sentence: string, cosine: number}[][]} found by occurrence  @param {object[]} own
- * @param {number[]} rows their places in the list of sentences */
+/**
+ * @param {{word: string, sentence: string, cosine: number}[][]} found by occurrence
+ * @param {import("./summary.js").Occurrence[]} own
+ * @param {number[]} rows their places in the list of sentences
+ */
 export function neighbours(found, own, rows) {
   return own.map((one, place) =>
     element(
       "section",
       {class: `s${rows[place] % 6}`},
-      element("h3", {}, element("span", {class: "dot", "aria-hidden": "true"}, String(rows[place] + 1)), one.translation || one.word),
+      element(
+        "h3",
+        {},
+        element("span", {class: "dot", "aria-hidden": "true"}, String(rows[place] + 1)),
+        one.translation || one.word,
+      ),
       element("ol", {}, found[place].map(neighbour)),
     ),
   );

@@ -8,17 +8,25 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /**
  * @typedef {{name: string, number: number, hue: number}} Mark
- * @typedef {{marks: Mark[], at: (layer: number, mark: number) => [number, number], sameAxes: (one: number, other: number) => boolean, layers: number}} Picture
+ * @typedef {{marks: Mark[], at: (layer: number, mark: number) => number[], layers: number,
+ *   sameAxes: (one: number, other: number) => boolean}} Picture
  */
 export function plane(label) {
   return new Plane(label);
 }
 
 class Plane {
+  /** @type {Picture} */ picture;
+  /** @type {number} */ width;
+  /** @type {number} */ height;
+  /** @type {number} of the animation that is awaited */ frame;
+
   constructor(label) {
     this.stage = element("div", {class: "plane", role: "img", "aria-label": label});
     this.node = this.stage;
-    this.observer = new ResizeObserver(([entry]) => Math.abs(entry.contentRect.width - (this.width ?? 0)) > 1 && this.draw());
+    this.observer = new ResizeObserver(
+      ([entry]) => Math.abs(entry.contentRect.width - (this.width ?? 0)) > 1 && this.draw(),
+    );
     this.observer.observe(this.stage);
   }
 
@@ -64,9 +72,22 @@ class Plane {
       svg(
         "svg",
         {viewBox: `0 0 ${this.width} ${this.height}`, width: this.width, height: this.height, "aria-hidden": "true"},
-        svg("path", {class: "cross", d: `M${MARGIN / 2} ${middle[1]}H${this.width - MARGIN / 2}M${middle[0]} ${MARGIN / 2}V${this.height - MARGIN / 2}`}),
+        svg("path", {
+          class: "cross",
+          d:
+            `M${MARGIN / 2} ${middle[1]}H${this.width - MARGIN / 2}M${middle[0]} ` +
+            `${MARGIN / 2}V${this.height - MARGIN / 2}`,
+        }),
         marks.map((mark, number) => this.trail(mark, number)),
-        marks.map((mark, number) => svg("circle", {class: `s${mark.hue}`, "data-mark": number, cx: places[number][0], cy: places[number][1], r: DOT})),
+        marks.map((mark, number) =>
+          svg("circle", {
+            class: `s${mark.hue}`,
+            "data-mark": number,
+            cx: places[number][0],
+            cy: places[number][1],
+            r: DOT,
+          }),
+        ),
         this.labels(places),
       ),
     );
@@ -80,25 +101,36 @@ class Plane {
     return this.pixel([0, 1].map((axis) => one[axis] + share * (other[axis] - one[axis])));
   }
 
-  /** From the axes to the picture. One scale for both axes and all layers, so that distances can be compared. */
+  /**
+   * From the axes to the picture. One scale for both axes and all layers, so that distances can be compared.
+   * @param {number[]} point  @returns {number[]}
+   */
   pixel([x, y]) {
     const {left, right, top, bottom} = this.bounds();
-    const scale = Math.min((this.width - 2 * MARGIN - 60) / (right - left || 1), (this.height - 2 * MARGIN) / (top - bottom || 1));
+    const scale = Math.min(
+      (this.width - 2 * MARGIN - 60) / (right - left || 1),
+      (this.height - 2 * MARGIN) / (top - bottom || 1),
+    );
     return [this.width / 2 - 30 + scale * (x - (left + right) / 2), this.height / 2 - scale * (y - (top + bottom) / 2)];
   }
 
   bounds() {
     const {marks, layers, at} = this.picture;
-    const all = Array.from({length: layers}, (_, layer) => marks.map((_, mark) => at(layer, mark))).flat();
+    const all = Array.from({length: layers}, (_, layer) => marks.map((_mark, place) => at(layer, place))).flat();
     const [xs, ys] = [all.map(([x]) => x), all.map(([, y]) => y)];
     return {left: Math.min(...xs), right: Math.max(...xs), bottom: Math.min(...ys), top: Math.max(...ys)};
   }
 
   trail(mark, number) {
-    const passed = Array.from({length: Math.floor(this.place) + 1}, (_, layer) => layer).filter((layer) => this.picture.sameAxes(layer, this.layer));
+    const passed = Array.from({length: Math.floor(this.place) + 1}, (_, layer) => layer).filter((layer) =>
+      this.picture.sameAxes(layer, this.layer),
+    );
     if (!passed.length) return null;
     const points = [...passed.map((layer) => this.pixel(this.picture.at(layer, number))), this.position(number)];
-    return svg("polyline", {class: `trail s${mark.hue}`, points: points.map((point) => point.map((part) => part.toFixed(1)).join(",")).join(" ")});
+    return svg("polyline", {
+      class: `trail s${mark.hue}`,
+      points: points.map((point) => point.map((part) => part.toFixed(1)).join(",")).join(" "),
+    });
   }
 
   /** Names beside the points; those of points that lie on each other stand below one another. */
@@ -111,7 +143,10 @@ class Plane {
     });
     return groups.flatMap(({at, numbers}) => {
       const names = told(numbers.map((number) => this.picture.marks[number]));
-      const first = Math.min(Math.max(at[1] + 4 - ((names.length - 1) * LABEL) / 2, LABEL), this.height - names.length * LABEL);
+      const first = Math.min(
+        Math.max(at[1] + 4 - ((names.length - 1) * LABEL) / 2, LABEL),
+        this.height - names.length * LABEL,
+      );
       return names.map((text, line) => svg("text", {x: at[0] + DOT + 5, y: first + line * LABEL}, text));
     });
   }

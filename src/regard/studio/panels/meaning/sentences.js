@@ -21,12 +21,24 @@ export function sentenceList(change) {
   const add = element("button", {type: "button", class: "small"}, "Add a sentence");
   const node = element("div", {}, list, add);
   const inputs = () => [...list.querySelectorAll("input")];
-  const tell = () => change(inputs().map((input) => input.value.trim()).filter(Boolean));
+  const tell = () =>
+    change(
+      inputs()
+        .map((input) => input.value.trim())
+        .filter(Boolean),
+    );
   let wanted = "";
 
   const row = (sentence, place) => {
     const about = `sentence-${place}`;
-    const input = element("input", {type: "text", dir: "auto", spellcheck: "false", autocomplete: "off", "aria-label": `Sentence ${place + 1}`, "aria-describedby": about});
+    const input = element("input", {
+      type: "text",
+      dir: "auto",
+      spellcheck: "false",
+      autocomplete: "off",
+      "aria-label": `Sentence ${place + 1}`,
+      "aria-describedby": about,
+    });
     input.value = sentence;
     const note = element("p", {class: "note", id: about});
     const check = () => {
@@ -39,7 +51,11 @@ export function sentenceList(change) {
       check();
       tell();
     });
-    const drop = element("button", {type: "button", class: "quiet icon", "aria-label": `Remove sentence ${place + 1}`, title: "Remove"}, "×");
+    const drop = element(
+      "button",
+      {type: "button", class: "quiet icon", "aria-label": `Remove sentence ${place + 1}`, title: "Remove"},
+      "×",
+    );
     drop.addEventListener("click", () => {
       const others = inputs();
       item.remove();
@@ -47,7 +63,14 @@ export function sentenceList(change) {
       if (input.value.trim()) tell();
       (others[place + 1] ?? others[place - 1] ?? add).focus();
     });
-    const item = element("li", {class: `s${place % 6}`}, element("span", {class: "dot", "aria-hidden": "true"}, String(place + 1)), input, drop, note);
+    const item = element(
+      "li",
+      {class: `s${place % 6}`},
+      element("span", {class: "dot", "aria-hidden": "true"}, String(place + 1)),
+      input,
+      drop,
+      note,
+    );
     return item;
   };
 
@@ -58,9 +81,12 @@ export function sentenceList(change) {
   });
   node.show = (sentences, word) => {
     wanted = word;
-    const shown = inputs().map((input) => input.value.trim()).filter(Boolean);
+    const shown = inputs()
+      .map((input) => input.value.trim())
+      .filter(Boolean);
     const focused = inputs().indexOf(document.activeElement);
-    if (shown.join("\n") === sentences.join("\n") && node.word === word && shown.length === list.children.length) return;
+    if (shown.join("\n") === sentences.join("\n") && node.word === word && shown.length === list.children.length)
+      return;
     node.word = word;
     list.replaceChildren(...sentences.map(row));
     inputs()[focused]?.focus();

@@ -4,9 +4,16 @@ import {element} from "../../element.js";
 import {markUnknown} from "../../pieces/question.js";
 import {linked, partners} from "../../pieces/tokens.js";
 
-/** @param {{translations: object[]}} found  @param {object[]} own the occurrences, in the order of the sentences */
+/**
+ * @param {{translations: any[], rows: number[]}} found
+ * @param {import("./summary.js").Occurrence[]} own the occurrences, in the order of the sentences
+ */
 export function translated({translations, rows}, own) {
-  return element("ol", {class: "translated"}, own.map((one, place) => pair(one, rows[place], translations[place])));
+  return element(
+    "ol",
+    {class: "translated"},
+    own.map((one, place) => pair(one, rows[place], translations[place])),
+  );
 }
 
 function pair(one, row, {source_words: source, outputs: [output], warning, unknown}) {
@@ -20,7 +27,13 @@ function pair(one, row, {source_words: source, outputs: [output], warning, unkno
     {class: `s${row % 6}`},
     element("span", {class: "dot", "aria-hidden": "true"}, String(row + 1)),
     element("div", {}, lines.source, lines.target, warning ? element("p", {class: "warning"}, warning) : null),
-    element("p", {class: "became"}, element("b", {dir: "auto"}, one.word), " → ", element("b", {dir: "auto"}, one.translation || "no link")),
+    element(
+      "p",
+      {class: "became"},
+      element("b", {dir: "auto"}, one.word),
+      " → ",
+      element("b", {dir: "auto"}, one.translation || "no link"),
+    ),
   );
 }
 

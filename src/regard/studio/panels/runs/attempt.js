@@ -16,7 +16,10 @@ export async function examplesOf(name) {
   if (known.has(name)) return known.get(name);
   try {
     const {examples} = await get(`/api/v1/runs/${encodeURIComponent(name)}/examples`);
-    known.set(name, examples.map(({text}) => text));
+    known.set(
+      name,
+      examples.map(({text}) => text),
+    );
     return known.get(name);
   } catch {
     return []; // examples are a convenience: the page works without
@@ -30,12 +33,20 @@ export async function beginning(run) {
 }
 
 /**
- * @param {object} run  @param {{text: string, ontry: (text: string) => void}} about  `text` is tried at once
+ * @param {import("../../pieces/runs.js").Run} run
+ * @param {{text: string, ontry: (text: string) => void}} about  `text` is tried at once
  * @returns {{node: HTMLElement, leave: () => void}}
  */
 export function tryCard(run, {text, ontry}) {
   const ask = latest();
-  const area = element("textarea", {rows: 1, dir: "auto", maxlength: 5000, spellcheck: "false", "aria-label": `Text for ${run.name}`, placeholder: "a sentence…"});
+  const area = element("textarea", {
+    rows: 1,
+    dir: "auto",
+    maxlength: 5000,
+    spellcheck: "false",
+    "aria-label": `Text for ${run.name}`,
+    placeholder: "a sentence…",
+  });
   const answer = element("div", {class: "tried", "aria-live": "polite"});
   const examples = element("p", {class: "examples"});
   const show = async () => {
@@ -63,23 +74,33 @@ export function tryCard(run, {text, ontry}) {
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
   });
-  const example = (each) => element("button", {type: "button", class: "small", dir: "auto", onclick: () => ((area.value = each), go())}, each);
+  const example = (each) =>
+    element("button", {type: "button", class: "small", dir: "auto", onclick: () => ((area.value = each), go())}, each);
   examplesOf(run.name).then((found) => {
     if (found.length) examples.append(element("span", {class: "note"}, "Try "), ...found.slice(0, TRIED).map(example));
   });
   area.value = text;
   if (text.trim()) show();
-  const form = element("form", {class: "row try", onsubmit: submit}, area, element("button", {class: "primary"}, TASKS[run.task].verb));
+  const form = element(
+    "form",
+    {class: "row try", onsubmit: submit},
+    area,
+    element("button", {class: "primary"}, TASKS[run.task].verb),
+  );
   return {node: element("div", {class: "try-card"}, form, examples, answer), leave: () => ask.stop()};
 }
 
 /** What the run says of a text, as nodes. */
 async function answered({name, task}, text, signal) {
   if (task === "translate") {
-    const {translations: [found]} = await post("/api/v1/translate", {run: name, texts: [text], beam: 5}, {signal});
+    const {
+      translations: [found],
+    } = await post("/api/v1/translate", {run: name, texts: [text], beam: 5}, {signal});
     return [big(found.outputs[0]?.text || "(nothing)"), ...remarks([found])];
   }
-  const {predictions: [found]} = await post("/api/v1/predict", {run: name, texts: [text]}, {signal});
+  const {
+    predictions: [found],
+  } = await post("/api/v1/predict", {run: name, texts: [text]}, {signal});
   if (task === "tag") return [tagged(found.tags)];
   if (task === "classify") return [big(found.classes[0].label), classes(found.classes)];
   return [big(element("span", {class: "given"}, text), " ", found.continuation || "(nothing)")];
@@ -87,11 +108,17 @@ async function answered({name, task}, text, signal) {
 
 const big = (...words) => element("p", {class: "big", dir: "auto"}, words);
 
-export const meter = (share) => element("span", {class: "meter", "aria-hidden": "true"}, element("i", {style: {width: `${100 * share}%`}}));
+export const meter = (share) =>
+  element("span", {class: "meter", "aria-hidden": "true"}, element("i", {style: {width: `${100 * share}%`}}));
 
 function tagged(tags) {
   const one = ({word, tag, probability}) =>
-    element("span", {class: "tagged-word", title: `${percent(probability)} sure`}, element("b", {}, word), element("small", {}, tag));
+    element(
+      "span",
+      {class: "tagged-word", title: `${percent(probability)} sure`},
+      element("b", {}, word),
+      element("small", {}, tag),
+    );
   return element("p", {class: "tagged-words", dir: "auto"}, tags.map(one));
 }
 

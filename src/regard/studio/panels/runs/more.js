@@ -9,8 +9,9 @@ import {trouble} from "../../pieces/trouble.js";
 import {tryCard} from "./attempt.js";
 
 /**
- * @param {object} run
- * @param {{runs: object[], text: string, onrename: (to: string) => Promise<void>, onremove: () => Promise<void>,
+ * @typedef {import("../../pieces/runs.js").Run} Run
+ * @param {Run} run
+ * @param {{runs: Run[], text: string, onrename: (to: string) => Promise<void>, onremove: () => Promise<void>,
  *   ontry: (text: string) => void}} about
  * @returns {{node: HTMLElement, leave: () => void}}
  */
@@ -30,13 +31,24 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
     try {
       const found = await ask((signal) => get(`${path}/settings`, {signal}));
       if (!found) return undefined;
-      const title = element("div", {class: "row"}, element("h3", {}, "Settings"), copyButton(() => found.toml));
-      return below.replaceChildren(title, element("pre", {tabindex: 0, "aria-label": `Settings of ${name}`}, found.toml));
+      const title = element(
+        "div",
+        {class: "row"},
+        element("h3", {}, "Settings"),
+        copyButton(() => found.toml),
+      );
+      return below.replaceChildren(
+        title,
+        element("pre", {tabindex: 0, "aria-label": `Settings of ${name}`}, found.toml),
+      );
     } catch (problem) {
       return fail(problem);
     }
   };
-  const shares = runs.some((other) => other !== run && run.test && other.test === run.test && other.task === run.task && usable([other]).length);
+  const shares = runs.some(
+    (other) =>
+      other !== run && run.test && other.test === run.test && other.task === run.task && usable([other]).length,
+  );
   const actions = element(
     "div",
     {class: "row"},
@@ -46,7 +58,9 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
     to("Training", link("train", {run: name})),
     able && shares ? to("Compare with…", link("compare", {run: name})) : null,
     able ? to("Export", `${path}/export`, {download: ""}) : null,
-    run.fixed ? null : button("Rename", () => below.replaceChildren(...renaming(name, onrename, () => below.replaceChildren()))),
+    run.fixed
+      ? null
+      : button("Rename", () => below.replaceChildren(...renaming(name, onrename, () => below.replaceChildren()))),
     run.fixed ? null : button("Remove", () => onremove().catch(fail), "quiet small"),
   );
   const leave = () => {
@@ -58,7 +72,15 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
 
 /** A form for another name; what is wrong with it stands below. */
 function renaming(name, onrename, onclose) {
-  const input = element("input", {type: "text", value: name, required: true, maxlength: 100, autocapitalize: "off", spellcheck: "false", autocomplete: "off"});
+  const input = element("input", {
+    type: "text",
+    value: name,
+    required: true,
+    maxlength: 100,
+    autocapitalize: "off",
+    spellcheck: "false",
+    autocomplete: "off",
+  });
   const wrong = element("div", {});
   const submit = async (event) => {
     event.preventDefault();

@@ -8,7 +8,14 @@ import {meter} from "./attempt.js";
 
 const KINDS = {running: "chip now", failed: "chip bad", unreadable: "chip bad"};
 const ORDER = Object.keys(TASKS);
-const SPANS = [[31536000, "year"], [2592000, "month"], [86400, "day"], [3600, "hour"], [60, "minute"]]; // in seconds
+/** @type {[number, Intl.RelativeTimeFormatUnit][]} */
+const SPANS = [
+  [31536000, "year"],
+  [2592000, "month"],
+  [86400, "day"],
+  [3600, "hour"],
+  [60, "minute"],
+]; // in seconds
 const ago = new Intl.RelativeTimeFormat("en", {numeric: "auto"});
 
 /** Task by task, language pair by language pair; of each the best first. */
@@ -30,21 +37,40 @@ function worth({score, score_name: measure}) {
   return measure === "perplexity" ? -score : score;
 }
 
-/** @param {object} run  @param {{open: boolean, ontoggle: () => void}} about */
+/** @param {import("../../pieces/runs.js").Run} run  @param {{open: boolean, ontoggle: () => void}} about */
 export function runRow(run, {open, ontoggle}) {
   const toggle = (event) => {
     event.preventDefault();
     ontoggle();
   };
-  const name = element("a", {class: "toggle", role: "button", href: link("runs", {run: run.name}), "aria-expanded": String(open), onclick: toggle}, element("bdi", {}, run.name));
+  const name = element(
+    "a",
+    {
+      class: "toggle",
+      role: "button",
+      href: link("runs", {run: run.name}),
+      "aria-expanded": String(open),
+      onclick: toggle,
+    },
+    element("bdi", {}, run.name),
+  );
   const size = run.parameters == null ? "" : `${count(run.parameters)} parameters`;
   const cell = (label, ...children) => element("td", {class: "left", "data-label": label}, children);
   const why = reason(run);
   return element(
     "tr",
     {"data-run": run.name, class: open ? "open" : null},
-    element("th", {scope: "row"}, name, element("span", {class: "note"}, [run.preset, size].filter(Boolean).join(" · "))),
-    cell("What it does", pair(run.languages) || TASKS[run.task]?.does || "–", why ? element("span", {class: "chip good"}, why) : null),
+    element(
+      "th",
+      {scope: "row"},
+      name,
+      element("span", {class: "note"}, [run.preset, size].filter(Boolean).join(" · ")),
+    ),
+    cell(
+      "What it does",
+      pair(run.languages) || TASKS[run.task]?.does || "–",
+      why ? element("span", {class: "chip good"}, why) : null,
+    ),
     cell("How good", quality(run)),
     cell("Learned from", run.corpus || "–"),
     cell("State", state(run)),
@@ -60,19 +86,26 @@ function quality(run) {
 }
 
 function state({state: now, note, changed, fixed}) {
-  const shown = now === "finished" ? element("span", {class: "note"}, fixed ? "finished" : since(changed)) : element("span", {class: KINDS[now] ?? "chip"}, stateWord(now));
+  const shown =
+    now === "finished"
+      ? element("span", {class: "note"}, fixed ? "finished" : since(changed))
+      : element("span", {class: KINDS[now] ?? "chip"}, stateWord(now));
   return [shown, note ? element("p", {class: "why"}, note) : null];
 }
 
 /** "just now", "2 hours ago" */
 function since(seconds) {
   const past = Date.now() / 1000 - seconds;
-  const [length, unit] = SPANS.find(([least]) => past >= least) ?? [];
-  return unit ? ago.format(-Math.floor(past / length), unit) : "just now";
+  const span = SPANS.find(([least]) => past >= least);
+  return span ? ago.format(-Math.floor(past / span[0]), span[1]) : "just now";
 }
 
 function action(run) {
   if (!usable([run]).length) return null;
   const {page} = TASKS[run.task];
-  return element("a", {class: "button small", href: link(page, {run: run.name})}, page === "translate" ? "Translate" : "Try");
+  return element(
+    "a",
+    {class: "button small", href: link(page, {run: run.name})},
+    page === "translate" ? "Translate" : "Try",
+  );
 }

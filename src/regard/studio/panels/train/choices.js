@@ -4,8 +4,10 @@ const IN_FORM = ["task", "text.tokenizer", "text.size", "data.pairs"]; // settin
 
 /**
  * @param {{run: string, request: {preset: string, corpus: string, time: string, watch: string, languages: string,
- *   overrides: string[]} | null, error: {right: string} | null}} training
+ *   overrides: string[]} | null, error: {right: string} | null, preset: string, task: string, time: string,
+ *   watch: string}} training
  * @param {string[]} known what can be chosen as pieces
+ * @returns {Record<string, any>}
  */
 export function earlier({run, request, error, preset, task, time, watch}, known) {
   if (!request) return {name: run, preset, task, time, watch}; // it was not started here: what its settings say
@@ -13,7 +15,9 @@ export function earlier({run, request, error, preset, task, time, watch}, known)
   const value = (name) => given.get(name)?.slice(name.length + 1);
   const pieces = [value("text.tokenizer"), value("text.size")].filter(Boolean).join(" ");
   const offered = known.includes(pieces);
-  const rest = [...given].filter(([name]) => !IN_FORM.includes(name) || (!offered && name.startsWith("text."))).map(([, line]) => line);
+  const rest = [...given]
+    .filter(([name]) => !IN_FORM.includes(name) || (!offered && name.startsWith("text.")))
+    .map(([, line]) => line);
   return {
     ...request,
     name: run,

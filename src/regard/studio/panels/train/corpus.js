@@ -11,11 +11,32 @@ import {bytes} from "./log.js";
 
 const TABLES = ["tsv", "csv", "jsonl", "parquet", "tmx", "conllu"];
 const ROLES = [
-  ["train.source", "training, source"], ["train.target", "training, target"], ["valid.source", "validation, source"], ["valid.target", "validation, target"],
-  ["test.source", "test, source"], ["test.target", "test, target"], ["train.text", "training, text alone"], ["valid.text", "validation, text alone"],
+  ["train.source", "training, source"],
+  ["train.target", "training, target"],
+  ["valid.source", "validation, source"],
+  ["valid.target", "validation, target"],
+  ["test.source", "test, source"],
+  ["test.target", "test, target"],
+  ["train.text", "training, text alone"],
+  ["valid.text", "validation, text alone"],
 ];
-const TABLE_ROLES = [["train", "training, all columns"], ["valid", "validation, all columns"], ["test", "test, all columns"]];
-const KINDS = {encoding: "not UTF-8", format: "not in its format", mismatch: "sides that do not pair", empty: "empty", ratio: "unusual lengths", identical: "source and target alike", duplicate: "repeated", leak: "also held out", count: "words without tags", conflict: "one text with two labels"};
+const TABLE_ROLES = [
+  ["train", "training, all columns"],
+  ["valid", "validation, all columns"],
+  ["test", "test, all columns"],
+];
+const KINDS = {
+  encoding: "not UTF-8",
+  format: "not in its format",
+  mismatch: "sides that do not pair",
+  empty: "empty",
+  ratio: "unusual lengths",
+  identical: "source and target alike",
+  duplicate: "repeated",
+  leak: "also held out",
+  count: "words without tags",
+  conflict: "one text with two labels",
+};
 const HELD_OUT = 500;
 
 /** @param {{value: string, task: () => string, onchange: (corpus: object) => void}} about */
@@ -32,7 +53,17 @@ class CorpusPicker {
     this.findings = element("div", {"aria-live": "polite"});
     this.sending = element("div");
     this.input = element("input", {type: "file", multiple: true, class: "visually-hidden", id: "corpus-files"});
-    this.zone = element("label", {class: "drop", for: "corpus-files"}, element("b", {}, "Drop files here, or choose them"), element("span", {class: "note"}, "Two parallel text files, or one with columns (tsv, csv, jsonl, parquet, tmx, conllu); .gz and .zst too. They stay on this machine."));
+    this.zone = element(
+      "label",
+      {class: "drop", for: "corpus-files"},
+      element("b", {}, "Drop files here, or choose them"),
+      element(
+        "span",
+        {class: "note"},
+        "Two parallel text files, or one with columns (tsv, csv, jsonl, parquet, tmx, conllu); .gz and .zst too. " +
+          "They stay on this machine.",
+      ),
+    );
     this.node = element("div", {class: "corpus"}, this.choices, this.input, this.zone, this.sending, this.findings);
     this.input.addEventListener("change", () => this.offer([...this.input.files]));
     this.zone.addEventListener("dragover", (event) => (event.preventDefault(), this.zone.classList.add("over")));
@@ -56,11 +87,34 @@ class CorpusPicker {
     const input = element("input", {type: "radio", name: "corpus", value: corpus.name});
     input.checked = corpus === this.corpus;
     input.addEventListener("change", () => this.choose(corpus));
-    const title = corpus.built_in ? {"fable:fr": "English to French", "fable:hi": "English to Hindi"}[corpus.name] : corpus.name;
-    const state = {"built in": "built in", clean: "nothing wrong", findings: "checked, with findings", unchecked: "not checked", incomplete: "incomplete"}[corpus.state];
-    const size = corpus.built_in ? corpus.name : [pair(corpus.languages), corpus.pairs == null ? "" : `${corpus.pairs.toLocaleString("en")} pairs`, bytes(corpus.bytes)].filter(Boolean).join(" · ");
+    const title = corpus.built_in
+      ? {"fable:fr": "English to French", "fable:hi": "English to Hindi"}[corpus.name]
+      : corpus.name;
+    const state = {
+      "built in": "built in",
+      clean: "nothing wrong",
+      findings: "checked, with findings",
+      unchecked: "not checked",
+      incomplete: "incomplete",
+    }[corpus.state];
+    const size = corpus.built_in
+      ? corpus.name
+      : [
+          pair(corpus.languages),
+          corpus.pairs == null ? "" : `${corpus.pairs.toLocaleString("en")} pairs`,
+          bytes(corpus.bytes),
+        ]
+          .filter(Boolean)
+          .join(" · ");
     const kind = {clean: "chip good", findings: "chip", incomplete: "chip bad"}[corpus.state] ?? "chip";
-    return element("label", {class: "choice"}, input, element("b", {}, title), element("span", {class: "note"}, size), element("span", {class: kind}, state));
+    return element(
+      "label",
+      {class: "choice"},
+      input,
+      element("b", {}, title),
+      element("span", {class: "note"}, size),
+      element("span", {class: kind}, state),
+    );
   }
 
   choose(corpus) {
@@ -72,12 +126,28 @@ class CorpusPicker {
   /** What can be done with a corpus that was sent. */
   tools(corpus) {
     if (corpus.built_in) return [];
-    const button = (words, action, kind = "small") => element("button", {type: "button", class: kind, onclick: () => this.attempt(action)}, words);
+    const button = (words, action, kind = "small") =>
+      element("button", {type: "button", class: kind, onclick: () => this.attempt(action)}, words);
     const lacks = corpus.parts.train && !corpus.parts.valid;
     return [
-      element("p", {class: "note"}, Object.entries(corpus.parts).map(([part, files]) => `${part}: ${files.join(", ")}`).join(" · ") || "no files yet"),
-      lacks ? element("p", {class: "warning"}, "There is no validation part: the training could not tell how good it is. Some pairs can be held out, so that no source is in both.") : null,
-      element("div", {class: "row"},
+      element(
+        "p",
+        {class: "note"},
+        Object.entries(corpus.parts)
+          .map(([part, files]) => `${part}: ${files.join(", ")}`)
+          .join(" · ") || "no files yet",
+      ),
+      lacks
+        ? element(
+            "p",
+            {class: "warning"},
+            "There is no validation part: the training could not tell how good it is. " +
+              "Some pairs can be held out, so that no source is in both.",
+          )
+        : null,
+      element(
+        "div",
+        {class: "row"},
         button("Check it", () => this.check()),
         lacks ? button(`Hold out ${HELD_OUT} pairs`, () => this.split()) : null,
         button("Remove it", () => this.delete(), "quiet small"),
@@ -137,18 +207,32 @@ class CorpusPicker {
     if (!files.length) return;
     const seen = {};
     const rows = files.map((file) => ({file, select: roleSelect(file, seen)}));
-    const name = element("input", {type: "text", value: suggested(files[0].name), pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", required: true});
+    const name = element("input", {
+      type: "text",
+      value: suggested(files[0].name),
+      pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*",
+      required: true,
+    });
     const form = element(
       "form",
       {class: "card sending"},
       element("h3", {}, "What is what?"),
       rows.map(({file, select}) => field(`${file.name} (${bytes(file.size)})`, select)),
       field("Name of the corpus", name, "Letters, digits, dots and dashes."),
-      element("div", {class: "row"}, element("button", {class: "primary"}, "Take and check"), element("button", {type: "button", class: "quiet", onclick: () => this.sending.replaceChildren()}, "Cancel")),
+      element(
+        "div",
+        {class: "row"},
+        element("button", {class: "primary"}, "Take and check"),
+        element("button", {type: "button", class: "quiet", onclick: () => this.sending.replaceChildren()}, "Cancel"),
+      ),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.send(name.value.trim(), rows.map(({file, select}) => [select.value, file]), form);
+      this.send(
+        name.value.trim(),
+        rows.map(({file, select}) => [select.value, file]),
+        form,
+      );
     });
     this.sending.replaceChildren(form);
     name.focus();
@@ -161,7 +245,9 @@ class CorpusPicker {
     try {
       for (const [place, [role, file]] of files.entries()) {
         told.textContent = `Taking ${file.name}, ${place + 1} of ${files.length}…`;
-        await put(`/api/v1/corpora/${encodeURIComponent(name)}/${encodeURIComponent(role + packing(file.name))}?called=${encodeURIComponent(file.name)}`, file); // from its name the language is known
+        const path = [name, role + packing(file.name)].map(encodeURIComponent).join("/");
+        const called = encodeURIComponent(file.name); // from its name the language is known
+        await put(`/api/v1/corpora/${path}?called=${called}`, file);
       }
     } catch (problem) {
       told.remove();
@@ -179,8 +265,13 @@ class CorpusPicker {
 
 const packing = (name) => (name.endsWith(".gz") ? ".gz" : /\.zstd?$/.test(name) ? ".zst" : "");
 const bare = (name) => name.toLowerCase().replace(/\.(gz|zstd?)$/, "");
-const suggested = (name) => bare(name).replace(/\.[^.]*$/, "").replace(/[^a-z0-9._-]+/g, "-").replace(/^[^a-z0-9]+/, "") || "corpus";
-const partOf = (name) => (/(^|[^a-z])(val|valid|dev)/.test(name) ? "valid" : /(^|[^a-z])test/.test(name) ? "test" : "train");
+const suggested = (name) =>
+  bare(name)
+    .replace(/\.[^.]*$/, "")
+    .replace(/[^a-z0-9._-]+/g, "-")
+    .replace(/^[^a-z0-9]+/, "") || "corpus";
+const partOf = (name) =>
+  /(^|[^a-z])(val|valid|dev)/.test(name) ? "valid" : /(^|[^a-z])test/.test(name) ? "test" : "train";
 
 function roleSelect(file, seen) {
   const name = bare(file.name);
@@ -188,22 +279,42 @@ function roleSelect(file, seen) {
   const part = partOf(name);
   const roles = table ? TABLE_ROLES.map(([each, words]) => [`${each}.${table}`, words]) : ROLES;
   seen[part] = (seen[part] ?? 0) + 1;
-  const select = element("select", {}, roles.map(([value, words]) => element("option", {value}, words)));
+  const select = element(
+    "select",
+    {},
+    roles.map(([value, words]) => element("option", {value}, words)),
+  );
   select.value = table ? `${part}.${table}` : `${part}.${seen[part] === 1 ? "source" : "target"}`;
   return select;
 }
 
 /** What the check found, as the command line has it. */
 function reports({clean, parts}) {
-  const lines = Object.entries(parts).map(([part, {pairs}]) => `${part}: ${pairs.toLocaleString("en")} ${pairs === 1 ? "row" : "rows"}`);
-  const head = element("p", {class: clean ? "good" : ""}, `${lines.join(" · ")}. ${clean ? "Nothing is wrong." : "Found:"}`);
+  const lines = Object.entries(parts).map(
+    ([part, {pairs}]) => `${part}: ${pairs.toLocaleString("en")} ${pairs === 1 ? "row" : "rows"}`,
+  );
+  const head = element(
+    "p",
+    {class: clean ? "good" : ""},
+    `${lines.join(" · ")}. ${clean ? "Nothing is wrong." : "Found:"}`,
+  );
   const found = Object.entries(parts).flatMap(([part, {findings}]) => findings.map((finding) => one(part, finding)));
   return [head, ...found];
 }
 
 function one(part, {kind, count, examples}) {
-  const line = ({line: number, note, source, target}) => element("li", {}, element("b", {}, `line ${number.toLocaleString("en")}: `), note, source || target ? element("span", {class: "note", dir: "auto"}, `  ${source} | ${target}`) : null);
-  return element("details", {class: "finding", open: kind === "mismatch" || kind === "format" || kind === "encoding"},
+  const line = ({line: number, note, source, target}) =>
+    element(
+      "li",
+      {},
+      element("b", {}, `line ${number.toLocaleString("en")}: `),
+      note,
+      source || target ? element("span", {class: "note", dir: "auto"}, `  ${source} | ${target}`) : null,
+    );
+  return element(
+    "details",
+    {class: "finding", open: kind === "mismatch" || kind === "format" || kind === "encoding"},
     element("summary", {}, `${part}: ${KINDS[kind] ?? kind}, ${count.toLocaleString("en")}`),
-    element("ul", {}, examples.map(line)));
+    element("ul", {}, examples.map(line)),
+  );
 }

@@ -29,7 +29,9 @@ export class TrainingLog {
     const points = list.filter((event) => event[name] != null).map((event) => ({x: event.step, y: event[name]}));
     const each = Math.ceil(points.length / POINTS);
     if (each < 2) return points;
-    const groups = Array.from({length: Math.ceil(points.length / each)}, (_, place) => points.slice(place * each, (place + 1) * each));
+    const groups = Array.from({length: Math.ceil(points.length / each)}, (_, place) =>
+      points.slice(place * each, (place + 1) * each),
+    );
     return groups.map((group) => ({x: group.at(-1).x, y: group.reduce((sum, {y}) => sum + y, 0) / group.length}));
   }
 }
@@ -38,15 +40,24 @@ export class TrainingLog {
 export function duration(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return whole % 60 && whole < 600 ? `${Math.floor(whole / 60)} min ${whole % 60} s` : `${Math.round(whole / 60)} min`;
+  if (whole < 3600)
+    return whole % 60 && whole < 600
+      ? `${Math.floor(whole / 60)} min ${whole % 60} s`
+      : `${Math.round(whole / 60)} min`;
   return `${Math.floor(whole / 3600)} h ${Math.round((whole % 3600) / 60)} min`;
 }
 
 /** "43 MiB", "1.2 GiB" */
-export const bytes = (value) => (value >= 2 ** 30 ? `${(value / 2 ** 30).toFixed(1)} GiB` : value >= 2 ** 20 ? `${Math.round(value / 2 ** 20)} MiB` : `${Math.ceil(value / 2 ** 10)} KiB`);
+export const bytes = (value) =>
+  value >= 2 ** 30
+    ? `${(value / 2 ** 30).toFixed(1)} GiB`
+    : value >= 2 ** 20
+      ? `${Math.round(value / 2 ** 20)} MiB`
+      : `${Math.ceil(value / 2 ** 10)} KiB`;
 
 /**
  * Follow the log of a run, from its first line; a lost connection is taken up where it broke off.
+ * @param {string} run
  * @param {{onevent: (event: object) => void, onstate: (state: object) => void, onend: (state: object) => void,
  *   onlost: (lost: boolean) => void}} about
  * @returns {() => void} stops following

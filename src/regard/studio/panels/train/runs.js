@@ -4,7 +4,14 @@ import {link} from "../../address.js";
 import {element} from "../../element.js";
 import {count} from "../../pieces/runs.js";
 
-const WORDS = {running: "running", finished: "finished", interrupted: "stopped", prepared: "prepared", failed: "failed", unreadable: "unreadable"};
+const WORDS = {
+  running: "running",
+  finished: "finished",
+  interrupted: "stopped",
+  prepared: "prepared",
+  failed: "failed",
+  unreadable: "unreadable",
+};
 const KINDS = {running: "chip now", finished: "chip good", failed: "chip bad", unreadable: "chip bad"};
 const MOST = 4; // rows above the form
 
@@ -29,10 +36,22 @@ export function trainingsTable({onopen}) {
     "table",
     {class: "runs"},
     element("caption", {class: "visually-hidden"}, "Trainings"),
-    element("thead", {}, element("tr", {}, heads.map((name, place) => element("th", {scope: "col", class: place < 3 ? "left" : null}, name)))),
+    element(
+      "thead",
+      {},
+      element(
+        "tr",
+        {},
+        heads.map((name, place) => element("th", {scope: "col", class: place < 3 ? "left" : null}, name)),
+      ),
+    ),
     body,
   );
-  const node = element("div", {class: "scroll going", tabindex: 0, role: "region", "aria-label": "Trainings", hidden: true}, table);
+  const node = element(
+    "div",
+    {class: "scroll going", tabindex: 0, role: "region", "aria-label": "Trainings", hidden: true},
+    table,
+  );
   let known = "";
   return {
     node,
@@ -41,7 +60,9 @@ export function trainingsTable({onopen}) {
       if (now === known && node.contains(table)) return;
       known = now;
       if (!node.contains(table)) node.replaceChildren(table);
-      const listed = trainings.filter(({state, is_run: isRun}) => state === "running" || state === "failed" || !isRun).slice(0, MOST);
+      const listed = trainings
+        .filter(({state, is_run: isRun}) => state === "running" || state === "failed" || !isRun)
+        .slice(0, MOST);
       node.hidden = !listed.length;
       const focused = document.activeElement?.closest?.("tr")?.dataset.run;
       body.replaceChildren(...listed.map((training) => row(training, onopen)));
@@ -57,8 +78,11 @@ function row(training, onopen) {
     onopen(run);
   };
   const name = element("a", {href: link("train", {run}), onclick: open}, element("bdi", {}, run));
-  const kind = task && task !== "translate" ? `${preset || "own settings"} · ${task}` : preset || (task ? "own settings" : "");
-  const reached = time ? `step ${steps.toLocaleString("en")}, at most ${time}` : `${steps.toLocaleString("en")} of ${all.toLocaleString("en")} steps`;
+  const kind =
+    task && task !== "translate" ? `${preset || "own settings"} · ${task}` : preset || (task ? "own settings" : "");
+  const reached = time
+    ? `step ${steps.toLocaleString("en")}, at most ${time}`
+    : `${steps.toLocaleString("en")} of ${all.toLocaleString("en")} steps`;
   return element(
     "tr",
     {"data-run": run},

@@ -11,17 +11,30 @@ import {TrainingLog, bytes, duration, follow} from "./log.js";
 import {stateChip, tryLink} from "./runs.js";
 import {WatchedSentence} from "./watch.js";
 
-const STAGES = [["starting", "Starting"], ["preparing", "Preparing the corpus"], ["training", "Training"], ["validating", "Validating"]];
+const STAGES = [
+  ["starting", "Starting"],
+  ["preparing", "Preparing the corpus"],
+  ["training", "Training"],
+  ["validating", "Validating"],
+];
 const FRAME = 200; // milliseconds between two drawings while events pour in
 
-/** @param {{open: (values: object) => void, known?: object}} about  `known`: the run, where there is one */
-export function trainingView(training, {open, known}) {
-  return new TrainingView(training, open, known);
+/**
+ * @param {any} training as /api/v1/trainings has it
+ * @param {{open: (values: object) => void, changes: boolean}} about  `changes`: whether it can be stopped, gone on with
+ *   and removed here
+ */
+export function trainingView(training, {open, changes}) {
+  return new TrainingView(training, open, changes);
 }
 
 class TrainingView {
-  constructor(training, open, known) {
-    this.known = known;
+  /** @type {Record<"loss" | "score" | "speed", ReturnType<typeof lineChart>>} */ charts;
+  /** @type {WatchedSentence} */ watched;
+  /** @type {() => void} stops following the log */ stop;
+
+  constructor(training, open, changes) {
+    this.changes = changes;
     this.training = training;
     this.open = open;
     this.log = new TrainingLog();
@@ -32,15 +45,36 @@ class TrainingView {
   build() {
     const {run, watch} = this.training;
     this.head = element("div", {class: "row"});
-    this.stages = element("ol", {class: "stages", "aria-label": "Stages"}, STAGES.map(([stage, words]) => element("li", {"data-stage": stage}, words)));
+    this.stages = element(
+      "ol",
+      {class: "stages", "aria-label": "Stages"},
+      STAGES.map(([stage, words]) => element("li", {"data-stage": stage}, words)),
+    );
     this.bar = element("progress", {max: 1, value: 0, "aria-label": "Progress of the training"});
     this.facts = element("p", {class: "facts number"});
     this.actions = element("div", {class: "row"});
     this.problem = element("div");
     this.charts = {
-      loss: lineChart({title: "Loss", x: {label: "step", whole: true}, y: {label: "loss per piece, in nats"}, height: 220}),
-      score: lineChart({title: "Score", x: {label: "step", whole: true}, y: {label: "on validation", zero: true, most: 100}, height: 200, digits: 1}),
-      speed: lineChart({title: "Speed", x: {label: "step", whole: true}, y: {label: "tokens a second", zero: true}, height: 220, digits: 0}),
+      loss: lineChart({
+        title: "Loss",
+        x: {label: "step", whole: true},
+        y: {label: "loss per piece, in nats"},
+        height: 220,
+      }),
+      score: lineChart({
+        title: "Score",
+        x: {label: "step", whole: true},
+        y: {label: "on validation", zero: true, most: 100},
+        height: 200,
+        digits: 1,
+      }),
+      speed: lineChart({
+        title: "Speed",
+        x: {label: "step", whole: true},
+        y: {label: "tokens a second", zero: true},
+        height: 220,
+        digits: 0,
+      }),
     };
     this.scoreTitle = element("h2", {}, "Score");
     this.notYet = element("p", {class: "later"}, "Comes with the first validation.");
@@ -51,15 +85,60 @@ class TrainingView {
     this.node = element(
       "div",
       {class: "training"},
-      element("p", {class: "crumb"}, element("a", {href: link("train", {})}, "A new training"), " · ", element("a", {href: link("runs", {})}, "All runs")),
+      element(
+        "p",
+        {class: "crumb"},
+        element("a", {href: link("train", {})}, "A new training"),
+        " · ",
+        element("a", {href: link("runs", {})}, "All runs"),
+      ),
       element("div", {class: "head row"}, element("h1", {}, element("bdi", {}, run)), this.head),
-      element("section", {class: "card status", "aria-label": "State"}, this.stages, this.bar, this.facts, this.problem, this.actions),
-      this.learning = element("div", {class: "learning"}, element("div", {class: "curves"},
-        element("section", {class: "card"}, element("h2", {}, "Loss"), element("p", {class: "note"}, "How surprised the model is by the right answer: lower is better. Validation is text it does not learn from."), this.charts.loss.node),
-        element("section", {class: "card"}, this.scoreTitle, element("p", {class: "note"}, "How good its own output is, on text it does not learn from."), this.notYet, this.charts.score.node),
-      ), this.watched.node),
+      element(
+        "section",
+        {class: "card status", "aria-label": "State"},
+        this.stages,
+        this.bar,
+        this.facts,
+        this.problem,
+        this.actions,
+      ),
+      (this.learning = element(
+        "div",
+        {class: "learning"},
+        element(
+          "div",
+          {class: "curves"},
+          element(
+            "section",
+            {class: "card"},
+            element("h2", {}, "Loss"),
+            element(
+              "p",
+              {class: "note"},
+              "How surprised the model is by the right answer: lower is better. " +
+                "Validation is text it does not learn from.",
+            ),
+            this.charts.loss.node,
+          ),
+          element(
+            "section",
+            {class: "card"},
+            this.scoreTitle,
+            element("p", {class: "note"}, "How good its own output is, on text it does not learn from."),
+            this.notYet,
+            this.charts.score.node,
+          ),
+        ),
+        this.watched.node,
+      )),
       this.samples,
-      this.speed = element("details", {class: "card"}, element("summary", {}, "Speed"), element("p", {class: "note"}, "Predictions a second while training; validation is not counted."), this.charts.speed.node),
+      (this.speed = element(
+        "details",
+        {class: "card"},
+        element("summary", {}, "Speed"),
+        element("p", {class: "note"}, "Predictions a second while training; validation is not counted."),
+        this.charts.speed.node,
+      )),
       this.notes,
     );
   }
@@ -110,7 +189,8 @@ class TrainingView {
       else item.removeAttribute("aria-current");
     }
     this.stages.hidden = this.bar.hidden = training.state !== "running";
-    this.learning.hidden = this.speed.hidden = training.state === "failed" && !this.log.moments.length; // nothing to draw
+    const nothing = training.state === "failed" && !this.log.moments.length;
+    this.learning.hidden = this.speed.hidden = nothing;
     this.problem.replaceChildren(...(training.note ? [trouble({message: training.note})] : []));
     this.actions.replaceChildren(...this.buttons());
     this.status();
@@ -124,14 +204,34 @@ class TrainingView {
     const ended = ["interrupted", "prepared", "failed"].includes(state);
     const words = this.training.task === "translate" ? "Translate with it" : "Try it";
     return [
-      state === "running" && ours && !this.known?.fixed && stage !== "stopping" ? button("Stop and keep", "", () => this.ask("stop")) : null,
+      state === "running" && ours && this.changes && stage !== "stopping"
+        ? button("Stop and keep", "", () => this.ask("stop"))
+        : null,
       stage === "stopping" ? element("p", {class: "note"}, "Stopping after this step; a checkpoint is written.") : null,
-      state === "running" && !ours ? element("p", {class: "note"}, "Started in a terminal: stop it there, with Ctrl-C.") : null,
-      ended && this.training.is_run && !this.known?.fixed ? button("Continue training", state === "failed" ? "" : "primary", () => this.ask("resume")) : null,
-      ended && !this.known?.fixed ? button("Change and start again", state === "failed" ? "primary" : "", () => this.open({again: run})) : null,
-      tried ? element("a", {class: state === "finished" ? "button primary" : "button", href: tried, onclick: () => remember({name: run, task: this.training.task})}, words) : null,
-      tried ? element("a", {class: "button quiet", href: link("look", {run, text: this.training.watch})}, "Look inside") : null,
-      still && !this.known?.fixed ? button("Remove", "quiet", () => this.remove()) : null,
+      state === "running" && !ours
+        ? element("p", {class: "note"}, "Started in a terminal: stop it there, with Ctrl-C.")
+        : null,
+      ended && this.training.is_run && this.changes
+        ? button("Continue training", state === "failed" ? "" : "primary", () => this.ask("resume"))
+        : null,
+      ended && this.changes
+        ? button("Change and start again", state === "failed" ? "primary" : "", () => this.open({again: run}))
+        : null,
+      tried
+        ? element(
+            "a",
+            {
+              class: state === "finished" ? "button primary" : "button",
+              href: tried,
+              onclick: () => remember({name: run, task: this.training.task}),
+            },
+            words,
+          )
+        : null,
+      tried
+        ? element("a", {class: "button quiet", href: link("look", {run, text: this.training.watch})}, "Look inside")
+        : null,
+      still && this.changes ? button("Remove", "quiet", () => this.remove()) : null,
     ].filter(Boolean);
   }
 
@@ -159,7 +259,11 @@ class TrainingView {
 
   async ask(what) {
     try {
-      this.training = await post(`/api/v1/trainings/${encodeURIComponent(this.training.run)}/${what}`, {}, {lasting: true});
+      this.training = await post(
+        `/api/v1/trainings/${encodeURIComponent(this.training.run)}/${what}`,
+        {},
+        {lasting: true},
+      );
       if (what === "resume") this.begin();
       else this.state();
     } catch (problem) {
@@ -170,17 +274,21 @@ class TrainingView {
   draw() {
     const {log} = this;
     this.status();
-    this.charts.loss.show([
-      {name: "training", points: log.curve(log.moments, "loss")},
-      {name: "validation", points: log.curve(log.validations, "loss")},
-    ].filter(({points}) => points.length));
+    this.charts.loss.show(
+      [
+        {name: "training", points: log.curve(log.moments, "loss")},
+        {name: "validation", points: log.curve(log.validations, "loss")},
+      ].filter(({points}) => points.length),
+    );
     const measure = log.validations.at(-1)?.name;
     if (measure) this.scoreTitle.textContent = measure[0].toUpperCase() + measure.slice(1);
     this.notYet.hidden = Boolean(measure);
     this.charts.score.node.hidden = !measure;
     this.charts.score.options.y.most = measure === "perplexity" ? Infinity : 100;
     this.charts.score.show(measure ? [{name: measure, points: log.curve(log.validations, "score")}] : []);
-    this.charts.speed.show(log.moments.length ? [{name: "tokens a second", points: log.curve(log.moments, "tokens_per_second")}] : []);
+    this.charts.speed.show(
+      log.moments.length ? [{name: "tokens a second", points: log.curve(log.moments, "tokens_per_second")}] : [],
+    );
     this.watched.show(log.watched);
     this.showSamples(log.validations.at(-1));
     this.notes.hidden = log.notes.length === 0;
@@ -197,19 +305,30 @@ class TrainingView {
     const {of_steps: all, state, time, stage} = this.training;
     this.bar.value = last?.progress ?? 0;
     if (!last) {
-      this.facts.textContent = state === "running" ? `${stage === "preparing" ? "Reading the corpus and learning its pieces" : "Starting"}…` : "";
+      this.facts.textContent =
+        state === "running"
+          ? `${stage === "preparing" ? "Reading the corpus and learning its pieces" : "Starting"}…`
+          : "";
       return;
     }
-    const left = state === "running" && last.progress > 0.01 ? (last.seconds * (1 - last.progress)) / last.progress : null;
+    const left =
+      state === "running" && last.progress > 0.01 ? (last.seconds * (1 - last.progress)) / last.progress : null;
     const best = this.log.validations.filter((each) => each.best).at(-1);
     const steps = last.step.toLocaleString("en");
     this.facts.textContent = [
-      ...(time ? [`${duration(last.seconds)} of at most ${time}`, `step ${steps}`] : [`step ${steps}${all ? ` of ${all.toLocaleString("en")}` : ""}`, `${duration(last.seconds)} of training`]),
+      ...(time
+        ? [`${duration(last.seconds)} of at most ${time}`, `step ${steps}`]
+        : [`step ${steps}${all ? ` of ${all.toLocaleString("en")}` : ""}`, `${duration(last.seconds)} of training`]),
       left === null ? "" : `about ${duration(left)} left`,
       `${Math.round(last.tokens_per_second).toLocaleString("en")} tokens a second`,
       bytes(last.memory),
-      best ? `best ${best.name} ${best.score.toFixed(1)}, loss ${best.loss.toFixed(3)}, at step ${best.step.toLocaleString("en")}` : "",
-    ].filter(Boolean).join(" · ");
+      best
+        ? `best ${best.name} ${best.score.toFixed(1)}, loss ${best.loss.toFixed(3)}, ` +
+          `at step ${best.step.toLocaleString("en")}`
+        : "",
+    ]
+      .filter(Boolean)
+      .join(" · ");
   }
 
   showSamples(validation) {
@@ -217,14 +336,24 @@ class TrainingView {
     this.samples.hidden = samples.length === 0;
     if (!samples.length || this.sampled === validation) return;
     this.sampled = validation;
-    const row = ({source, reference, output}) => element("li", {},
-      element("p", {class: "source", dir: "auto"}, source),
-      element("p", {class: output === reference ? "output right" : "output", dir: "auto"}, output || "(nothing)"),
-      output === reference ? element("p", {class: "note"}, "exactly as the reference") : element("p", {class: "note", dir: "auto"}, `reference: ${reference}`),
-    );
+    const row = ({source, reference, output}) =>
+      element(
+        "li",
+        {},
+        element("p", {class: "source", dir: "auto"}, source),
+        element("p", {class: output === reference ? "output right" : "output", dir: "auto"}, output || "(nothing)"),
+        output === reference
+          ? element("p", {class: "note"}, "exactly as the reference")
+          : element("p", {class: "note", dir: "auto"}, `reference: ${reference}`),
+      );
     this.samples.replaceChildren(
       element("h2", {id: "samples-title"}, "Samples"),
-      element("p", {class: "note"}, `The first sentences of the validation text, as the model has them at step ${validation.step.toLocaleString("en")}.`),
+      element(
+        "p",
+        {class: "note"},
+        "The first sentences of the validation text, as the model has them at step " +
+          `${validation.step.toLocaleString("en")}.`,
+      ),
       element("ol", {class: "samples"}, samples.map(row)),
     );
   }
@@ -242,5 +371,7 @@ class TrainingView {
 }
 
 function about({preset, task, parameters}) {
-  return [preset, task === "translate" ? "" : task, parameters == null ? "" : `${count(parameters)} parameters`].filter(Boolean).join(" · ");
+  return [preset, task === "translate" ? "" : task, parameters == null ? "" : `${count(parameters)} parameters`]
+    .filter(Boolean)
+    .join(" · ");
 }

@@ -15,10 +15,17 @@ export class WatchedSentence {
     this.slider = element("input", {type: "range", min: 0, max: 0, step: 1, value: 0});
     this.output = element("p", {class: "output", dir: "auto", "aria-live": "off"});
     this.when = element("p", {class: "note number"});
-    this.map = heatmap({label: "Cross-attention of the watched sentence", describe: (row, column, value) => `${row} ← ${column}  ${value}`});
+    this.map = heatmap({
+      label: "Cross-attention of the watched sentence",
+      describe: (row, column, value) => `${row} ← ${column}  ${value}`,
+    });
     this.layers = element("div");
     this.caption = element("figcaption");
-    const box = element("div", {class: "limited", tabindex: 0, role: "group", "aria-label": "Attention of the watched sentence"}, this.map.node);
+    const box = element(
+      "div",
+      {class: "limited", tabindex: 0, role: "group", "aria-label": "Attention of the watched sentence"},
+      this.map.node,
+    );
     this.figure = element("figure", {hidden: true}, this.layers, box, this.caption);
     this.slider.addEventListener("input", () => this.choose(Number(this.slider.value)));
     const moment = field("Moment of the training", this.slider);
@@ -26,7 +33,12 @@ export class WatchedSentence {
       "section",
       {class: "card watched", "aria-labelledby": "watched-title"},
       element("h2", {id: "watched-title"}, "Watch one sentence learn"),
-      element("p", {class: "note"}, "What the model makes of the same sentence after 1, 2, 4, 8, … steps and at each validation, and where it looks."),
+      element(
+        "p",
+        {class: "note"},
+        "What the model makes of the same sentence after 1, 2, 4, 8, … steps and at each validation, " +
+          "and where it looks.",
+      ),
       this.input,
       this.output,
       element("div", {class: "row end"}, element("div", {class: "moment"}, moment), this.when),
@@ -82,9 +94,16 @@ export class WatchedSentence {
       };
       this.layers.append(segmented({label: "Layer", options, value: String(this.layer), onchange: pick}));
     }
-    this.map.show({rows: target.map(legible), columns: source.map(legible), values: Float32Array.from(layers[this.layer].flat()), range: [0, 1]});
+    this.map.show({
+      rows: target.map(legible),
+      columns: source.map(legible),
+      values: Float32Array.from(layers[this.layer].flat()),
+      range: [0, 1],
+    });
     const which = layers.length > 1 ? `layer ${this.layer + 1}, mean of its heads` : "the model's attention";
-    this.caption.textContent = `Cross-attention, ${which}: each row is where the model looked when it wrote that piece. It begins as noise and becomes an alignment.`;
+    this.caption.textContent =
+      `Cross-attention, ${which}: each row is where the model looked when it wrote that piece. ` +
+      "It begins as noise and becomes an alignment.";
   }
 
   leave() {

@@ -5,7 +5,11 @@ import {element} from "../../element.js";
 import {term} from "../../pieces/glossary.js";
 import {number, percent} from "../../pieces/scales.js";
 
-/** @param {(rank: number) => void} onpick  @param {boolean} several whether the text has more sentences */
+/**
+ * @param {import("../../pieces/runs.js").Run} run
+ * @param {import("./output.js").Translation} translation  @param {number} picked
+ * @param {(rank: number) => void} onpick  @param {boolean} several whether the text has more sentences
+ */
 export function alternatives(run, {source, outputs, aligner}, picked, onpick, several) {
   const items = outputs.map((output, rank) => {
     const chosen = rank === Math.min(picked, outputs.length - 1);
@@ -17,7 +21,11 @@ export function alternatives(run, {source, outputs, aligner}, picked, onpick, se
         "button",
         {type: "button", class: "alternative", "aria-pressed": String(chosen), onclick: () => onpick(rank)},
         element("span", {class: "rank number"}, rank + 1),
-        element("span", {class: "words", dir: "auto"}, rank ? differing(output, outputs[0]) : output.text || "(nothing)"),
+        element(
+          "span",
+          {class: "words", dir: "auto"},
+          rank ? differing(output, outputs[0]) : output.text || "(nothing)",
+        ),
         element("span", {class: "note number sure"}, `${percent(sure)} sure`, bar(sure)),
       ),
     );
@@ -25,7 +33,13 @@ export function alternatives(run, {source, outputs, aligner}, picked, onpick, se
   const deeper = {run: run.name, text: source};
   const about = several ? element("span", {class: "note", dir: "auto"}, ` for “${source}”`) : null;
   return [
-    element("h2", {}, outputs.length > 1 ? "Best outputs of " : "The only output of ", element("bdi", {}, run.name), about),
+    element(
+      "h2",
+      {},
+      outputs.length > 1 ? "Best outputs of " : "The only output of ",
+      element("bdi", {}, run.name),
+      about,
+    ),
     element("ol", {class: "alternatives"}, items),
     element(
       "p",
@@ -38,7 +52,8 @@ export function alternatives(run, {source, outputs, aligner}, picked, onpick, se
   ];
 }
 
-const bar = (share) => element("span", {class: "bar", "aria-hidden": "true"}, element("i", {style: {width: `${100 * share}%`}}));
+const bar = (share) =>
+  element("span", {class: "bar", "aria-hidden": "true"}, element("i", {style: {width: `${100 * share}%`}}));
 
 /** An output whose words that the best one does not have are marked. */
 function differing({text, words}, first) {
@@ -54,13 +69,22 @@ function differing({text, words}, first) {
 
 /** The numbers behind it, for those who want them. */
 function details(outputs, aligner) {
-  const rows = outputs.map((output, rank) => element("li", {}, `${rank + 1}: ${number(output.log_probability)} · ${number(output.score)}`));
+  const rows = outputs.map((output, rank) =>
+    element("li", {}, `${rank + 1}: ${number(output.log_probability)} · ${number(output.score)}`),
+  );
   return element(
     "details",
     {},
     element("summary", {}, "Details"),
-    element("p", {class: "note"}, term("log-probability", "Log-probability"), " of each output · the same, normalised for its length:"),
+    element(
+      "p",
+      {class: "note"},
+      term("log-probability", "Log-probability"),
+      " of each output · the same, normalised for its length:",
+    ),
     element("ul", {class: "note number"}, rows),
-    aligner ? element("p", {class: "note weights"}, "Links between words are ", term("attention"), ` weights: ${aligner}.`) : null,
+    aligner
+      ? element("p", {class: "note weights"}, "Links between words are ", term("attention"), ` weights: ${aligner}.`)
+      : null,
   );
 }

@@ -9,8 +9,8 @@ import {alternatives} from "./alternatives.js";
 import {remarks} from "./remarks.js";
 
 /**
- * @typedef {{source: string, source_words: string[], outputs: object[], aligner: string, warning: string,
- *   unknown: object[], read_as: string}} Translation
+ * @typedef {{source: string, source_words: string[], outputs: any[], aligner: string, warning: string,
+ *   unknown: {word: string}[], read_as: string}} Translation
  * @param {{head: Node, onpoint: (sentence: number, target: number | null) => void,
  *   onpick: (sentence: number, rank: number) => void}} options  `head`: what stands above it
  */
@@ -34,10 +34,13 @@ export function outputPane({head, onpoint, onpick}) {
     if (!translation) return {node: element("span", {class: "pending"}), light: () => {}};
     const output = translation.outputs[Math.min(rank, translation.outputs.length - 1)];
     const say = (target) => sentenceOf(output.links, "target", target, output.words, translation.source_words);
-    const shown = tokenLine(
-      output.words,
-      {tag: "span", text: output.text, label: output.text, onpoint: (target) => onpoint(place, target), say},
-    );
+    const shown = tokenLine(output.words, {
+      tag: "span",
+      text: output.text,
+      label: output.text,
+      onpoint: (target) => onpoint(place, target),
+      say,
+    });
     return {translation, rank, output, ...shown};
   };
 
@@ -48,8 +51,8 @@ export function outputPane({head, onpoint, onpick}) {
       return copied();
     },
     /**
-     * @param {{run: object, sentences: object[], between: string[], translations: (Translation | undefined)[],
-     *   picks: Map<number, number>, busy: boolean}} found
+     * @param {{run: import("../../pieces/runs.js").Run, sentences: object[], between: string[],
+     *   translations: (Translation | undefined)[], picks: Map<number, number>, busy: boolean}} found
      */
     show({run, sentences, between: kept, translations, picks, busy}) {
       node.setAttribute("aria-label", `Translation by ${run.name}`);
@@ -61,7 +64,8 @@ export function outputPane({head, onpoint, onpick}) {
       lines = sentences.map((_, place) => {
         const [rank, before] = [picks.get(place) ?? 0, lines[place]];
         const same = before?.translation && before.translation === translations[place] && before.rank === rank;
-        return same ? before : lineOf(place, translations[place], rank); // a long text is not built anew for each letter
+        // a long text is not built anew for each letter
+        return same ? before : lineOf(place, translations[place], rank);
       });
       text.replaceChildren(...between.flatMap((each, place) => [each, lines[place]?.node ?? ""]));
       notes.replaceChildren(...remarks(translations));
@@ -76,7 +80,12 @@ export function outputPane({head, onpoint, onpick}) {
     },
     time(milliseconds) {
       time.classList.remove("working");
-      time.textContent = milliseconds === null ? "" : milliseconds < 1000 ? `${Math.max(1, Math.round(milliseconds))} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
+      time.textContent =
+        milliseconds === null
+          ? ""
+          : milliseconds < 1000
+            ? `${Math.max(1, Math.round(milliseconds))} ms`
+            : `${(milliseconds / 1000).toFixed(1)} s`;
     },
     problem(...nodes) {
       text.setAttribute("aria-busy", "false");
@@ -87,18 +96,19 @@ export function outputPane({head, onpoint, onpick}) {
     telling(sentence) {
       const {output} = lines[sentence] ?? {};
       const length = ({target}) => Math.min(6, output.words[target].length);
-      return output?.links.reduce((best, link) => (!best || length(link) > length(best) ? link : best), null)?.target ?? null;
+      return (
+        output?.links.reduce((best, link) => (!best || length(link) > length(best) ? link : best), null)?.target ?? null
+      );
     },
     /** Of a word of the output: what lights in the source, as start of a word → weight, and a line about it. */
     linksOf(sentence, target) {
       const {translation, output} = lines[sentence] ?? {};
       if (!output) return {weights: new Map(), words: null};
       const ranges = rangesOf(translation.source, translation.source_words);
-      const found = [...partners(output.links, "target", target)].map(
-        ([place, weight]) => [ranges[place]?.[0], weight],
-      );
+      const weights = new Map();
+      for (const [place, weight] of partners(output.links, "target", target)) weights.set(ranges[place]?.[0], weight);
       return {
-        weights: new Map(found),
+        weights,
         words: told(output.links, "target", target, output.words, translation.source_words),
       };
     },
@@ -112,9 +122,8 @@ export function outputPane({head, onpoint, onpick}) {
       if (place < 0) return null;
       return {words: told(output.links, "source", place, translation.source_words, output.words)};
     },
-    lightOwn: (sentence, target) => lines.forEach(
-      (line, place) => line.light(new Map(), place === sentence ? target : null),
-    ),
+    lightOwn: (sentence, target) =>
+      lines.forEach((line, place) => line.light(new Map(), place === sentence ? target : null)),
     /** What else there was for a sentence. */
     alternatives(run, sentence, picked) {
       const {translation} = lines[sentence] ?? {};
@@ -132,6 +141,10 @@ function told(links, side, place, words, others) {
   const word = (text) => element("bdi", {}, text);
   if (!links.length) return null; // there is no attention to tell of
   if (!found.length) return [word(words[place]), side === "target" ? " ← nothing" : " → nothing"];
-  const parts = found.flatMap(([other, weight], number) => [number ? ", " : "", word(others[other]), ` ${percent(weight)}`]);
+  const parts = found.flatMap(([other, weight], number) => [
+    number ? ", " : "",
+    word(others[other]),
+    ` ${percent(weight)}`,
+  ]);
   return [word(words[place]), side === "target" ? " ← " : " → ", ...parts];
 }

@@ -1,5 +1,5 @@
-// A text as its sentences, cut by the service, and translations of sentences that are remembered: what did not change is
-// not asked again.
+// A text as its sentences, cut by the service, and translations of sentences that are remembered: what did not change
+// is not asked again.
 
 import {post} from "../../api.js";
 
@@ -16,13 +16,20 @@ const cuts = new Map(); // text → sentences
 /** What is known already of where the sentences of a text are, or undefined. @returns {Sentence[] | undefined} */
 export const recallCut = (text) => (text.trim() ? cuts.get(text) : []);
 
-/** Where the sentences of a text are. @returns {Promise<Sentence[]>} */
+/**
+ * Where the sentences of a text are.
+ * @param {string} text  @param {{signal?: AbortSignal}} options  @returns {Promise<Sentence[]>}
+ */
 export async function cut(text, {signal} = {}) {
   const known = recallCut(text);
   if (known) return known;
   const {sentences} = await post("/api/v1/sentences", {text}, {signal});
   const at = unitsOf(text);
-  const found = sentences.map(({start, end}) => ({start: at(start), end: at(end), text: text.slice(at(start), at(end))}));
+  const found = sentences.map(({start, end}) => ({
+    start: at(start),
+    end: at(end),
+    text: text.slice(at(start), at(end)),
+  }));
   cuts.set(text, found);
   while (cuts.size > REMEMBERED) cuts.delete(cuts.keys().next().value);
   return found;

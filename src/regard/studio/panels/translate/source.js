@@ -10,17 +10,14 @@ import {paint, rangesOf} from "../../pieces/tokens.js";
  */
 export function sourceField({onwrite, onpoint}) {
   const mirror = element("div", {class: "mirror", "aria-hidden": "true", dir: "auto"});
-  const area = element(
-    "textarea",
-    {
-      "aria-label": "Text to translate",
-      placeholder: "Write something…",
-      dir: "auto",
-      spellcheck: "false",
-      rows: 3,
-      autocapitalize: "off",
-    },
-  );
+  const area = element("textarea", {
+    "aria-label": "Text to translate",
+    placeholder: "Write something…",
+    dir: "auto",
+    spellcheck: "false",
+    rows: 3,
+    autocapitalize: "off",
+  });
   const node = element("div", {class: "source-field"}, mirror, area);
   let spans = []; // {sentence, word, start, end, node}
   let lit = [];
@@ -31,16 +28,14 @@ export function sourceField({onwrite, onpoint}) {
     pointed = found;
     onpoint(found ? {sentence: found.sentence, word: found.word, start: found.start - found.from} : null);
   };
-  const atCaret = () => spans.find(
-    ({start, end}) => area.selectionStart >= start && area.selectionStart <= end,
-  ) ?? null;
+  const atCaret = () =>
+    spans.find(({start, end}) => area.selectionStart >= start && area.selectionStart <= end) ?? null;
   const moved = () => document.activeElement === area && tell(atCaret());
   area.addEventListener("input", () => onwrite(area.value));
   area.addEventListener("pointermove", ({clientX, clientY}) => {
-    const under = document.elementsFromPoint(clientX, clientY).find(
-      (each) => each.parentNode === mirror && each.dataset.number,
-    );
-    tell(under ? spans[under.dataset.number] : null);
+    const under = /** @type {HTMLElement[]} */ (document.elementsFromPoint(clientX, clientY));
+    const word = under.find((each) => each.parentNode === mirror && each.dataset.number);
+    tell(word ? spans[Number(word.dataset.number)] : null);
   });
   area.addEventListener("pointerleave", () => tell(document.activeElement === area ? atCaret() : null));
   area.addEventListener("blur", () => tell(null));

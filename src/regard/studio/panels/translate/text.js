@@ -11,7 +11,11 @@ const figure = (value) => value.toLocaleString("en");
 /** @param {{field: Node, onswap: () => void, onclear: () => void, ontry: (text: string) => void}} about */
 export function textCard({field, onswap, onclear, ontry}) {
   const button = (words, action, label) =>
-    element("button", {type: "button", class: "quiet small", onclick: action, "aria-label": label, title: label}, words);
+    element(
+      "button",
+      {type: "button", class: "quiet small", onclick: action, "aria-label": label, title: label},
+      words,
+    );
   const title = element("h2", {class: "pane-title"}, "Text");
   const swap = button("⇄", onswap, "Swap the languages");
   const counted = element("span", {class: "note number"});
@@ -26,7 +30,8 @@ export function textCard({field, onswap, onclear, ontry}) {
     examples.replaceChildren();
     const found = await examplesOf(name);
     if (!found.length || offered !== name) return;
-    const one = (text) => element("button", {type: "button", class: "small", dir: "auto", onclick: () => ontry(text)}, text);
+    const one = (text) =>
+      element("button", {type: "button", class: "small", dir: "auto", onclick: () => ontry(text)}, text);
     examples.replaceChildren(element("span", {class: "note"}, "Try "), ...found.slice(0, TRIED).map(one));
   };
 
@@ -39,7 +44,10 @@ export function textCard({field, onswap, onclear, ontry}) {
       limit,
       examples,
     ),
-    /** @param {{back: object | undefined}} about  `back`: a run for the other direction */
+    /**
+     * @typedef {import("../../pieces/runs.js").Run} Run
+     * @param {Run} run  @param {{back?: Run}} about  `back`: one for the other direction
+     */
     show({name, languages}, {back}) {
       title.textContent = languages?.source ? language(languages.source) : "Text";
       swap.hidden = !back;
@@ -55,7 +63,8 @@ export function textCard({field, onswap, onclear, ontry}) {
       limit.hidden = length <= LONGEST;
       limit.textContent = limit.hidden
         ? ""
-        : `${figure(length)} characters: at most ${figure(LONGEST)} are translated at once; shorten the text by ${figure(length - LONGEST)}.`;
+        : `${figure(length)} characters: at most ${figure(LONGEST)} are translated at once; ` +
+          `shorten the text by ${figure(length - LONGEST)}.`;
       return !limit.hidden;
     },
   };

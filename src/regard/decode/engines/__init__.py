@@ -1,0 +1,1 @@
+"""Who searches: captured steps on a GPU, CTranslate2."""

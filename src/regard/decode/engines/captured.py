@@ -1,0 +1,297 @@
+"""Translation on a GPU: a step of the search is one CUDA graph, and sentences take each other's places.
+
+A small model on a GPU spends its time launching kernels and waiting for the host to look at results. Here the model's
+step (`decode.pooled`) and the beam's (`decode.slots`) are captured together for a few shapes and replayed. The host
+looks at who is done every few steps only, and while the device goes on it reads what was written; a sentence that
+is done makes room for the next one, so that all rows of a step are at work until no sentence is left.
+
+Nothing here needs a GPU but the capture: on a CPU the same operations run one by one, which is how tests bind this to
+`decode.search`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.utils.rnn import pad_sequence
+
+from regard.decode.engines.pooled import Encoded, Pool, Pooled, Shape
+from regard.decode.engines.slots import Fetched, Slots
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.decode.search import Hypothesis
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.text.special import PAD
+
+MENU = (8, 32, 128, 512)  # sentences that are searched at once
+GRAIN = 32  # source and target lengths of captured steps are multiples of this
+LOOK_EVERY = 4  # steps
+SHARE = 0.5  # of the device's free memory that may be taken
+Step = Callable[[], None]
+KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]  # cuDNN plans every shape anew
+
+
+@dataclass(frozen=True)
+class Room:
+    """The memory of a search, and how large it is."""
+
+    rule: Beam
+    wanted: int  # sentences that were asked for; there may be memory for fewer
+    shape: Shape
+    slots: Slots
+    pool: Pool
+
+
+class Captured:
+    """Searches for the outputs that `decode.search` finds: an engine (`decode.engine`). See `fits`."""
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        kind: torch.dtype = torch.float32,
+        *,
+        name: str = "native",
+        menu: Sequence[int] = MENU,
+        look_every: int = LOOK_EVERY,
+    ) -> None:
+        weight = model.decoder.output.weight
+        self.model = Pooled(model if weight.dtype == kind else copy.deepcopy(model).to(kind).eval())
+        self.device, self.name = weight.device, name
+        self.menu, self.look_every = tuple(menu), look_every
+        self.room: Room | None = None
+        self.bytes = 0  # torch has all of it
+        self.graphs = Graphs(self.device) if self.device.type == "cuda" else None
+
+    fits = staticmethod(Pooled.fits)
+
+    def refuses(self, options: Options) -> str:
+        """All but a plain beam."""
+        rule = options.rule
+        if not isinstance(rule, Beam):
+            return "sampling"
+        if rule.groups > 1 or rule.coverage_penalty:
+            return "groups and coverage"
+        plain = Options(rule, longest=options.longest, copy_unknown=options.copy_unknown)
+        return "" if options == plain else "constraints"
+
+    @torch.inference_mode()
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        limits: Sequence[int],
+        rule: Beam,
+        budget: int,  # noqa: ARG002  the memory of the device decides
+    ) -> list[list[Hypothesis] | None]:
+        """For each source, ``<end>`` included, its outputs, best first."""
+        if not sources:
+            return []
+        with self._computing():
+            room = self._room_for(rule, len(sources), max(map(len, sources)), max(limits))
+            return _Search(self, room, sources, limits).run()
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """On a stream of our own, as capturing asks for."""
+        if self.graphs is None:
+            yield
+            return
+        self.graphs.stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self.graphs.stream), sdpa_kernel(KERNELS):
+            yield
+        torch.cuda.current_stream(self.device).wait_stream(self.graphs.stream)
+
+    def _room_for(self, rule: Beam, count: int, source: int, target: int) -> Room:
+        """The room there is, if it is large enough; else a larger one, for which steps are captured anew."""
+        wanted, source, target = on_menu(self.menu, count), grained(source), grained(target)
+        old = self.room
+        if old is not None and old.rule == rule:
+            if wanted <= old.wanted and source <= old.shape.source and target <= old.shape.target:
+                return old
+            wanted = max(wanted, old.wanted)
+            source, target = max(source, old.shape.source), max(target, old.shape.target)
+        old = self.room = None  # its memory may be needed
+        if self.graphs is not None:
+            self.graphs.forget()
+        each = self.model.bytes(rule.width, source, target)
+        shape = Shape(fitting(self.menu, wanted, each, self._free()), source, target)
+        slots = Slots.empty(rule, shape.sentences, target, self.model.weight)
+        self.room = Room(rule, wanted, shape, slots, self.model.pool(rule.width, shape))
+        return self.room
+
+    def _free(self) -> float:
+        """Bytes that may be taken."""
+        if self.device.type != "cuda":
+            return float("inf")
+        free, _ = torch.cuda.mem_get_info(self.device)
+        kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return SHARE * (free + kept)
+
+    def step(self, room: Room, shape: Shape) -> None:
+        """One token further for the first sentences of a room, as one graph where there are graphs."""
+        if self.graphs is None:
+            self._step(room, shape)
+        else:
+            self.graphs.run(shape, lambda: self._step(room, shape))
+
+    def _step(self, room: Room, shape: Shape) -> None:
+        """Everything on the device, and nothing that depends on a value."""
+        slots = room.slots.first(shape.sentences)
+        logits = self.model.step(slots.tokens, slots.written, room.pool, shape)
+        odds = logits.log_softmax(-1, dtype=slots.totals.dtype)  # (B, W, V)
+        room.pool.follow(slots.advance(odds, room.rule), shape)
+
+
+class Graphs:
+    """Captured steps by their shapes. The first step of a shape is an ordinary one, which warms up; the second is
+    captured. They are replayed one after the other, so that they share one pool of memory."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        self.forget()
+
+    def forget(self) -> None:
+        """The memory that they wrote to is no more."""
+        self.pool = torch.cuda.graph_pool_handle()
+        self.met: set[Shape] = set()
+        self.graphs: dict[Shape, torch.cuda.CUDAGraph] = {}
+
+    def run(self, shape: Shape, step: Step) -> None:
+        if shape not in self.met:
+            self.met.add(shape)
+            step()
+            return
+        if shape not in self.graphs:
+            self.graphs[shape] = self._capture(step)
+        self.graphs[shape].replay()
+
+    def _capture(self, step: Step) -> torch.cuda.CUDAGraph:
+        """`torch.cuda.graph` without its garbage collection and emptying of caches, which take longer than the rest."""
+        graph = torch.cuda.CUDAGraph()
+        self.stream.synchronize()
+        graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
+        try:
+            step()
+        finally:
+            graph.capture_end()
+        return graph
+
+
+class _Search:
+    """One search, as the host sees it: who is in which slot, who waits, and what has been found."""
+
+    def __init__(self, engine: Captured, room: Room, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
+        self.engine, self.room, self.device = engine, room, engine.device
+        self.sources, self.limits = sources, limits
+        self.results: list[list[Hypothesis] | None] = [None] * len(sources)
+        self.waiting = sorted(range(len(sources)), key=lambda row: len(sources[row]))  # the longest are taken first
+        self.ready: list[int] = []  # of those, the ones that are encoded
+        self.encoded: Encoded | None = None
+        self.held: dict[int, int] = {}  # the sentence in each slot that is taken
+        self.began: dict[int, int] = {}  # and when it came
+        self.time = 0
+        self.opening = room.rule.opening().to(self.device)
+
+    def run(self) -> list[list[Hypothesis] | None]:
+        under_way: tuple[list[int], Fetched] | None = None
+        self.room.slots.open.fill_(False)  # noqa: FBT003
+        while self._fill():
+            self._close_ranks()
+            shape = self._shape()
+            for _ in range(self.engine.look_every):
+                self.engine.step(self.room, shape)
+            self.time += self.engine.look_every
+            self._keep(under_way)  # while the device computes
+            under_way = self._leave(self.room.slots.open[: shape.sentences].tolist())
+        self._keep(under_way)
+        return self.results
+
+    def _fill(self) -> bool:
+        """Waiting sentences into free slots; whether anybody is left to search for."""
+        free = [slot for slot in range(self.room.shape.sentences) if slot not in self.held]
+        while free and (self.ready or self.waiting):
+            if not self.ready:
+                self._encode()
+            assert self.encoded is not None
+            count = min(len(free), len(self.ready))
+            done = len(self.encoded.mask) - len(self.ready)
+            rows, slots = self.ready[:count], free[:count]
+            self.ready, free = self.ready[count:], free[count:]
+            part = slice(done, done + count)
+            where = self._send(slots)
+            self.room.pool.fill(where, Encoded(self.encoded.joint[part], self.encoded.mask[part]))
+            limits = self._send([self.limits[row] for row in rows])
+            self.room.slots.fill(where, limits, self.engine.model.model.first, self.opening)
+            self.held.update(zip(slots, rows, strict=True))
+            self.began.update(dict.fromkeys(slots, self.time))
+        return bool(self.held)
+
+    def _encode(self) -> None:
+        """The next sources, as many as there are slots."""
+        count = min(len(self.waiting), self.room.shape.sentences)
+        self.ready = [self.waiting.pop() for _ in range(count)]
+        rows = [torch.tensor(self.sources[row]) for row in self.ready]
+        source = self._upload(pad_sequence(rows, batch_first=True, padding_value=PAD))
+        self.encoded = self.engine.model.encode(source)
+
+    def _close_ranks(self) -> None:
+        """When nobody waits and few are left, into the first slots, so that a step is smaller."""
+        size = on_menu(self.engine.menu, len(self.held))
+        late = [slot for slot in self.held if slot >= size]
+        if self.ready or self.waiting or not late:
+            return
+        free = [slot for slot in range(size) if slot not in self.held][: len(late)]
+        old, new = self._send(late), self._send(free)
+        self.room.slots.move(old, new)
+        self.room.pool.move(old, new)
+        for there, here in zip(late, free, strict=True):
+            self.held[here], self.began[here] = self.held.pop(there), self.began[there]
+
+    def _shape(self) -> Shape:
+        """As much of the memory as those who are in it need for the next steps."""
+        source = max(len(self.sources[row]) for row in self.held.values())
+        ages = [
+            min(self.time - self.began[slot] + self.engine.look_every, self.limits[row])
+            for slot, row in self.held.items()
+        ]
+        return Shape(on_menu(self.engine.menu, max(self.held) + 1), grained(source), grained(max(ages)))
+
+    def _leave(self, still: list[bool]) -> tuple[list[int], Fetched] | None:
+        """Those who are done, and what they have written, on its way to the host."""
+        done = [slot for slot in self.held if not still[slot]]
+        if not done:
+            return None
+        longest = max(min(self.time - self.began[slot], self.limits[self.held[slot]]) for slot in done)
+        fetched = self.room.slots.fetch(self._send(done), longest)
+        return [self.held.pop(slot) for slot in done], fetched
+
+    def _keep(self, under_way: tuple[list[int], Fetched] | None) -> None:
+        if under_way is not None:
+            for row, found in zip(under_way[0], under_way[1].read(), strict=True):
+                self.results[row] = found
+
+    def _send(self, values: list[int]) -> Tensor:
+        return self._upload(torch.tensor(values))
+
+    def _upload(self, values: Tensor) -> Tensor:
+        """To the device, without waiting for it."""
+        return values.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else values
+
+
+def on_menu(menu: Sequence[int], count: int) -> int:
+    """The smallest of the menu that is large enough; else the largest."""
+    return next((size for size in menu if size >= count), menu[-1])
+
+
+def fitting(menu: Sequence[int], wanted: int, each: int, free: float) -> int:
+    """The largest of the menu, up to what is wanted, for which there are bytes; at least the smallest."""
+    return max([size for size in menu if size <= wanted and size * each <= free], default=menu[0])
+
+
+def grained(length: int) -> int:
+    return -(-length // GRAIN) * GRAIN

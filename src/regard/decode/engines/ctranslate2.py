@@ -1,0 +1,256 @@
+"""A Transformer as a folder that CTranslate2 reads: a fast engine for CPUs, in C++, that knows nothing of torch.
+
+What it computes is what our modules compute, so weights move as they are, or after a map that changes nothing:
+
+- queries and keys of an inner score go through ``qᵀk / √K`` there; another scale, and the W of ``qᵀ W k``, are
+  multiplied into the projections;
+- sinusoids are written out as a table, and "no positions" is a table of zeros;
+- the bias of ``<pad>``, ``<start>`` and ``<unk>`` is -∞, because search never writes them. That happens before
+  the softmax there and after it here, so the others share what probability these three had.
+
+Anything else is refused in one line. Nothing is approximated, except by the quantization that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.errors import ModelError, SettingsError, did_you_mean, optional
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
+from regard.nn.attention import Attention, softmax
+from regard.nn.embeddings import Embedding
+from regard.nn.feed_forward import FeedForward, GatedFeedForward
+from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
+from regard.nn.positions import Learned, Sinusoidal, sinusoid
+from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
+from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm
+from regard.nn.words import WordEmbedding
+from regard.text.special import END, SPECIAL_TOKENS, START, UNK
+
+QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16")
+_NEVER_WRITTEN = [token for token in range(len(SPECIAL_TOKENS)) if token != END]
+
+
+@torch.no_grad()
+def to_ctranslate2(
+    model: EncoderDecoder,
+    source_tokens: Sequence[str],
+    target_tokens: Sequence[str],
+    folder: Path,
+    *,
+    quantization: str = "float32",
+    places: int = 1024,
+) -> None:
+    """Write ``model`` into an empty folder, with ``places`` positions where they are computed and not learned."""
+    if quantization not in QUANTIZATIONS:
+        raise SettingsError(
+            f"quantization = {quantization}: no such kind of numbers; {did_you_mean(quantization, QUANTIZATIONS)}"
+        )
+    spec = _Converter(optional("ctranslate2.specs", "to = ctranslate2"), model, places).spec()
+    spec.register_source_vocabulary(list(source_tokens))
+    spec.register_target_vocabulary(list(target_tokens))
+    for name, token in (("bos", START), ("eos", END), ("unk", UNK)):
+        setattr(spec.config, f"{name}_token", SPECIAL_TOKENS[token])
+    spec.config.decoder_start_token = target_tokens[model.first]
+    spec.config.add_source_eos = True
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(folder))
+
+
+def unfit(model: EncoderDecoder) -> str:
+    """Why CTranslate2 cannot compute this model, in one line; empty if it can."""
+    try:
+        _check(model)
+    except ModelError as problem:
+        return str(problem)
+    return ""
+
+
+def _check(model: EncoderDecoder) -> tuple[TransformerEncoder, TransformerDecoder]:
+    encoder, decoder = model.encoder, model.decoder
+    if not isinstance(encoder, TransformerEncoder) or not isinstance(decoder, TransformerDecoder):
+        raise ModelError("model.kind = recurrent: CTranslate2 computes Transformers alone; use the engine native")
+    if not isinstance(encoder.embedding, Embedding):
+        raise ModelError("model.letters: CTranslate2 reads plain ids alone; use the engine native")
+    for reader in encoder.layers:
+        _check_attention(reader.attention, "encoder_attention")
+    for writer in decoder.layers:
+        assert writer.cross is not None
+        _check_attention(writer.attention, "decoder_attention")
+        _check_attention(writer.cross, "cross_attention")
+    if isinstance(encoder.layers[0].residuals[0].norm, BatchNorm):
+        raise ModelError("model.norm = batch: CTranslate2 has layer and RMS norm alone; use the engine native")
+    return encoder, decoder
+
+
+def _check_attention(attention: Attention, where: str) -> None:
+    wrong = ""
+    if isinstance(attention.score, AdditiveScore):
+        wrong = f"score = {'concat' if attention.score.bias is None else 'additive'}"
+    elif isinstance(attention.score, CosineScore):
+        wrong = "score = cosine"
+    elif attention.normaliser is not softmax:
+        wrong = "normaliser = relu"
+    elif attention.hard:
+        wrong = "selection = hard"
+    elif attention.window is not None:
+        wrong = "window"
+    if wrong:
+        raise ModelError(
+            f"model.{where}.{wrong}: CTranslate2 has soft attention with inner products alone; use the engine native"
+        )
+
+
+class _Converter:
+    """Walks our modules and fills in the specification's."""
+
+    def __init__(self, specs: Any, model: EncoderDecoder, places: int) -> None:
+        self.specs = specs
+        self.encoder, self.decoder = _check(model)
+        self.places = places
+
+    def spec(self) -> Any:
+        readers, writers = list(self.encoder.layers), list(self.decoder.layers)
+        encoder = self._side(self.specs.TransformerEncoderSpec, len(readers), readers[0])
+        decoder = self._side(self.specs.TransformerDecoderSpec, len(writers), writers[0])
+        _embedding(encoder.embeddings[0], encoder, self.encoder.embedding)
+        _embedding(decoder.embeddings, decoder, self.decoder.embedding)
+        for side, ours in ((encoder, self.encoder), (decoder, self.decoder)):
+            if ours.layers[0].attention.rotary is None:
+                side.position_encodings.encodings = self._places(ours.positions, ours.embedding.width)
+            if ours.norm is not None:
+                _norm(side.layer_norm, ours.norm)
+        layers: list[EncoderLayer | DecoderLayer] = [*readers, *writers]
+        for theirs, layer in zip([*encoder.layer, *decoder.layer], layers, strict=True):
+            self._layer(theirs, layer)
+        decoder.projection.weight = _array(self.decoder.output.weight)
+        bias = self.decoder.output.bias.clone()
+        bias[_NEVER_WRITTEN] = -torch.inf
+        decoder.projection.bias = _array(bias)
+        spec = self.specs.TransformerSpec(encoder, decoder)
+        spec.config.layer_norm_epsilon = readers[0].residuals[0].norm.epsilon
+        return spec
+
+    def _side(self, kind: Any, depth: int, layer: EncoderLayer | DecoderLayer) -> Any:
+        rotary = layer.attention.rotary
+        return kind(
+            depth,
+            layer.attention.heads,
+            pre_norm=layer.residuals[0].before,
+            activation=self._activation(layer.feed_forward),
+            ffn_glu=isinstance(layer.feed_forward, GatedFeedForward),
+            rms_norm=isinstance(layer.residuals[0].norm, RMSNorm),
+            rotary_dim=None if rotary is None else rotary.width,
+            rotary_interleave=True,
+        )
+
+    def _activation(self, feed_forward: FeedForward | GatedFeedForward) -> Any:
+        known = self.specs.Activation
+        if isinstance(feed_forward, GatedFeedForward):
+            return known.SWISH
+        return {F.relu: known.RELU, F.gelu: known.GELU, F.silu: known.SWISH}[feed_forward.activation]
+
+    def _places(self, positions: Positions, width: int) -> Any:
+        if isinstance(positions, Learned):
+            return _array(positions.weight)
+        if isinstance(positions, Sinusoidal):
+            return _array(sinusoid(torch.arange(self.places), width))
+        return _array(torch.zeros(self.places, width))
+
+    def _layer(self, theirs: Any, ours: EncoderLayer | DecoderLayer) -> None:
+        query, key, value = _projected(ours.attention)
+        _join(theirs.self_attention.linear[0], query, key, value)
+        _join(theirs.self_attention.linear[1], _output(ours.attention))
+        norms = [theirs.self_attention.layer_norm]
+        if isinstance(ours, DecoderLayer):
+            assert ours.cross is not None
+            query, key, value = _projected(ours.cross)
+            _join(theirs.attention.linear[0], query)
+            _join(theirs.attention.linear[1], key, value)
+            _join(theirs.attention.linear[2], _output(ours.cross))
+            norms.append(theirs.attention.layer_norm)
+        for place, residual in zip([*norms, theirs.ffn.layer_norm], ours.residuals, strict=True):
+            _norm(place, residual.norm)
+        _feed_forward(theirs.ffn, ours.feed_forward)
+
+
+Affine = tuple[Tensor, Tensor | None]  # the weight (out, in) and the bias (out) of a linear map
+
+
+def _projected(attention: Attention) -> tuple[Affine, Affine, Affine]:
+    """The maps to queries, keys and values, such that the score is ``qᵀk / √K``."""
+    ours, score = attention.projections, attention.score
+    assert ours is not None
+    assert isinstance(score, InnerScore)
+    width = ours.width // attention.heads
+    query, key = _affine(ours.query), _affine(ours.key)
+    if isinstance(score, GeneralScore):  # keys @ Wᵀ, a head at a time, is W @ keys
+        key = _map_heads(key, score.weight)
+    factor = score.scale * width**0.5
+    if factor != 1:
+        query = _map_heads(query, factor * torch.eye(width).expand(attention.heads, -1, -1))
+    return query, key, _affine(ours.value)
+
+
+def _map_heads(affine: Affine, maps: Tensor) -> Affine:
+    """A linear map followed by one more for each head, ``maps`` (H, K, K)."""
+    weight, bias = affine
+    heads, width, _ = maps.shape
+    wide = maps.double()
+    mapped = (wide @ weight.double().reshape(heads, width, -1)).reshape(weight.shape)
+    shifted = None if bias is None else (wide @ bias.double().reshape(heads, width, 1)).reshape(bias.shape)
+    return mapped, shifted
+
+
+def _affine(linear: nn.Linear) -> Affine:
+    return linear.weight, linear.bias
+
+
+def _output(attention: Attention) -> Affine:
+    assert attention.projections is not None
+    return _affine(attention.projections.output)
+
+
+def _join(theirs: Any, *affine: Affine) -> None:
+    """Linear maps of the same input as one."""
+    theirs.weight = _array(torch.cat([weight for weight, _ in affine]))
+    biases = [bias for _, bias in affine if bias is not None]
+    if biases:
+        theirs.bias = _array(torch.cat(biases))
+
+
+def _embedding(theirs: Any, side: Any, ours: Embedding | WordEmbedding) -> None:
+    """A scale other than √width, which is theirs, is multiplied in."""
+    assert isinstance(ours, Embedding)
+    usual = ours.scale == ours.width**0.5
+    side.scale_embeddings = usual
+    theirs.weight = _array(ours.weight if usual else ours.weight * ours.scale)
+
+
+def _norm(theirs: Any, ours: Norm) -> None:
+    assert not isinstance(ours, BatchNorm)
+    theirs.gamma = _array(ours.gain)
+    if isinstance(ours, LayerNorm):
+        theirs.beta = _array(ours.shift)
+
+
+def _feed_forward(theirs: Any, ours: FeedForward | GatedFeedForward) -> None:
+    if isinstance(ours, GatedFeedForward):
+        _join(theirs.linear_0, _affine(ours.gate))
+        _join(theirs.linear_0_noact, _affine(ours.expand))
+    else:
+        _join(theirs.linear_0, _affine(ours.expand))
+    _join(theirs.linear_1, _affine(ours.contract))
+
+
+def _array(tensor: Tensor) -> Any:
+    """A copy: quantization writes into what it is given."""
+    return tensor.detach().to("cpu", torch.float32, copy=True).contiguous().numpy()

@@ -1,0 +1,106 @@
+"""Who searches: our own loop, or an engine in its place where it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from regard.decode.ensemble import Ensemble
+from regard.decode.fused import Fused
+from regard.decode.options import Options
+from regard.decode.rules import Beam, Rule
+from regard.decode.search import Hypothesis
+from regard.models.encoder_decoder import EncoderDecoder
+
+
+class Engine(Protocol):
+    """Searches sources for the outputs that `decode.search` would find; what it cannot do goes to that."""
+
+    @property
+    def name(self) -> str:
+        """As the user asks for it."""
+
+    @property
+    def bytes(self) -> int:
+        """Of memory that it has outside torch."""
+
+    def refuses(self, options: Options) -> str:
+        """Which of these options it does not know; empty if it can do all of it. Somebody who listens is told."""
+
+    def search(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int
+    ) -> list[list[Hypothesis] | None]:
+        """For each source, ``<end>`` included, its outputs, best first; None where they might not be those of ours."""
+
+
+@dataclass(frozen=True)
+class Searcher:
+    """Who searches with a model: decided once, when a run is loaded."""
+
+    model: EncoderDecoder | Ensemble
+    fused: Fused | None = None  # the same model, laid out for one token at a time
+    engine: Engine | None = None  # asked first; what it leaves is our own loop's
+
+    @staticmethod
+    def of(models: Sequence[EncoderDecoder], engine: Engine | None = None) -> Searcher:
+        """For a model, or for several that vote; the fused form where there is one."""
+        model = models[0] if len(models) == 1 else Ensemble(models).eval()
+        return Searcher(model, Fused(model) if Fused.fits(model) else None, engine)
+
+    @property
+    def name(self) -> str:
+        """Of the engine; our own loop is `native`."""
+        return "native" if self.engine is None else self.engine.name
+
+    @property
+    def bytes(self) -> int:
+        """Of memory that the engine has outside torch."""
+        return 0 if self.engine is None else self.engine.bytes
+
+    def ask(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[int], options: Options, budget: int
+    ) -> list[list[Hypothesis] | None]:
+        """What the engine finds; None for what is left to our own loop."""
+        if self.engine is None or self.engine.refuses(options) or not isinstance(options.rule, Beam):
+            return [None] * len(sources)
+        return self.engine.search(sources, limits, options.rule, budget)
+
+    def writer(self, rule: Rule) -> EncoderDecoder | Ensemble | Fused:
+        """What our own loop steps. Coverage looks inside, which the fused form does not let it."""
+        return self.model if self.fused is None or rule.coverage_penalty else self.fused
+
+
+def held(*things: object) -> int:
+    """Bytes of all tensors that these hold, one that is shared once."""
+    found = {each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in _tensors(things, set())}
+    return sum(found.values())
+
+
+def _tensors(thing: object, seen: set[int]) -> Iterator[Tensor]:
+    if id(thing) in seen:
+        return
+    seen.add(id(thing))
+    inside: tuple[object, ...] = ()
+    if isinstance(thing, Tensor):
+        yield thing
+    elif isinstance(thing, nn.Module):
+        inside = (*thing.parameters(), *thing.buffers())
+    elif isinstance(thing, list | tuple | set):
+        inside = tuple(thing)
+    elif isinstance(thing, dict):
+        inside = tuple(thing.values())
+    elif isinstance(thing, partial):
+        inside = (thing.func, thing.args, thing.keywords)
+    elif isinstance(thing, FunctionType):
+        inside = tuple(cell.cell_contents for cell in thing.__closure__ or ())
+    elif isinstance(thing, MethodType):
+        inside = (thing.__self__,)
+    elif type(thing).__module__.startswith("regard."):
+        inside = tuple(getattr(thing, "__dict__", {}).values())
+    for each in inside:
+        yield from _tensors(each, seen)

@@ -1,0 +1,1 @@
+"""What a run is worth: evaluate, compare, report; as data."""

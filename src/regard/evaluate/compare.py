@@ -1,0 +1,405 @@
+"""Runs side by side: the same text through each, then scores, paired tests, lengths, sentences and cost."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import perf_counter
+from typing import cast
+
+import torch
+from torch import nn
+
+from regard import __version__
+from regard.data.encoding import PairEncoder
+from regard.data.readers import Corpus
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.device import pick_device
+from regard.errors import ModelError, SettingsError
+from regard.evaluate.compare_labels import LabelledMaterial, baseline_rows, labelled_material, qualities
+from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
+from regard.fable.sentence import Language
+from regard.files import new_file
+from regard.metrics.by_length import EDGES, bucket_names, by_length
+from regard.metrics.differing import most_differing
+from regard.metrics.paired import TRIALS, paired
+from regard.metrics.translation import RESAMPLES, SEED, Quality, measure, metrics_named
+from regard.runs.folder import Run, best_checkpoint
+from regard.runs.log import read_log
+from regard.settings import RecurrentModel, TaskName
+from regard.tasks.corpus import Fable, materials
+from regard.tasks.kinds import task_of
+from regard.tasks.load import evaluate, labels_of, load
+from regard.tasks.translator import Translator
+
+HELD_OUT = 500  # sentences of the built-in corpus, when nobody says how many
+ROUND = 64  # sentences that a system translates before it is the next one's turn
+ALONE = 20  # sentences translated one by one
+WARM = 4  # sentences that nobody times
+
+Tell = Callable[[str], None]
+Translate = Callable[[list[str]], list[str]]
+Progress = Callable[[int, int], None]  # sentences done, of all
+
+
+@dataclass(frozen=True)
+class Material:
+    """What is translated, and where it comes from."""
+
+    name: str
+    sources: list[str]
+    references: list[str]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something that translates: its name, what it takes, and its outputs for the material."""
+
+    name: str
+    outputs: list[str]
+    cost: Cost
+    origin: str
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What to compute of the outputs; complains before any work is done."""
+
+    metrics: Sequence[str]
+    edges: Sequence[int]
+    resamples: int
+    trials: int
+    examples: int
+    seed: int
+    tokenize: str
+
+    def __post_init__(self) -> None:
+        metrics_named(self.metrics, self.tokenize)
+        bucket_names(self.edges or EDGES)
+        check_numbers(("resamples", self.resamples, 2), ("trials", self.trials, 1), ("examples", self.examples, 0))
+
+
+def check_numbers(*numbers: tuple[str, int, int]) -> None:
+    for name, value, least in numbers:
+        if value < least:
+            raise SettingsError(f"{name} = {value}: is too small; {least} or more would be right")
+
+
+def compare(
+    runs: Sequence[Run | str | Path],
+    source: str = "",
+    target: str = "",
+    *,
+    others: Sequence[Row] = (),
+    limit: int | None = None,
+    beam: int = 5,
+    metrics: Sequence[str] = ("bleu", "chrf"),
+    tokenize: str = "13a",
+    edges: Sequence[int] = (),
+    resamples: int = RESAMPLES,
+    trials: int = TRIALS,
+    examples: int = 10,
+    seed: int = SEED,
+    device: str = "auto",
+    texts: str | Path = "",
+    tell: Tell | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Translate a test with every run and say who is better, where, by how much and at what cost.
+
+    Without `source` and `target` the test is what all runs share: the held-out part of the built-in corpus, or the
+    validation files. `others` are rows from elsewhere. `texts` is a folder that gets every text, a sentence a line.
+    """
+    check_numbers(("beam", beam, 1), ("limit", 1 if limit is None else limit, 1))
+    statistics = Statistics(metrics, edges, resamples, trials, examples, seed, tokenize)
+    say: Tell = tell or (lambda _: None)
+    opened = open_runs(runs)
+    if (task := shared_task(list(opened.values()))) != "translate":
+        labelled = labelled_material(list(opened.values()), task_of(task), source, target, limit)
+        return _compare_labels(opened, labelled, others, pick_device(device), say)
+    material = test_material(list(opened.values()), source, target, limit)
+    say(f"{len(material.sources):,} sentences: {material.name}")
+    chosen = pick_device(device)
+    candidates = _candidates(opened, material, beam, chosen, tell=say, progress=progress)
+    if texts:
+        save_texts(Path(texts), material, candidates)
+    say(f"testing every pair: {resamples:,} resamples, {trials:,} randomisations")
+    facts = Conditions(
+        data=material.name,
+        sentences=len(material.sources),
+        sha256=fingerprint(material),
+        beam=beam,
+        device=device_name(chosen),
+        threads=torch.get_num_threads(),
+        resamples=resamples,
+        trials=trials,
+        seed=seed,
+        versions=versions(),
+    )
+    return judged(candidates, material, statistics, facts, others)
+
+
+def _compare_labels(
+    opened: dict[str, Run], material: LabelledMaterial, others: Sequence[Row], device: torch.device, say: Tell
+) -> Comparison:
+    """Taggers, classifiers or language models: scores and cost, and for classes what counting words would reach."""
+    sha256, count = material.fingerprint()
+    say(f"{count:,} texts: {material.name}")
+    predictors = [labels_of(run.folder, str(device)) for run in opened.values()]
+    calls, texts = [predictor.read for predictor in predictors], material.sample()
+    (_, together), alone = take_turns(calls, texts), one_by_one(calls, texts)
+    rows = [
+        Row(name, _measured(run, material, device), cost(run, predictor.model, *spent), origin=origin(run))
+        for (name, run), predictor, *spent in zip(opened.items(), predictors, together, alone, strict=True)
+    ]
+    first = next(iter(opened.values())).settings
+    counted = baseline_rows(first, material, say) if material.task.counting else []
+    threads = torch.get_num_threads()
+    facts = Conditions(material.name, count, sha256, None, device_name(device), threads, 0, 0, SEED, versions())
+    return Comparison((*rows, *counted, *others), (), (), facts)
+
+
+def _measured(run: Run, material: LabelledMaterial, device: torch.device) -> tuple[Quality, ...]:
+    return qualities(evaluate(run.folder, material.rows, str(device)))
+
+
+def versions() -> dict[str, str]:
+    return {"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__}
+
+
+def judged(
+    candidates: Sequence[Candidate],
+    material: Material,
+    statistics: Statistics,
+    facts: Conditions,
+    others: Sequence[Row] = (),
+) -> Comparison:
+    """Outputs as scores, paired tests and the sentences that tell them apart; rows from elsewhere come last."""
+    systems = [(candidate.name, candidate.outputs) for candidate in candidates]
+    verdicts = paired(
+        systems,
+        material.references,
+        metrics=statistics.metrics,
+        resamples=statistics.resamples,
+        trials=statistics.trials,
+        seed=statistics.seed,
+        tokenize=statistics.tokenize,
+    )
+    differing = most_differing(
+        material.sources,
+        material.references,
+        [candidate.outputs for candidate in candidates],
+        count=statistics.examples,
+        seed=statistics.seed,
+    )
+    rows = [_row(candidate, material, statistics) for candidate in candidates]
+    return Comparison((*rows, *others), tuple(verdicts), tuple(differing), facts)
+
+
+def _row(candidate: Candidate, material: Material, statistics: Statistics) -> Row:
+    """A candidate's scores on the material, whole and by length; lengths that nobody has are left out."""
+    outputs, references = candidate.outputs, material.references
+    resamples, seed, tokenize = statistics.resamples, statistics.seed, statistics.tokenize
+    scores = measure(outputs, references, metrics=statistics.metrics, resamples=resamples, seed=seed, tokenize=tokenize)
+    buckets = by_length(
+        material.sources,
+        outputs,
+        references,
+        statistics.edges or fitting_edges(material.sources),
+        metric=statistics.metrics[0],
+        resamples=resamples,
+        seed=seed,
+        tokenize=tokenize,
+    )
+    filled = tuple(bucket for bucket in buckets if bucket.count)
+    return Row(candidate.name, tuple(scores), candidate.cost, filled, candidate.origin)
+
+
+def fitting_edges(sources: Sequence[str]) -> Sequence[int]:
+    """The usual edges; smaller steps where no sentence is long."""
+    longest = max((len(source.split()) for source in sources), default=0)
+    return EDGES if longest > 30 else tuple(range(5, max(6, longest), 5))
+
+
+def open_runs(runs: Sequence[Run | str | Path]) -> dict[str, Run]:
+    """Runs under names that tell them apart: the folder's, with as much before it as that takes."""
+    opened = [run if isinstance(run, Run) else Run.open(Path(run)) for run in runs]
+    folders = [run.folder.resolve() for run in opened]
+    counting = bool(opened) and all(task_of(run.settings.task).counting for run in opened)
+    least = 1 if counting else 2  # one is compared with what counting words reaches
+    if len(set(folders)) < max(least, len(folders)):
+        given = ", ".join(str(run.folder) for run in opened) or "none"
+        raise SettingsError(f"runs = {given}: a comparison takes at least two, and none of them twice")
+    return dict(zip(_short_names(folders), opened, strict=True))
+
+
+def shared_task(runs: Sequence[Run]) -> TaskName:
+    """The task that all runs are for."""
+    found = sorted({run.settings.task for run in runs})
+    if len(found) > 1:
+        each = ", ".join(f"{run.folder} for {run.settings.task}" for run in runs)
+        raise ModelError(f"runs = {each}: are for different tasks; compare runs of one task")
+    return found[0]
+
+
+def _short_names(folders: Sequence[Path]) -> list[str]:
+    """Of each folder the fewest last parts that no other ends in."""
+    names = []
+    for folder in folders:
+        endings = (folder.parts[-count:] for count in range(1, len(folder.parts) + 1))
+        others = [other.parts for other in folders if other != folder]
+        names.append("/".join(next(end for end in endings if all(one[-len(end) :] != end for one in others))))
+    return names
+
+
+# What is translated
+
+
+def test_material(runs: Sequence[Run], source: str, target: str, limit: int | None) -> Material:
+    """The files that are given, else what all runs can be tested on."""
+    names = PairEncoder.names
+    if source and target:
+        return _material(f"{source} and {target}", Corpus((source, target)).rows(names), limit)
+    if source or target:
+        raise SettingsError(f"--source = {source}, --target = {target}: one is missing; give both or neither")
+    settings = [run.settings for run in runs]
+    corpus = settings[0].data.corpus
+    if {one.data.corpus for one in settings} == {corpus} and settings[0].data.is_built_in:
+        words = min(one.data.words for one in settings)
+        _, _, language = corpus.partition(":")
+        fable = Fable(cast("Language", language), "test", limit or HELD_OUT, words)
+        return _material(f"{corpus}, the test part, up to {words} words", fable.rows(names), limit)
+    data = [one.data for one in settings]
+    files = {(one.valid_corpus, one.valid_source, one.valid_target) for one in data}
+    files = files if files != {("", "", "")} else {(one.corpus, one.source, one.target) for one in data}
+    if len(files) == 1 and (given := [name for name in files.pop() if name]):
+        rows = materials(settings[0])[1].rows(names)
+        part = "" if any((data[0].valid_corpus, data[0].valid_source)) else "held out of "
+        return _material(f"{part}{' and '.join(given)}, by which each run chose its best checkpoint", rows, limit)
+    raise SettingsError("--source, --target: missing, and the runs share no test; name the two files of one")
+
+
+def _material(name: str, rows: Iterator[tuple[int, tuple[str, ...]]], limit: int | None) -> Material:
+    pairs = [texts for _, texts in islice(rows, limit)]
+    return Material(name, [source for source, _ in pairs], [target for _, target in pairs])
+
+
+def fingerprint(material: Material) -> str:
+    lines = [*material.sources, *material.references]
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def save_texts(folder: Path, material: Material, candidates: Sequence[Candidate]) -> None:
+    """``source.txt``, ``reference.txt`` and a file for each system: what the `sacrebleu` command takes."""
+    texts = {"source": material.sources, "reference": material.references}
+    texts |= {candidate.name.replace("/", "-"): candidate.outputs for candidate in candidates}
+    for name, lines in texts.items():
+        path = folder / f"{name}.txt"
+        with new_file(path) as file:
+            file.write("".join(f"{line}\n" for line in map(_one_line, lines)).encode("utf-8", "replace"))
+
+
+def _one_line(text: str) -> str:
+    """One line in, one line out, whatever the model writes."""
+    return " ".join(text.splitlines())
+
+
+# The systems
+
+
+def _candidates(
+    runs: dict[str, Run],
+    material: Material,
+    beam: int,
+    device: torch.device,
+    *,
+    tell: Tell,
+    progress: Progress | None,
+) -> list[Candidate]:
+    """Every run's outputs and cost, all models in this process and taking turns."""
+    translators = [load(run.folder, device=str(device)) for run in runs.values()]
+    calls = [_caller(translator, beam) for translator in translators]
+    tell(f"translating with {', '.join(runs)}, in turns")
+    outputs, each = take_turns(calls, material.sources, progress)
+    alone = one_by_one(calls, material.sources)
+    return [
+        Candidate(name, texts, cost(run, translator.model, milliseconds, single), origin(run))
+        for (name, run), translator, texts, milliseconds, single in zip(
+            runs.items(), translators, outputs, each, alone, strict=True
+        )
+    ]
+
+
+def _caller(translator: Translator, beam: int) -> Translate:
+    return lambda sources: [_one_line(each.text) for each in translator.stream(sources, Options(Beam(beam)))]
+
+
+def take_turns(
+    calls: Sequence[Translate], sources: Sequence[str], progress: Progress | None = None
+) -> tuple[list[list[str]], list[float]]:
+    """Each system's outputs, and its milliseconds a sentence.
+
+    A machine is not equally fast at all times. So the systems translate a part of the test each in turn, parts of
+    like lengths, and another one begins every time.
+    """
+    rounds = max(1, len(sources) // ROUND)
+    outputs = [[""] * len(sources) for _ in calls]
+    seconds = [0.0] * len(calls)
+    for call in calls:
+        call(list(sources[:WARM]))
+    for turn in range(rounds):
+        part = list(sources[turn::rounds])
+        for place in _order(turn, len(calls)):
+            began = perf_counter()
+            outputs[place][turn::rounds] = calls[place](part)
+            seconds[place] += perf_counter() - began
+        if progress is not None:
+            progress(len(sources) * (turn + 1) // rounds, len(sources))
+    return outputs, [1000 * spent / max(1, len(sources)) for spent in seconds]
+
+
+def one_by_one(calls: Sequence[Translate], sources: Sequence[str]) -> list[float]:
+    """Each system's milliseconds for a sentence by itself: the median over some, drawn with a fixed seed."""
+    drawn = Random(SEED).sample(list(sources), min(ALONE, len(sources)))
+    spent: list[list[float]] = [[] for _ in calls]
+    for turn, text in enumerate(drawn):
+        for place in _order(turn, len(calls)):
+            began = perf_counter()
+            calls[place]([text])
+            spent[place].append(perf_counter() - began)
+    return [1000 * median(times or [0.0]) for times in spent]
+
+
+def _order(turn: int, count: int) -> list[int]:
+    return [(turn + place) % count for place in range(count)]
+
+
+def cost(run: Run, model: nn.Module, milliseconds: float, alone: float) -> Cost:
+    """What a run took to train, by its log, and what it takes now."""
+    steps = [event for event in read_log(run.log) if event["event"] == "step"] if run.log.is_file() else []
+    seconds = float(steps[-1]["seconds"]) if steps else None
+    return Cost(
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        tokens_per_second=steps[-1]["tokens"] / seconds if seconds else None,
+        seconds=seconds,
+        milliseconds=milliseconds,
+        alone=alone,
+    )
+
+
+def origin(run: Run) -> str:
+    """Which checkpoint of which run, and what kind of model it is."""
+    model, tokenizer = run.settings.model, run.settings.text.tokenizer
+    kind = model.cell if isinstance(model, RecurrentModel) else model.kind
+    return f"{run.place}, {best_checkpoint(run).name}, {kind} of width {model.width}, {tokenizer} tokenizer"
+
+
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)

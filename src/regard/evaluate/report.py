@@ -1,0 +1,296 @@
+"""One run from all sides: how it learned, how good it is, where it fails, what goes on inside, how to do it again."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.data.shards import Shards, open_shards
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.device import pick_device
+from regard.errors import DataError
+from regard.evaluate import evaluate as evaluation
+from regard.evaluate.compare import (
+    Material,
+    check_numbers,
+    device_name,
+    fingerprint,
+    fitting_edges,
+    test_material,
+    versions,
+)
+from regard.evaluate.compare_labels import labelled_material, qualities
+from regard.evaluate.evaluate import Measures, Texts
+from regard.evaluate.run_report import (
+    CorpusCard,
+    Labels,
+    Learning,
+    Moment,
+    Portrait,
+    Recipe,
+    RunReport,
+    SideCard,
+    Test,
+    Validated,
+)
+from regard.evaluate.sentences import attends, beam_tree, examples, looks, reading
+from regard.metrics.translation import RESAMPLES, SEED
+from regard.runs.folder import SETTINGS, Run, best_checkpoint, digest, manifest
+from regard.runs.listing import summarise
+from regard.runs.log import read_log
+from regard.settings import RecurrentModel, Settings
+from regard.tasks.kinds import task_of
+from regard.tasks.load import evaluate as evaluate_labels
+from regard.tasks.load import load
+from regard.tasks.translator import Translation, Translator
+from regard.text.tokenizers import Tokenizers
+
+PINNED = (
+    "The black cat ate the mouse.",
+    "The bear ate the honey because it was hungry.",
+    "The bear ate the honey because it was delicious.",
+)
+POINTS = 200  # of a curve
+
+Tell = Callable[[str], None]
+Flag = tuple[str, str]  # with its value; an empty one was not given
+
+
+def report(
+    run: Run | str | Path,
+    source: str = "",
+    target: str = "",
+    *,
+    pins: Sequence[str] | None = None,
+    limit: int | None = None,
+    beam: int = 5,
+    metrics: Sequence[str] = ("bleu", "chrf"),
+    tokenize: str = "13a",
+    edges: Sequence[int] = (),
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    device: str = "auto",
+    tell: Tell | None = None,
+) -> RunReport:
+    """Measure a run and look into it.
+
+    Without ``source`` and ``target`` the test is the held-out part of the built-in corpus, or the validation text.
+    ``pins`` are sentences to be shown whatever happens; a run of the built-in corpus has three of its own.
+    """
+    opened = run if isinstance(run, Run) else Run.open(Path(run))
+    chosen, say = pick_device(device), tell or (lambda _: None)
+    if opened.settings.task != "translate":
+        return _of_labels(opened, source, target, str(chosen), say)
+    check_numbers(("beam", beam, 1), ("limit", 1 if limit is None else limit, 1))
+    Measures(metrics, edges or (1,), resamples=resamples, tokenize=tokenize)  # complains before any work is done
+    material = test_material([opened], source, target, limit)
+    translator = load(opened.folder, device=str(chosen))
+    say(f"translating {len(material.sources):,} sentences: {material.name}")
+    began = perf_counter()
+    found = list(translator.stream(material.sources, Options(Beam(beam))))
+    spent = 1000 * (perf_counter() - began) / max(1, len(found))
+    measures = Measures(metrics, edges or fitting_edges(material.sources), resamples=resamples, tokenize=tokenize)
+    test = Test(
+        name=material.name,
+        sentences=len(found),
+        sha256=fingerprint(material),
+        held_out=bool(source) or opened.settings.data.is_built_in,
+        beam=beam,
+        tokenize=tokenize,
+        resamples=resamples,
+        seed=seed,
+        device=device_name(chosen),
+        threads=torch.get_num_threads(),
+        milliseconds=spent,
+    )
+    flags = [("--source", source), ("--target", target), *(("--pin", pin) for pin in pins or ())]
+    flags += [("--limit", str(limit or "")), ("--beam", str(beam)), ("--metrics", ",".join(metrics))]
+    flags += [("--tokenize", tokenize), ("--edges", ",".join(map(str, edges))), ("--resamples", str(resamples))]
+    plain = _plain_report(opened, test, [*flags, ("--seed", str(seed))])
+    measured = _measured(plain, opened, material, found, measures)
+    return _with_sentences(measured, translator, found, material.references, _pins(opened, pins))
+
+
+def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
+    if pins is not None:
+        return pins
+    return PINNED if run.settings.data.is_built_in else ()
+
+
+def _measured(
+    plain: RunReport, run: Run, material: Material, found: Sequence[Translation], measures: Measures
+) -> RunReport:
+    """All numbers about the whole test."""
+    outputs = [" ".join(each.text.splitlines()) for each in found]
+    counts = evaluation.training_counts(run, material.sources)
+    result = evaluation.evaluate(Texts(material.sources, material.references), outputs, counts, measures)
+    return replace(
+        plain,
+        scores=tuple(result.qualities),
+        lengths=tuple(bucket for bucket in result.lengths if bucket.count),
+        rarities=tuple(bucket for bucket in result.rarities if bucket.count),
+        counts=result.counts,
+        habits=result.habits,
+        tokenised=result.tokenised,
+    )
+
+
+def _with_sentences(
+    measured: RunReport,
+    translator: Translator,
+    found: Sequence[Translation],
+    references: Sequence[str],
+    pins: Sequence[str],
+) -> RunReport:
+    """The same with sentences and what went on inside."""
+    assert translator.run is not None
+    assert measured.test.beam is not None
+    beam, seed = measured.test.beam, measured.test.seed
+    pinned = [one for one in translator.stream(pins, Options(Beam(beam))) if one.source.strip()]
+    shown = examples(translator, found, references, pinned, seed)
+    lines = [one.line for one in shown if one.chosen == "random" and one.line is not None]
+    candidates = [*pinned, *(found[line - 1] for line in lines)]
+    return replace(
+        measured,
+        examples=shown,
+        links=reading(translator, attention=attends(translator.run.settings.model)),
+        looks=looks(translator, candidates),
+        tree=beam_tree(translator, candidates, beam),
+    )
+
+
+# Any task
+
+
+def _plain_report(run: Run, test: Test, flags: Sequence[Flag]) -> RunReport:
+    """What every run has: itself, its curves, its corpus, and how to do it again."""
+    return RunReport(_portrait(run), learning(run), test, (), corpus_card(run), _recipe(run, test, flags))
+
+
+def _portrait(run: Run) -> Portrait:
+    known = summarise(run.folder)
+    return Portrait(
+        name=run.folder.resolve().name,
+        folder=run.place,
+        task=run.settings.task,
+        about=run.settings.about,
+        architecture=architecture(run.settings),
+        parameters=known.parameters,
+        state=known.state,
+        steps=known.steps,
+        of_steps=known.of_steps,
+        checkpoint=best_checkpoint(run).name,
+    )
+
+
+def architecture(settings: Settings) -> str:
+    """A model in a few words: what the task makes of the settings."""
+    model, task = settings.model, settings.task
+    if isinstance(model, RecurrentModel):
+        decoder = f", {model.decoder.kind} attention" if attends(model) else ", no attention"
+        both = "bidirectional " if model.bidirectional and task != "language" else ""
+        return f"{both}{model.cell} of width {model.hidden}{decoder if task == 'translate' else ''}"
+    depths = {"translate": f"{model.encoder_depth} + {model.decoder_depth}", "language": f"{model.decoder_depth}"}
+    return f"transformer of width {model.width}, {depths.get(task, model.encoder_depth)} layers, {model.heads} heads"
+
+
+def learning(run: Run) -> Learning:
+    """The curves, thinned to what can be seen."""
+    events = read_log(run.log) if run.log.is_file() else []
+    steps = [event for event in events if event["event"] == "step"]
+    checks = [event for event in events if event["event"] == "validation"]
+    return Learning(
+        tuple(_moment(group) for group in _groups(steps)),
+        tuple(Validated(each["step"], each["loss"], each["score"], each["best"]) for each in checks),
+        checks[-1]["name"] if checks else "",
+        float(steps[-1]["seconds"]) if steps else None,
+        int(steps[-1]["tokens"]) if steps else None,
+    )
+
+
+def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:
+    """At most `POINTS` groups of neighbours."""
+    count = min(POINTS, len(steps))
+    edges = [len(steps) * place // count for place in range(count + 1)] if count else []
+    return [steps[begin:end] for begin, end in pairwise(edges)]
+
+
+def _moment(group: Sequence[dict[str, Any]]) -> Moment:
+    means = (sum(event[name] for event in group) / len(group) for name in ("loss", "norm", "rate"))
+    return Moment(group[-1]["step"], *means)
+
+
+def corpus_card(run: Run) -> CorpusCard:
+    """The training text, as far as the encoded copy in the run tells."""
+    data, text = run.settings.data, run.settings.text
+    name = data.corpus or " and ".join(side for side in (data.source, data.target) if side)
+    if data.is_built_in:
+        name = f"{data.corpus}, the built-in corpus, sentences of up to {data.words} words"
+    kind = f"{text.tokenizer}{', one for both sides' if text.joint and run.settings.task == 'translate' else ''}"
+    train, valid = _shards(run, "train"), _shards(run, "valid")
+    if train is None:
+        return CorpusCard(name, None, None, kind, (), "")
+    sides = tuple(_side(column, train) for column in train.manifest.columns)
+    rows = None if valid is None else valid.manifest.rows
+    return CorpusCard(name, train.manifest.rows, rows, kind, sides, train.manifest.fingerprint)
+
+
+def _shards(run: Run, part: str) -> Shards | None:
+    try:
+        return open_shards(run.data / part, verify=False)
+    except DataError:
+        return None
+
+
+def _side(name: Any, shards: Shards) -> SideCard:
+    summary, lengths = shards.manifest.columns[name], shards.columns[name].lengths()
+    middle = int(np.median(lengths)) if len(lengths) else 0
+    mean = summary.numbers / max(1, shards.manifest.rows)
+    return SideCard(name, summary.numbers, mean, middle, summary.longest, summary.size, summary.unknown_share)
+
+
+def _recipe(run: Run, test: Test, flags: Sequence[Flag]) -> Recipe:
+    tokenizers, checkpoint = Tokenizers.load(run.tokenizer), best_checkpoint(run)
+    weights = {name: value for name, value in manifest(checkpoint).items() if name.endswith(".safetensors")}
+    used = {name: weights[name] for name in ("average.safetensors", "weights.safetensors") if name in weights}
+    hashes = {f"{checkpoint.name}/{name}": value for name, value in used.items()}
+    hashes |= {SETTINGS: digest(run.folder / SETTINGS), "source tokenizer": tokenizers.source.fingerprint()}
+    if not tokenizers.joint:
+        hashes["target tokenizer"] = tokenizers.target.fingerprint()
+    hashes["test text"] = test.sha256
+    known = versions() | {"numpy": np.__version__, "python": platform.python_version()}
+    return Recipe(_commands(run, flags), run.settings.to_toml(), run.settings.train.seed, known, hashes)
+
+
+def _commands(run: Run, flags: Sequence[Flag]) -> tuple[str, ...]:
+    """What to type: training again from the settings below, and this page again."""
+    given = [word for name, value in flags if value for word in (name, value)]
+    again = shlex.join(["regard", "report", run.place, *given, "--out", "report.html"])
+    return "regard train settings.toml --out again", again
+
+
+# Other tasks
+
+
+def _of_labels(run: Run, source: str, target: str, device: str, say: Tell) -> RunReport:
+    """Taggers, classifiers and language models: curves, scores, confusion, settings."""
+    material = labelled_material([run], task_of(run.settings.task), source, target)
+    sha256, count = material.fingerprint()
+    say(f"reading {count:,} texts: {material.name}")
+    result = evaluate_labels(run.folder, material.rows, device)
+    shown = device_name(torch.device(device))
+    threads = torch.get_num_threads()
+    test = Test(material.name, count, sha256, bool(source), None, "", 0, SEED, shown, threads, None)
+    flags = [("--source", source), ("--target", target)]
+    labels = Labels(*found) if (found := result.confusions()) else None
+    return replace(_plain_report(run, test, flags), scores=qualities(result), labels=labels)

@@ -1,0 +1,219 @@
+"""One run, looked at from all sides: what `regard report` found, as JSON and as a page. No torch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from regard.evaluate.saving import plain, save
+from regard.metrics.by_length import Bucket
+from regard.metrics.habits import Habits
+from regard.metrics.labels import Confusion
+from regard.metrics.translation import Quality
+
+if TYPE_CHECKING:
+    from regard.explain.beam import Searched
+
+Chosen = Literal["pinned", "random", "worst"]
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """What the run is."""
+
+    name: str
+    folder: str
+    task: str
+    about: str  # the first line of its settings
+    architecture: str
+    parameters: int | None
+    state: str  # finished, interrupted, running
+    steps: int
+    of_steps: int
+    checkpoint: str  # the one that is used
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A place of the training curve."""
+
+    step: int
+    loss: float
+    norm: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A validation."""
+
+    step: int
+    loss: float
+    score: float
+    best: bool
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How the training went, by the run's own log."""
+
+    moments: tuple[Moment, ...] = ()
+    validations: tuple[Validated, ...] = ()
+    score: str = ""  # what the validations' score is
+    seconds: float | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A source word and a target word that belong together, by their places."""
+
+    source: int
+    target: int
+    weight: float | None  # None where there is no attention to read
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence with its translation; a pinned one may have no reference."""
+
+    chosen: Chosen
+    line: int | None  # of the test, from 1
+    source: str
+    reference: str | None
+    output: str
+    score: float | None  # chrF2 of the sentence alone
+    log_probability: float
+    source_words: tuple[str, ...] = ()
+    target_words: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True)
+class Map:
+    """Numbers between words: row = a word that is written, column = a word that is read."""
+
+    title: str
+    kind: Literal["attention", "effect"]  # a distribution in each row, or nats that may be below zero
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    unit: str = "weight"
+
+
+@dataclass(frozen=True)
+class Look:
+    """One sentence from inside."""
+
+    source: str
+    output: str
+    maps: tuple[Map, ...]
+    heads: tuple[Map, ...] = ()  # every head, small, or as many as there is room for
+    of_heads: int = 0
+
+
+@dataclass(frozen=True)
+class SideCard:
+    """One column of the training text, in the model's pieces, ``<end>`` not counted."""
+
+    name: str
+    tokens: int
+    mean: float
+    median: int
+    longest: int
+    vocabulary: int
+    unknown: float  # share of the pieces
+
+
+@dataclass(frozen=True)
+class CorpusCard:
+    """What the run learned from."""
+
+    name: str
+    rows: int | None  # None where the encoded text is no longer there
+    validation_rows: int | None
+    tokenizer: str
+    sides: tuple[SideCard, ...]
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Test:
+    """What the run was measured on, and how."""
+
+    name: str
+    sentences: int
+    sha256: str
+    held_out: bool  # False: by this text the checkpoint was chosen
+    beam: int | None
+    tokenize: str
+    resamples: int
+    seed: int
+    device: str
+    threads: int
+    milliseconds: float | None  # for a sentence, translated together with others
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What was given for what."""
+
+    confusion: Confusion
+    unknown: Confusion | None = None  # words that the training text does not have
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to do it again."""
+
+    commands: tuple[str, ...]
+    settings: str  # TOML
+    seed: int
+    versions: dict[str, str]
+    hashes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """Everything about one run. What does not belong to its task, or could not be found out, is empty."""
+
+    run: Portrait
+    learning: Learning
+    test: Test
+    scores: tuple[Quality, ...]
+    corpus: CorpusCard
+    recipe: Recipe
+    lengths: tuple[Bucket, ...] = ()
+    rarities: tuple[Bucket, ...] = ()
+    counts: str = ""  # where the counts of words come from, or why there are none
+    habits: Habits | None = None
+    tokenised: int = 0
+    labels: Labels | None = None
+    examples: tuple[Example, ...] = ()
+    links: str = ""  # how the links of the examples were read
+    looks: tuple[Look, ...] = ()
+    tree: Searched | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """All numbers, as `json` can write them; what is not a number is null."""
+        from regard.evaluate.verdict import verdict  # noqa: PLC0415 - it judges what is defined here
+
+        findings = [asdict(finding) for finding in verdict(self)]
+        numbers = asdict(replace(self, tree=None))
+        if self.tree is not None:
+            tree = self.tree.numbers()
+            numbers["tree"] = {"twigs": tree.pop("nodes"), **tree, "name": self.tree.name}
+        return {"format": "regard report 1", "verdict": findings, **plain(numbers)}
+
+    def save(self, path: str | Path) -> None:
+        """Write a page (``.html``) or the numbers alone (``.json``)."""
+        from regard.show.run_page import run_page  # noqa: PLC0415 - it draws what is defined here
+
+        save(Path(path), self.as_json(), lambda: run_page(self))
+
+    def __str__(self) -> str:
+        """The headline and the verdict."""
+        from regard.evaluate.verdict import headline, verdict  # noqa: PLC0415
+
+        return "\n".join([headline(self), *(f"  {one.sign} {one.claim}: {one.evidence}" for one in verdict(self))])

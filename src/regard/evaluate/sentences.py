@@ -1,0 +1,187 @@
+"""The sentences of a report: which are shown, what belongs together in them, and what went on inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from torch import Tensor
+
+from regard.decode.rules import Beam
+from regard.evaluate.run_report import Chosen, Example, Link, Look, Map
+from regard.explain.alignment import Attended, links_of_masking
+from regard.explain.attribution import gradient, masking_between
+from regard.explain.beam import Searched, search_tree
+from regard.explain.replay import Spelling
+from regard.explain.trace import Trace
+from regard.explain.words import fold
+from regard.metrics.sentences import sentence_scores
+from regard.settings import ContextDecoder, ModelSettings, RecurrentModel
+from regard.tasks.translator import Translation, Translator
+from regard.text.words import space_words
+
+RANDOM, WORST = 8, 6  # sentences shown
+LOOKS = 3  # sentences looked into
+MOST_WORDS = 25  # of a sentence that is looked into
+MOST_PIECES = 60
+SHORT = 12  # words of a sentence whose heads are surely all drawn
+MOST_CELLS = 16_000  # of all small maps together: more would make a page too large
+TREE_PIECES = 14  # of the source whose search is drawn
+LONGEST = 100  # words of a sentence whose links are read
+DIGITS = 5  # of weights as they are kept
+
+
+def attends(model: ModelSettings) -> bool:
+    """Whether there is attention to the source."""
+    return not (isinstance(model, RecurrentModel) and isinstance(model.decoder, ContextDecoder))
+
+
+def examples(
+    translator: Translator,
+    found: Sequence[Translation],
+    references: Sequence[str],
+    pins: Sequence[Translation],
+    seed: int,
+) -> tuple[Example, ...]:
+    """The pinned ones, some drawn with a seed, and the worst by chrF2; of worst alike, the seed decides."""
+    scores = sentence_scores([each.text for each in found], references)
+    drawn = Random(seed)
+    chosen = sorted(drawn.sample(range(len(found)), min(RANDOM, len(found))))
+    shuffled = drawn.sample(range(len(found)), len(found))
+    worst = sorted((row for row in shuffled if found[row].source.strip()), key=lambda row: scores[row])[:WORST]
+    known = {each.source: row for row, each in reversed(list(enumerate(found)))}
+    kinds: list[tuple[Chosen, Translation, int | None]] = [
+        *(("pinned", each, known.get(each.source)) for each in pins),
+        *(("random", found[row], row) for row in chosen),
+        *(("worst", found[row], row) for row in worst),
+    ]
+    shown = []
+    for kind, each, row in kinds:
+        example = _example(translator, kind, each)
+        if row is not None:
+            example = replace(example, line=row + 1, reference=references[row], score=scores[row])
+        shown.append(example)
+    return tuple(shown)
+
+
+def _example(translator: Translator, chosen: Chosen, one: Translation) -> Example:
+    words, links = _linked(translator, one)
+    return Example(chosen, None, one.source, None, one.text, None, one.log_probability, *words, _in_order(links))
+
+
+def _in_order(links: Sequence[Link]) -> tuple[Link, ...]:
+    return tuple(sorted(links, key=lambda link: (link.target, link.source)))
+
+
+def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], list[Link]]:
+    """The words of both sides and the links between them, over all parts of a long text."""
+    sources: list[str] = []
+    targets: list[str] = []
+    links: list[Link] = []
+    if len(one.source.split()) > LONGEST:
+        return ((), ()), []
+    for part in one.outputs[0].parts:
+        trace = translator.trace(part)
+        for link in _links(translator, trace):
+            links.append(Link(link.source + len(sources), link.target + len(targets), link.weight))
+        sources += trace.source.words
+        targets += trace.target.words
+    written = space_words(one.source)  # a word may have been read in other capitals than it was written in
+    sources = written if len(written) == len(sources) else sources
+    return (tuple(sources), tuple(targets)), links
+
+
+def _links(translator: Translator, trace: Trace) -> list[Link]:
+    """By the run's best aligner; without attention, each word with the source word that it misses most."""
+    if not trace.has("decoder", "cross"):
+        return [Link(*pair, None) for pair in links_of_masking(translator.model, trace.source, trace.target)]
+    pair, aligner = Attended.of(trace), translator.aligner
+    if not (trace.source.words and trace.target.words):
+        return []
+    weights = aligner.weights((pair.late if aligner.late else pair).by_word)  # (T words, S words)
+    return [
+        Link(source, target, round(float(weights[target, source]), DIGITS)) for source, target in aligner.align(pair)
+    ]
+
+
+def reading(translator: Translator, *, attention: bool) -> str:
+    """How links are read, to stand beside them."""
+    if attention:
+        return translator.aligner.describe()
+    return "this model has no attention; a word is linked with the source word that it misses most when that is masked"
+
+
+# From inside
+
+
+def looks(translator: Translator, candidates: Sequence[Translation]) -> tuple[Look, ...]:
+    """The first sentences that are not too long; the first short one of them, else the shortest, with all its heads."""
+    fitting = [
+        one
+        for one in candidates
+        if len(one.outputs[0].parts) == 1
+        and one.text.strip()
+        and len(one.source.split()) <= MOST_WORDS
+        and len(one.outputs[0].parts[0].tokens) <= MOST_PIECES
+    ]
+    chosen = fitting[:LOOKS]
+    longer = [max(0, len(one.source.split()) - SHORT) for one in chosen]
+    return tuple(_look(translator, one, heads=place == longer.index(min(longer))) for place, one in enumerate(chosen))
+
+
+def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
+    trace = one.trace()
+    effect = masking_between(translator.model, trace.source, trace.target)
+    title = "effect of masking each source word on the log-probability"
+    masked = Map(title, "effect", effect.rows, effect.columns, _rounded(effect.weights), "nats")
+    if not trace.has("decoder", "cross"):
+        return Look(one.source, one.text, (masked, _gradient(translator, trace)))
+    aligner = translator.aligner
+    pair = Attended.of(trace)
+    read = aligner.weights((pair.late if aligner.late else pair).cross)
+    folded = fold(read, trace.target, trace.source)
+    attention = Map(aligner.describe(), "attention", folded.rows, folded.columns, _rounded(folded.weights))
+    count = trace.cross.shape[0] * trace.cross.shape[1]
+    return Look(one.source, one.text, (attention, masked), _heads(trace) if heads and count > 1 else (), count)
+
+
+def _gradient(translator: Translator, trace: Trace) -> Map:
+    """Gradient × input, which needs no attention."""
+    spelling = Spelling(translator.tokenizers.source, translator.tokenizers.target)
+    found = gradient(translator.model, trace.source.ids, trace.target.ids, spelling=spelling)
+    columns = trace.source.words if len(found.columns) == len(trace.source.words) else found.columns
+    return Map("gradient × input", "effect", found.rows, columns, _rounded(found.weights), "log-odds")
+
+
+def _heads(trace: Trace) -> tuple[Map, ...]:
+    """Every head of the cross-attention, or as many as there is room for."""
+    folded = fold(trace.cross, trace.target, trace.source)
+    layers, heads = folded.weights.shape[:2]
+    return tuple(
+        Map(
+            f"layer {layer + 1}, head {head + 1}",
+            "attention",
+            folded.rows,
+            folded.columns,
+            _rounded(folded.weights[layer, head]),
+        )
+        for layer in range(layers)
+        for head in range(heads)
+    )[: max(1, MOST_CELLS // folded.weights[0, 0].numel())]
+
+
+def _rounded(weights: Tensor) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(round(value, DIGITS) for value in row) for row in weights.double().cpu().tolist())
+
+
+# The beam
+
+
+def beam_tree(translator: Translator, candidates: Sequence[Translation], beam: int) -> Searched | None:
+    """The search for the first sentence that is short enough to be drawn."""
+    for one in candidates:
+        parts = one.outputs[0].parts
+        if len(parts) == 1 and len(translator.tokenizers.source.encode(one.source)) <= TREE_PIECES:
+            return search_tree(translator, one.source, Beam(beam), others=())
+    return None

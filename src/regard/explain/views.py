@@ -1,0 +1,321 @@
+"""Which picture of a trace: whose attention, of which head, between pieces or between words.
+
+Row t is the distribution that was used when ``rows[t]`` was predicted. People count layers and heads from 1, and so
+does a `View`; traces and aligners count from 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from regard.errors import DataError, SettingsError, did_you_mean
+from regard.explain.alignment import Aligner, Attended
+from regard.explain.heatmap import HeatMap, Numbers, reaching
+from regard.explain.recurrent import filling, gates
+from regard.explain.side import OUTSIDE, Side
+from regard.explain.trace import Trace
+from regard.explain.words import Folded, fold, members
+from regard.text.special import START
+from regard.text.words import legible
+
+Which = Literal["cross", "encoder", "decoder"]
+NAMES: dict[str, str] = {
+    "cross": "cross-attention",
+    "encoder": "encoder self-attention",
+    "decoder": "decoder self-attention",
+}
+_PLACES: dict[str, tuple[str, str]] = {
+    "cross": ("decoder", "cross"),
+    "encoder": ("encoder", "self"),
+    "decoder": ("decoder", "self"),
+}
+VISIBLE = 0.005  # what a sum of two decimals shows
+
+
+@dataclass(frozen=True)
+class View:
+    """What to show. ``head`` is a number from 1, ``mean``, or ``best``: the run's aligner, where there is one."""
+
+    side: str = "cross"
+    layer: int | None = None  # from 1; none means all of them
+    head: str = "best"
+    words: bool = True  # or the pieces that the model reads
+    special: bool = False  # whether <end> and its like have rows and columns
+
+
+def sides_of(trace: Trace) -> list[str]:
+    """The attention there is, cross first."""
+    return [side for side, place in _PLACES.items() if trace.has(*place)]
+
+
+def attention_map(trace: Trace, view: View, aligner: Aligner | None = None) -> HeatMap:
+    """One picture of a trace's attention."""
+    weights = stacked(trace, view.side)  # (L, H, T, S)
+    chosen, origin = _chosen(weights, view, aligner)
+    return _between(trace, chosen, view, origin)
+
+
+def head_maps(trace: Trace, view: View) -> list[list[HeatMap]]:
+    """Every head by itself: a list for each layer."""
+    weights = stacked(trace, view.side)
+    return [
+        [
+            replace(
+                _between(trace, weights[layer, head], view, _origin(view.side, layer, head)),
+                title=f"{layer + 1}.{head + 1}",
+            )
+            for head in range(weights.shape[1])
+        ]
+        for layer in range(weights.shape[0])
+    ]
+
+
+def stacked(trace: Trace, side: str) -> Tensor:
+    """The weights of a side, (L, H, T, S)."""
+    match side:
+        case "cross":
+            return trace.cross
+        case "encoder":
+            return trace.encoder_self
+        case "decoder":
+            return trace.decoder_self
+        case _:
+            raise SettingsError(f"side = {side}: no such attention; {did_you_mean(side, NAMES)}")
+
+
+def _chosen(weights: Tensor, view: View, aligner: Aligner | None) -> tuple[Tensor, str]:
+    """The (T, S) that a view asks for, and what to call it."""
+    layers, heads = weights.shape[:2]
+    layer = None if view.layer is None else _numbered("layer", view.layer, layers)
+    if view.head.isdecimal():
+        head = _numbered("head", int(view.head), heads)
+        if layer is None and layers > 1:
+            raise SettingsError(f"head = {view.head}: of which layer? give --layer too, 1 to {layers}")
+        return weights[layer or 0, head], _origin(view.side, layer or 0, head)
+    if view.head not in ("best", "mean"):
+        raise SettingsError(f"head = {view.head}: not a head; a number from 1, 'mean' or 'best' would be right")
+    if view.head == "best" and layer is None and view.side == "cross" and aligner is not None:
+        late = "; each row is that of the step that read the word" if aligner.late else ""
+        shifted = torch.cat((weights[:, :, 1:], weights[:, :, -1:]), 2) if aligner.late else weights
+        return aligner.weights(shifted), aligner.describe() + late
+    some = weights if layer is None else weights[layer : layer + 1]
+    return some.mean((0, 1)), f"{NAMES[view.side]}, {_mean(layers, heads, layer)}"
+
+
+def _mean(layers: int, heads: int, layer: int | None) -> str:
+    if layer is not None:
+        return f"layer {layer + 1}, " + ("its one head" if heads == 1 else f"mean of its {heads} heads")
+    return "its one head" if layers * heads == 1 else f"mean of all {layers * heads} heads"
+
+
+def _numbered(name: str, number: int, count: int) -> int:
+    """From a person's number, which begins at 1, to an index."""
+    if not 1 <= number <= count:
+        right = "1" if count == 1 else f"1 to {count}"
+        raise DataError(f"{name} = {number}: this model has no such {name}; {right} would be right")
+    return number - 1
+
+
+def _origin(side: str, layer: int, head: int) -> str:
+    return f"{NAMES[side]}, layer {layer + 1}, head {head + 1}"
+
+
+def _between(trace: Trace, weights: Tensor, view: View, origin: str) -> HeatMap:
+    """Weights (T, S) with the labels of both sides, between words if asked."""
+    rows, columns = _axes(trace, view.side)
+    if not view.words:
+        rows, columns = apart(rows), apart(columns)
+    special = _shows_special(rows, columns, view)
+    folded = fold(weights, rows, columns, special=special)
+    return HeatMap(
+        title=NAMES[view.side],
+        rows=folded.rows,
+        columns=folded.columns,
+        values=numbers(folded.weights),
+        origin=origin + _missing(weights, members(rows, special=special).places, folded),
+        row_name="source" if view.side == "encoder" else "output",
+        column_name={"cross": "source", "encoder": "source", "decoder": "read so far"}[view.side],
+        sums=True,
+    )
+
+
+def _missing(weights: Tensor, rows: list[list[int]], folded: Folded) -> str:
+    """Why rows do not sum to 1, where they do not: what is left out of the picture, or was never there."""
+    totals = torch.stack([weights[places].sum(-1).mean() for places in rows])
+    special = bool((totals - folded.weights.sum(-1) > VISIBLE).any())
+    if bool((totals < 1 - VISIBLE).any()):
+        also = "; special tokens are left out" if special else ""
+        return f"{also}; the weights of a window or of ReLU need not sum to 1"
+    return "; what is missing from Σ = 1 is on special tokens" if special else ""
+
+
+def _shows_special(rows: Side, columns: Side, view: View) -> bool:
+    """Where nothing but special tokens was read or written they are shown, so that there is something to see."""
+    return view.special or not all(members(side, special=False).places for side in (rows, columns))
+
+
+def _axes(trace: Trace, side: str) -> tuple[Side, Side]:
+    match side:
+        case "cross":
+            return trace.target, trace.source
+        case "encoder":
+            return trace.source, trace.source
+        case _:
+            return trace.target, read_so_far(trace)
+
+
+def read_so_far(trace: Trace) -> Side:
+    """What a decoder read at each step: ``<start>``, then the output but for its last piece."""
+    written = trace.target
+    return Side((START, *written.ids[:-1]), trace.inputs, (OUTSIDE, *written.word_of[:-1]), written.words)
+
+
+def apart(side: Side) -> Side:
+    """Every piece as a word of its own; special tokens stay what they are."""
+    heard = [legible(piece) for piece, owner in zip(side.pieces, side.word_of, strict=True) if owner != OUTSIDE]
+    places = iter(range(len(heard)))
+    owners = tuple(OUTSIDE if owner == OUTSIDE else next(places) for owner in side.word_of)
+    return Side(side.ids, side.pieces, owners, tuple(heard))
+
+
+def numbers(values: Tensor) -> Numbers:
+    """A (T, S) as plain numbers."""
+    return tuple(map(tuple, values.detach().double().cpu().tolist()))
+
+
+# Importance
+
+
+def spoken(trace: Trace, effect: Folded) -> Folded:
+    """The rows that are words: an effect has a row for ``<end>`` too."""
+    groups = members(trace.target, special=True).places
+    kept = [row for row, places in enumerate(groups) if trace.target.word_of[places[0]] != OUTSIDE]
+    return Folded(effect.weights[kept], tuple(effect.rows[row] for row in kept), effect.columns)
+
+
+def masking_map(trace: Trace, effect: Folded) -> HeatMap:
+    """How far the log-probability of each output word falls when a source word is blanked out."""
+    kept = spoken(trace, effect)
+    output = "label" if trace.task == "label" else "output word"
+    return reaching(
+        HeatMap(
+            title="effect of masking",
+            rows=_labelled(trace, kept.rows),
+            columns=kept.columns,
+            values=numbers(kept.weights),
+            origin=f"log p of the {output}, less log p with a word's embedding set to zero",
+            row_name="output",
+            column_name="blanked out",
+            scale="diverging",
+            unit="nats",
+        )
+    )
+
+
+def _labelled(trace: Trace, rows: tuple[str, ...]) -> tuple[str, ...]:
+    """A tag by itself does not say whose it is."""
+    if trace.task != "label" or len(rows) != len(trace.source):
+        return rows
+    return tuple(f"{legible(piece)} {label}" for piece, label in zip(trace.source.pieces, rows, strict=True))
+
+
+def difference_map(trace: Trace, attention: Aligner, effect: Folded) -> HeatMap:
+    """Where attention and masking disagree: each row as shares of one, and the one less the other."""
+    kept = spoken(trace, effect)
+    pair = Attended.of(trace)
+    looked = attention.weights((pair.late if attention.late else pair).by_word)  # (T words, S words)
+    return HeatMap(
+        title="attention less masking",
+        rows=kept.rows,
+        columns=kept.columns,
+        values=numbers(shares(looked) - shares(kept.weights.clamp(min=0).to(looked))),
+        origin="share of the row's attention, less share of its masking effects above zero; special tokens left out",
+        row_name="output",
+        column_name="source",
+        scale="diverging",
+        unit="share",
+    )
+
+
+def shares(values: Tensor) -> Tensor:
+    """Each row divided by its sum; a row of zeros stays one."""
+    total = values.sum(-1, keepdim=True)
+    return values / torch.where(total > 0, total, 1.0)
+
+
+def saliency_map(trace: Trace, norms: Tensor, read: Side, view: View) -> HeatMap:
+    """Gradient norms (T, S) in place of attention, each row as shares of one."""
+    rows, columns = (trace.target, read) if view.words else (apart(trace.target), apart(read))
+    folded = fold(shares(norms), rows, columns, special=_shows_special(rows, columns, view))
+    return HeatMap(
+        title="gradient saliency",
+        rows=folded.rows,
+        columns=folded.columns,
+        values=numbers(folded.weights),
+        origin="norm of the gradient of the word's log-odds at each embedding, as a share of its row",
+        row_name="output",
+        column_name="source" if trace.task != "language" else "read so far",
+        sums=True,
+        unit="share",
+    )
+
+
+# Recurrent models
+
+
+def gate_maps(trace: Trace) -> list[HeatMap]:
+    """The mean of every gate over the text: one picture for each side."""
+    found = gates(trace)
+    pictures = []
+    for side, columns in (("encoder", trace.source), ("decoder", trace.target)):
+        views = [view for view in found if view.name.startswith(f"{side}.")]
+        if views:
+            pictures.append(
+                HeatMap(
+                    title=f"gates of the {side}",
+                    rows=tuple(_cell_name(view.name) for view in views),
+                    columns=tuple(map(legible, columns.pieces)),
+                    values=numbers(torch.stack([view.mean for view in views])),
+                    origin="mean over the units of a gate: 0 closed, 1 open",
+                    column_name="read" if side == "encoder" else "the step that wrote",
+                    unit="open",
+                )
+            )
+    return pictures
+
+
+def state_maps(trace: Trace) -> list[HeatMap]:
+    """How the context vector fills: how like the last state, and how far each token moved the state."""
+    found = filling(trace)
+    rows = tuple(_cell_name(one.name) for one in found)
+    alike = HeatMap(
+        title="likeness to the last state",
+        rows=rows,
+        columns=tuple(map(legible, trace.source.pieces)),
+        values=numbers(torch.stack([one.likeness for one in found])),
+        origin="cosine of the encoder's state after each token with its last state",
+        column_name="read",
+        scale="diverging",
+        unit="cosine",
+    )
+    moved = HeatMap(
+        title="movement of the state",
+        rows=rows,
+        columns=tuple(map(legible, trace.source.pieces)),
+        values=numbers(torch.stack([one.change for one in found])),
+        origin="how far each token moved the encoder's state, as a share of all movement",
+        column_name="read",
+        sums=True,
+        unit="share",
+    )
+    return [alike, moved]
+
+
+def _cell_name(name: str) -> str:
+    """``encoder.0.cell.backward.forget`` → ``1 backward forget``"""
+    _, layer, _, *rest = name.split(".")
+    return " ".join((str(int(layer) + 1), *rest))

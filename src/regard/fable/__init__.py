@@ -1,0 +1,27 @@
+"""The built-in parallel corpus, *fable*: English with French or Hindi, gold alignments, tags and labels.
+
+>>> from regard.fable import generate
+>>> for sentence in generate("fr", count=3, split="valid", seed=7, maximum_words=12): ...
+
+It needs no download and no dependency, and it never ends: ask for as many pairs, of whatever length, as
+the experiment needs.
+"""
+
+from regard.fable.corpus import LONGEST, SHORTEST, SPLITS, Split, capacity, generate, split_of
+from regard.fable.files import write
+from regard.fable.sentence import LANGUAGES, Language, Sentence, Sentiment
+
+__all__ = [
+    "LANGUAGES",
+    "LONGEST",
+    "SHORTEST",
+    "SPLITS",
+    "Language",
+    "Sentence",
+    "Sentiment",
+    "Split",
+    "capacity",
+    "generate",
+    "split_of",
+    "write",
+]

@@ -1,0 +1,415 @@
+"""The author: draws a sentence of exactly the length asked for, and how it is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from regard.fable.clauses import (
+    BACKGROUND,
+    DEFINITE,
+    FREE,
+    GROUPS,
+    NUMERALS,
+    ONE,
+    SOME,
+    TENSES,
+    Composer,
+    beside,
+    nobodys,
+    possessor,
+)
+from regard.fable.forms import french, hindi
+from regard.fable.invented import invent
+from regard.fable.lexicon import Noun, Tense, Verb
+from regard.fable.pools import Pools
+from regard.fable.syntax import (
+    Adjunct,
+    Asked,
+    Being,
+    Clause,
+    Conjunction,
+    NounPhrase,
+    Person,
+    Pronoun,
+    Speech,
+    Subject,
+    Text,
+)
+
+SHORTEST_CLAUSE, LONGEST_CLAUSE = 4, 16
+EVERYDAY, LONGEST_EVERYDAY = 0.3, 9  # the share of sentences about I and you at present, and their length
+TRIES = 4  # at a riddle: many a pair of nouns makes none
+SET_PHRASES = {1: 0.75, 2: 0.6, 3: 0.4, 4: 0.3, 5: 0.15, 6: 0.05}  # their share by length
+CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
+    "past": ("and", "and", "but", "because", "when", "while"),
+    "present": ("and", "and", "but", "because", "when", "while"),
+    "future": ("and", "and", "but", "while"),
+}
+ASKED: tuple[Asked, ...] = ("what", "what", "who", "where", "where", "why", "why", "when", "how")
+SPOKEN_TO: tuple[Person, ...] = ("you", "you", "you", "they", "he", "she", "we", "i")  # who is asked, or asked about
+SELVES: tuple[Person, ...] = ("i", "he", "he", "she", "she")  # who can have a job
+
+
+class Author(Composer):
+    """`riddles` is the share of clauses of the right length that become one, beside those that chance brings anyway;
+    `unknown` the share of sentences with an invented word."""
+
+    def __init__(self, pools: Pools, draw: Callable[[], float], riddles: float = 0.0, unknown: float = 0.0) -> None:
+        super().__init__(pools, draw)
+        self.riddles = riddles
+        self.unknown = unknown
+
+    # ── Sentences ──────────────────────────────────────────────────────────────────────────────────
+
+    def text(self, size: int) -> Text:
+        """A sentence of exactly `size` words."""
+        self.used.clear()
+        text = self.speaking(size) if size >= 6 and self.draw() < 0.025 else self.sentence(size)
+        if self.unknown and self.draw() < self.unknown:
+            for _ in range(TRIES):
+                if invent(text, self.draw, self.pools.puzzling):
+                    break
+                text = self.sentence(size)
+        self.dress(text)
+        return text
+
+    def sentence(self, size: int) -> Text:
+        """A set phrase, a question, a command, or one to many clauses in a row."""
+        if self.draw() < SET_PHRASES.get(size, 0.0) and size in self.pools.phrases:
+            return self.set_phrase(size)
+        if SHORTEST_CLAUSE - 1 <= size <= LONGEST_EVERYDAY and self.draw() < EVERYDAY:
+            return self.everyday(size)
+        kind = self.draw()
+        text: Text
+        if 3 <= size <= LONGEST_CLAUSE and kind < 0.16:
+            text = self.question(size)
+        elif size == 1 or (size <= 12 and kind < 0.24):
+            text = self.command(size)
+        elif size < SHORTEST_CLAUSE:
+            text = self.short(size)
+        elif kind < 0.27 and size <= LONGEST_CLAUSE:
+            text = self.pointing(size)
+        elif kind < 0.285 and size > SHORTEST_CLAUSE:
+            text = self.statements(size - 1)
+            text.opener = "yes" if self.draw() < 0.5 else "no"
+        else:
+            text = self.statements(size)
+        return text
+
+    def dress(self, text: Text) -> None:
+        """How people write it down: mostly with capital and full stop, some with neither, a few in capitals."""
+        text.mark = text.mark or "."
+        if text.mark == "." and self.draw() < 0.03:
+            text.mark = "!" if self.draw() < 0.6 else "..."
+        manner = self.draw()
+        text.capital = manner < 0.80 or manner > 0.98 or text.speech is not None
+        if text.speech is not None or manner < 0.79:
+            return
+        if manner < 0.95:
+            text.mark = ""
+        elif 0.97 < manner < 0.98:
+            text.case, text.mark = "lower", ""
+        elif manner > 0.98:
+            text.case = "upper"
+
+    def statements(self, size: int) -> Text:
+        """One to many clauses in a row."""
+        tense = self.pick(TENSES)
+        first, *others = self.split(size)
+        text = self.unit(first, tense)
+        for words in others:
+            conjunction = self.pick(CONJUNCTIONS[tense])
+            if conjunction in {"and", "but"} and self.draw() < 0.15:
+                tense = self.pick(TENSES)
+            unit = self.unit(words, tense)
+            if unit.conjunctions or conjunction in text.conjunctions[-1:]:  # one reason at a time is enough
+                conjunction = "and"
+            text.conjunctions += [conjunction, *unit.conjunctions]
+            text.clauses += unit.clauses
+        return text
+
+    def split(self, size: int) -> list[int]:
+        """Lengths of the clauses: they and the conjunctions between them make up `size`."""
+        count = round((size + 1) / (6.0 + 10.0 * self.draw()))
+        least, most = SHORTEST_CLAUSE + 1, LONGEST_CLAUSE + 1  # each with a conjunction
+        count = max(-(-(size + 1) // most), min(count, (size + 1) // least), 1)
+        lengths = []
+        left = size + 1
+        for others in range(count - 1, -1, -1):
+            low, high = max(least, left - most * others), min(most, left - least * others)
+            length = low + self.up_to(high - low)
+            lengths.append(length - 1)
+            left -= length
+        return lengths
+
+    def unit(self, size: int, tense: Tense) -> Text:
+        """A clause, or two that hang together by a pronoun, or one with an ambiguous word."""
+        if self.riddles and 9 <= size <= 15 and self.draw() < self.riddles:
+            for _ in range(TRIES):
+                if (riddle := self.reference(size, tense, riddle=True)) is not None:
+                    return riddle
+        kind = self.draw()
+        special: Text | None = None
+        if kind < 0.07:
+            special = Text([self.having(size, tense)])
+        elif kind < 0.17:
+            special = Text([self.being(size, tense)])
+        elif kind < 0.5 and 9 <= size <= 15:
+            special = self.reference(size, tense)
+        elif 0.5 <= kind < 0.64:
+            special = self.ambiguous(size, tense)
+        return special or Text([self.clause(size, tense)])
+
+    # ── Everyday sentences ─────────────────────────────────────────────────────────────────────────
+
+    def set_phrase(self, size: int) -> Text:
+        """A greeting, an answer; a name or a number in it is drawn."""
+        phrase = self.pick(self.pools.phrases[size])
+        match phrase.slot:
+            case "NAME":
+                name = self.pick(self.pools.lexicon.names)
+                phrase = phrase.filled(name.name, name.french[0], name.hindi.direct[0])
+            case "PLACE":
+                town = self.pick(self.pools.towns)
+                phrase = phrase.filled(town.name, town.french[0], town.hindi.direct[0])
+            case "WEEKDAY":
+                row = self.pick(self.pools.lexicon.calendar["weekday"])
+                phrase = phrase.filled(row["english"], row["french"], row["hindi"])
+            case "HOUR" | "NUMBER" as slot:
+                most = 11 if slot == "HOUR" else len(NUMERALS)
+                word = (
+                    self.pick(NUMERALS[:most]) if self.draw() < 0.5 else str(2 + self.up_to(10 if most == 11 else 88))
+                )
+                phrase = phrase.filled(word, french.NUMBERS.get(word, word), hindi.NUMBERS.get(word, word))
+        return Text([], phrase=phrase, mark=phrase.mark)
+
+    def everyday(self, size: int) -> Text:
+        """What people try first, at present: I love the sea, do you know Mary, what are you eating, we have a dog."""
+        kind = self.draw() if size >= SHORTEST_CLAUSE else 1.0
+        if kind < 0.12 and size > SHORTEST_CLAUSE:
+            return self.asking(self.having(size, "present", question=True))
+        if kind < 0.2:
+            return self.asking(self.where(size, "present"))
+        if kind < 0.3 or (size < SHORTEST_CLAUSE and self.draw() < 0.1):
+            return Text([self.having(size, "present")])
+        if kind < 0.43:
+            asked = self.pick(ASKED)
+            return self.asking(
+                self.personal(size - 1, "present", question=True, asked=asked, person=self.pick(SPOKEN_TO))
+            )
+        if kind < 0.6:
+            return self.asking(self.personal(size, "present", question=True, person=self.pick(SPOKEN_TO)))
+        return Text([self.personal(size, "present", question=False)])
+
+    def asking(self, clause: Clause | Being) -> Text:
+        return Text([clause], mark="?")
+
+    def short(self, size: int) -> Text:
+        """Two or three words: I slept, Mary laughed, I'm tired, the cat slept."""
+        tense: Tense = "past" if self.draw() < 0.6 else "present"
+        if size == 2 and self.draw() < 0.3:
+            person = self.pick(SELVES)
+            noun = self.pools.humans[0]
+            adjectives = [quality for quality in self.pools.qualities[noun].all if quality in self.pools.moods]
+            return Text([Clause(Pronoun(person), self.pick(adjectives), "present", contracted=True)])
+        return Text([self.clause(size, tense)])
+
+    def question(self, size: int) -> Text:
+        """Yes or no; who, what, where, when, why or how; where something is."""
+        tense = self.pick(TENSES) if size > 5 else self.pick(TENSES[:16])
+        kind = self.draw()
+        clause: Clause | Being
+        if kind < 0.15:
+            clause = self.where(size, tense)
+        elif kind < 0.3:
+            clause = self.personal(size, tense, question=False, person="who")
+        elif kind < 0.6 and size >= 6:
+            clause = self.clause(size, tense, question=True, asked=self.pick(ASKED))
+        elif kind < 0.7 and size >= 5:
+            clause = self.being(size, tense, question=True)
+        elif kind < 0.76 and size >= 6:
+            clause = self.having(size, tense, question=True)
+        elif size >= 4:
+            clause = self.clause(size, tense, question=True)
+        else:
+            clause = self.where(size, tense)
+        return Text([clause], mark="?")
+
+    def command(self, size: int) -> Text:
+        """Open the door! Please don't run."""
+        please = size >= 3 and self.draw() < 0.3
+        denied = size - please >= 3 and self.draw() < 0.15
+        contracted = denied and self.draw() < 0.5
+        room = size - please - 2 * denied + contracted
+        verb = self.fresh(self.pools.errands if room >= 6 else self.pools.upon_commands)
+        if room < 3 + bool(verb.particle) or self.draw() < 0.15:
+            verb = self.fresh(self.pools.commands)
+        clause = Clause(Pronoun("you"), verb, "present", command=True, please=please, contracted=contracted)
+        clause.negation = "not" if denied else ""
+        least = 1 + bool(verb.particle) + 2 * bool(verb.objects) + 3 * bool(verb.recipients)
+        self.complete(clause, room - least, beside("your", DEFINITE))
+        return Text([clause], mark="!" if self.draw() < 0.6 else ".")
+
+    def somebody(self, size: int, tense: Tense) -> Subject:
+        """A subject of so many words: a pronoun or a name, or a noun phrase about a person."""
+        if size == 1:
+            return self.name() if self.draw() < 0.4 else Pronoun(self.pick(SELVES))
+        return self.noun_phrase(self.fresh(self.pools.humans), size, FREE, BACKGROUND[tense])
+
+    def having(self, size: int, tense: Tense, *, question: bool = False) -> Clause:
+        """I have a cat, the king doesn't need two houses, I need water."""
+        lexicon = self.pools.lexicon
+        verb = lexicon.need if size < SHORTEST_CLAUSE or self.draw() < 0.3 else lexicon.have
+        clause = Clause(None, verb, tense, question=question)
+        if size >= 7 and not question and self.draw() < 0.2:
+            clause.negation, clause.contracted = "not", self.draw() < 0.5
+        elif size < 5:
+            clause.tense = "past" if tense == "past" else "present"
+        room = size - self.least(clause)
+        words = 1 if room < 2 or self.draw() < 0.5 else 2 + self.up_to(min(2, room - 2))
+        if words > 1 and words > room:
+            words = room
+        clause.subject = self.somebody(words, tense) if self.draw() < 0.5 or words > 1 else Pronoun(self.anybody())
+        self.furnish(clause, room - words)
+        return clause
+
+    def anybody(self) -> Person:
+        people: tuple[Person, ...] = ("i", "i", "he", "she", "we", "you", "they")
+        return self.pick(people)
+
+    def furnish(self, clause: Clause, spare: int) -> None:
+        """What somebody has, and perhaps where."""
+        assert isinstance(clause.predicate, Verb), "to have is a verb"
+        noun = self.fresh(self.pools.patients[clause.predicate])
+        assert clause.subject is not None, "somebody has it"
+        mine = beside(possessor(clause.subject), DEFINITE if clause.negation else FREE)
+        determiners = SOME if self.draw() < 0.8 else nobodys(mine)
+        if spare < 0 or (clause.predicate is self.pools.lexicon.need and self.draw() < 0.3):
+            clause.object = self.bare(clause.predicate)
+            self.adverbials(clause, spare + 1, nobodys(mine))
+            return
+        extra = self.up_to(min(2, spare))
+        clause.object = self.simple(noun, 2 + extra, determiners)
+        if clause.negation and clause.object.determiner not in {"a", "the", "this"}:
+            clause.object.determiner = "the"
+        self.adverbials(clause, spare - extra, nobodys(mine))
+
+    def where(self, size: int, tense: Tense) -> Being:
+        """Where is Mary? Where was the key of the old house?"""
+        tense = "past" if tense == "past" else "present"
+        room = size - 2
+        nouns = self.pools.humans if self.draw() < 0.4 else self.pools.placed
+        subject = self.name() if room == 1 else self.noun_phrase(self.fresh(nouns), room, DEFINITE, "past")
+        return Being("where", subject, tense=tense)
+
+    def pointing(self, size: int) -> Text:
+        """This is a house; those are my books."""
+        being = Being("this", that=self.draw() < 0.5)
+        being.question = size >= 4 and self.draw() < 0.15
+        room = size - 2
+        if not being.question and room >= 3 and self.draw() < 0.2:
+            being.negation, being.contracted = "not", self.draw() < 0.5
+            room -= not being.contracted
+        noun = self.fresh(
+            [noun for noun in (self.pick(self.pools.nouns) for _ in range(4)) if noun.countable] or self.pools.humans
+        )
+        being.complement = self.noun_phrase(noun, room, POINTED)
+        if being.that and not being.negation and not being.complement.plural and not being.question:
+            being.contracted = False
+        return Text([being], mark="?" if being.question else "")
+
+    def being(self, size: int, tense: Tense, *, question: bool = False) -> Being:
+        """Somebody is something, something is somewhere, or there is something."""
+        kind = self.draw()
+        tense = "past" if size < 5 and tense == "future" else tense
+        if kind < 0.3:
+            return self.job(size, tense, question=question)
+        being = Being("place" if kind < 0.65 else "there", tense=tense, question=question)
+        room = size - 1 - (tense == "future") - (being.kind == "there")
+        if room >= 6 and not question and self.draw() < 0.15:
+            being.negation = "not"
+            room -= 1
+        if not question and (being.negation or (being.kind == "there" and tense == "present")):
+            being.contracted = self.draw() < 0.5
+            room += being.contracted
+        self.place(being, room)
+        return being
+
+    def place(self, being: Being, room: int) -> None:
+        """Divide the words between what is there and where it is."""
+        there = being.kind == "there"
+        sizes = [size for size in (2, 3, 3, 4, 4, 5, 6) if room - size >= (2 if there or size > 2 else 1)]
+        adjunct = 0 if there and (not sizes or self.draw() < 0.3) else self.pick(sizes)
+        words = room - adjunct
+        determiners = nobodys(FREE)
+        if adjunct == 2:
+            town = self.fresh(self.pools.lexicon.places)
+            being.adjuncts = (Adjunct(town.inside, NounPhrase(town.noun, "")),)
+        elif adjunct:
+            being.adjuncts = (self.adjunct(self.pick(self.pools.locations), adjunct, determiners),)
+        noun = self.fresh(self.pools.placed)
+        if there:
+            being.complement = self.indefinite(noun, words)
+        else:
+            self.locate(being, noun, words)
+
+    def indefinite(self, noun: Noun, words: int) -> NounPhrase:
+        """a cat; two cats of the king, some water"""
+        if words <= 4:
+            return self.simple(noun, words, SOME)
+        phrase = self.simple(noun, 2 + self.up_to(min(2, words - 5)), SOME)
+        own = 2 + len(phrase.adjectives)
+        phrase.owner = self.noun_phrase(
+            self.fresh(self.pools.owners[noun]), words - own - 1, self.owning(nobodys(FREE))
+        )
+        return phrase
+
+    def locate(self, being: Being, noun: Noun, words: int) -> None:
+        """The subject of *is in the garden*."""
+        if words == 1:
+            being.subject = self.name()
+            return
+        determiners = DEFINITE if being.negation else FREE
+        being.subject = self.noun_phrase(noun, words, determiners, BACKGROUND[being.tense])
+
+    def job(self, size: int, tense: Tense, *, question: bool) -> Being:
+        """He is a doctor, the young woman will be a queen, he was a hero."""
+        being = Being("job" if self.draw() < 0.7 else "noun", tense=tense, question=question)
+        room = size - 3 - (tense == "future")
+        if room >= 2 and not question and self.draw() < 0.2:
+            being.negation = "not"
+            room -= 1
+        clitic = tense != "past" and not being.negation and room == 0
+        if not question and (clitic or (being.negation and self.draw() < 0.5)):
+            being.contracted = True
+            room += 1
+        subject = self.somebody(room, tense) if room else Pronoun(self.pick(SELVES))
+        while isinstance(subject, NounPhrase) and subject.noun.name in GROUPS:
+            subject = self.somebody(room, tense)
+        being.subject = subject
+        if isinstance(subject, NounPhrase):
+            subject.plural = False
+            subject.determiner = subject.determiner if subject.determiner in ONE else "the"
+        feminine = subject.noun.feminine_french if isinstance(subject, NounPhrase) else False
+        if isinstance(subject, Pronoun):
+            feminine = subject.word == "she"
+        being.complement = NounPhrase(self.fresh(self.pools.jobs[feminine, being.kind == "job"]), "a")
+        return being
+
+    def speaking(self, size: int) -> Text:
+        """The king said, "The cat ate the mouse." """
+        words = 1 + self.up_to(min(2, size - 5))
+        subject: Subject
+        if words == 1:
+            subject = self.name() if self.draw() < 0.5 else Pronoun(self.anybody())
+        else:
+            subject = self.simple(self.fresh(self.pools.humans), words, FREE)
+        text = self.sentence(size - words - 1)
+        text.speech = Speech(subject, "ask" if text.mark == "?" else "answer" if text.opener else "say")
+        return text
+
+
+POINTED = nobodys(FREE)._replace(
+    singular=("a",) * 5 + ("the", "my", "your", "his", "her", "our", "their"),
+    plural=("my", "your", "his", "her", "our", "their", "the", "the"),
+)

@@ -1,0 +1,725 @@
+"""Noun phrases and clauses of exactly the length asked for.
+
+Every method takes the number of English words it must fill and fills just that many, so a sentence of
+n words needs no second attempt: the clause splits its words among subject, verb, objects and adverbials,
+a noun phrase splits its own among adjectives, owner and relative clause.
+
+Three rules keep the translation a function of the English words. A prepositional phrase belongs to the
+verb, never to a noun (only *of* does); after an object with a relative clause nothing more follows,
+so what ends the sentence belongs to that clause; and a possessive that can mean the subject does mean it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import NamedTuple, TypeVar
+
+from regard.fable.forms.french import NUMBERS
+from regard.fable.lexicon import Adjective, Adverb, Context, Noun, Tense, Verb
+from regard.fable.pools import FEELINGS, Acts, Place, Pools
+from regard.fable.syntax import (
+    GENERIC,
+    PARTITIVE,
+    POSSESSIVES,
+    Adjunct,
+    Asked,
+    Clause,
+    Determiner,
+    Modal,
+    Negation,
+    NounPhrase,
+    Pair,
+    Person,
+    Pronoun,
+    Relative,
+    Subject,
+    Text,
+)
+
+Item = TypeVar("Item")
+NUMBER = "a number"  # a place for one: drawn anew each time
+NUMERALS = tuple(NUMBERS)
+
+
+class Determiners(NamedTuple):
+    """What may open a noun phrase, each as often as it should come up; `own` means the subject's."""
+
+    singular: tuple[Determiner, ...]
+    plural: tuple[Determiner, ...]
+    mass: tuple[Determiner, ...]
+    own: str = ""
+
+
+FREE = Determiners(
+    singular=("the",) * 20 + ("a",) * 10 + ("this",) * 3 + ("every", "every", "my", "my", *POSSESSIVES),
+    plural=("the",) * 12 + ("this", "this", *POSSESSIVES, "two", "three", NUMBER, NUMBER, NUMBER, "some", "several"),
+    mass=("the",) * 14 + ("this", "some", "some", "some", *POSSESSIVES),
+)
+DENIABLE = ("the",) * 14 + ("this", "this", "my", *POSSESSIVES)
+DEFINITE = Determiners(DENIABLE, DENIABLE, DENIABLE)  # what can be denied
+EVENTS = Determiners(("the",) * 5 + ("this", "every", "a"), ("the",), ("the",))
+HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # what a relative clause can hang on
+KNOWN = Determiners(("the",), ("the",), ("the",))  # the same where something is denied
+SOME = Determiners(("a",), ("two", "three", NUMBER, NUMBER, "some", "several"), ("some",))  # what there can be
+OWNERS = ("the",) * 7 + ("this", "my", "your", "our")
+ONE = frozenset({"the", "a", "this", "every", "", *POSSESSIVES})  # what opens a singular
+OWN: dict[Person, str] = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
+TENSES: tuple[Tense, ...] = ("past",) * 11 + ("present",) * 5 + ("future",) * 4
+PEOPLE: tuple[Person, ...] = ("i", "i", "i", "he", "he", "she", "she", "we", "we", "you", "you", "they")
+OTHERS: tuple[Person, ...] = ("he", "she", "they", "we", "you", "i")  # who did what a relative clause tells
+BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
+MODALS: dict[Tense, tuple[Modal, ...]] = {"past": ("want",), "present": ("can", "must", "want"), "future": ()}
+PROGRESSIVE = 0.4  # of the verbs in the present that can be
+BARE = 0.12  # of the objects
+IN_GENERAL = frozenset({"love", "like", "like#person", "hate", "fear", "admire", "respect"})
+GOING = frozenset({"come", "return", "travel", "go", "walk", "run", "fly", "flee"})  # … to Paris
+HEADING = frozenset({"go", "come", "return"})  # … to the market
+PLACED = frozenset({"go", "live"})  # what nobody does without a place
+GROUPS = frozenset({"family", "team", "crowd", "army"})  # neither he nor she
+BLOCKED: dict[Asked, str] = {"when": "time", "where": "place", "how": "manner"}
+
+
+@cache
+def without(determiners: Determiners, words: frozenset[str], own: str = "") -> Determiners:
+    """The same without some possessives; of those left, `own` means the subject's."""
+    singular, plural, mass = (tuple(word for word in group if word not in words) for group in determiners[:3])
+    return Determiners(singular, plural, mass, own)
+
+
+def nobodys(determiners: Determiners) -> Determiners:
+    """Without possessives: nobody says "my house of the king"."""
+    return without(determiners, frozenset(POSSESSIVES))
+
+
+def possessor(subject: Subject) -> str:
+    """Which possessive means the subject; empty where none does for sure."""
+    if isinstance(subject, Pronoun):
+        return OWN.get(subject.word, "")
+    if isinstance(subject, Pair):
+        return "their" if subject.first.noun.human else ""
+    noun = subject.noun
+    if not noun.human or noun.feminine_french != noun.feminine_hindi or noun.name in GROUPS:
+        return ""
+    return "their" if subject.plural else "her" if noun.feminine_french else "his"
+
+
+@cache
+def beside(own: str, determiners: Determiners) -> Determiners:
+    """What may stand beside a subject: its own, or what can be nobody else's but mine, yours or ours."""
+    allowed = {"my", "your", "our", own} - ({"our"} if own == "my" else {"my"} if own == "our" else set())
+    if own in {"my", "your", "our"}:
+        allowed |= {"his", "her", "their"}
+    return without(determiners, frozenset(POSSESSIVES) - allowed, own)
+
+
+def group_words(
+    predicate: Verb | Adjective,
+    tense: Tense,
+    negation: Negation,
+    *,
+    question: bool = False,
+    modal: Modal = "",
+    progressive: bool = False,
+    contracted: bool = False,
+) -> int:
+    """How many English words the verb takes: ate, will eat, is eating, didn't eat, looked for; was, will not be."""
+    if isinstance(predicate, Adjective):
+        return 1 + (tense == "future") + bool(negation) - contracted
+    supported = tense == "future" or negation == "not" or question or modal in {"can", "must"} or progressive
+    contracted = contracted or (modal == "can" and negation == "not" and not question)  # cannot
+    wanting = 2 * (modal == "want")
+    return 1 + supported + wanting + bool(negation) + bool(predicate.particle) - contracted
+
+
+def clause_words(clause: Clause) -> int:
+    return group_words(
+        clause.predicate,
+        clause.tense,
+        clause.negation,
+        question=clause.question,
+        modal=clause.modal,
+        progressive=clause.progressive,
+        contracted=clause.contracted,
+    )
+
+
+def narrow(verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
+    """Those with a particle only where a word is to spare, and none where even the others do not fit."""
+    if spare > 0:
+        return verbs
+    return tuple(verb for verb in verbs if not verb.particle) if spare == 0 else ()
+
+
+def somewhere(verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
+    """Those that ask for a place only where there is a word for it."""
+    return verbs if spare > 0 else tuple(verb for verb in verbs if verb.name not in PLACED)
+
+
+def is_placed(clause: Clause) -> bool:
+    """Whether the clause must tell where, or where to."""
+    verb = clause.predicate
+    return isinstance(verb, Verb) and verb.name in PLACED and clause.asked != "where"
+
+
+COMPANY, WHERE, WHEN = range(3)  # the groups of prepositional phrases
+
+
+def owning(own: str) -> Determiners:
+    words = tuple(word for word in OWNERS if word != own)
+    return Determiners(words, words, words, own)
+
+
+OWNING = {own: owning(own) for own in ("", *POSSESSIVES)}
+
+
+def can_have_s(owner: NounPhrase) -> bool:
+    """the king's, but not the kings' nor the king of the island's"""
+    return not owner.plural and owner.relative is None and (owner.owner is None or owner.genitive)
+
+
+class Composer:
+    """Composes trees; `draw` is the only source of chance, a stream of floats in [0, 1)."""
+
+    def __init__(self, pools: Pools, draw: Callable[[], float]) -> None:
+        self.pools = pools
+        self.draw = draw
+        self.used: list[object] = []
+
+    def pick(self, items: Sequence[Item]) -> Item:
+        return items[int(self.draw() * len(items))]
+
+    def up_to(self, most: int) -> int:
+        """A whole number from 0 to `most`, each as likely."""
+        return int(self.draw() * (most + 1))
+
+    def common(self, words: Sequence[Item]) -> Item:
+        """A word of a table, which begins with the commonest: the last is drawn half as often as if all were equal."""
+        return words[int(self.draw() ** 2 * len(words))]
+
+    def fresh(self, words: Sequence[Item]) -> Item:
+        """A noun or verb the sentence has not used yet, as far as a few tries find one."""
+        for _ in range(4):
+            word = self.common(words)
+            if word not in self.used:
+                break
+        self.used.append(word)
+        return word
+
+    # ── Noun phrases ───────────────────────────────────────────────────────────────────────────────
+
+    def noun_phrase(
+        self, noun: Noun, size: int, determiners: Determiners = FREE, relative: Tense | None = None
+    ) -> NounPhrase:
+        """`relative` is the tense of a relative clause where one may hang on the noun."""
+        if relative is not None and size >= (4 if noun.animate else 5) and self.draw() < 0.6:
+            return self.related(noun, size, relative, HEADS if "a" in determiners.singular else KNOWN)
+        if noun in self.pools.belongings and self.draw() < (0.3 if size >= 5 else 0.1):
+            return self.genitive(noun, size, determiners)
+        if size >= 5:
+            own = 2 + self.up_to(min(2, size - 5))
+            phrase = self.simple(noun, own, nobodys(determiners))
+            owner, words = self.fresh(self.pools.owners[noun]), size - own - 1
+            phrase.owner = self.noun_phrase(owner, words, self.owning(determiners))
+            return phrase
+        return self.simple(noun, size, determiners)
+
+    def owning(self, determiners: Determiners) -> Determiners:
+        return OWNING[determiners.own]
+
+    def genitive(self, noun: Noun, size: int, determiners: Determiners) -> NounPhrase:
+        """Mary's house, the old king's big house: up to two adjectives for what is owned, the rest for the owner."""
+        adjectives = self.up_to(min(2, size - 2))
+        phrase = self.simple(noun, 2 + adjectives, HEADS)
+        phrase.determiner, phrase.genitive = "the", True
+        words = size - 1 - adjectives
+        if words == 1:
+            phrase.owner = self.name()
+        else:
+            owner = self.fresh(self.pools.owners[noun])
+            phrase.owner = self.noun_phrase(owner, words, self.owning(determiners))
+            phrase.genitive = can_have_s(phrase.owner)
+        if not phrase.genitive:  # "of" takes a word more: give up a longer owner's
+            return self.simple(noun, size, determiners) if size <= 4 else self.owned(noun, size, determiners)
+        return phrase
+
+    def owned(self, noun: Noun, size: int, determiners: Determiners) -> NounPhrase:
+        """the house of the old king: the owner has up to four words, what is owned too."""
+        own = max(2, min(4, size - 3))
+        phrase = self.simple(noun, own, nobodys(determiners))
+        owner = self.fresh(self.pools.owners[noun])
+        phrase.owner = self.noun_phrase(owner, size - own - 1, self.owning(determiners))
+        return phrase
+
+    def name(self) -> NounPhrase:
+        return NounPhrase(self.fresh(self.pools.lexicon.names), "")
+
+    def simple(self, noun: Noun, size: int, determiners: Determiners) -> NounPhrase:
+        """A determiner, up to two adjectives, a noun; of two adjectives French puts one on each side."""
+        qualities = self.pools.qualities[noun]
+        adjectives: tuple[Adjective, ...] = ()
+        if size == 3:
+            adjectives = (self.common(qualities.all),)
+        elif size == 4:
+            adjectives = (self.common(qualities.before), self.common(qualities.after))
+        plural = noun.has_plural and self.draw() < 0.25
+        words = determiners.plural if plural else determiners.singular if noun.countable else determiners.mass
+        determiner = self.pick(words)
+        if determiner is NUMBER:
+            determiner = self.number()
+        return NounPhrase(noun, determiner, plural, adjectives, own=determiner == determiners.own)
+
+    def number(self) -> str:
+        """More than three, in words or in digits."""
+        if self.draw() < 0.5:
+            return self.pick(NUMERALS)
+        return str(int((2, 10, 100, 1000)[self.up_to(2) + (self.draw() < 0.1)] * (1 + 8.9 * self.draw())))
+
+    def related(self, noun: Noun, size: int, tense: Tense, determiners: Determiners = HEADS) -> NounPhrase:
+        """the cat that …"""
+        own = 2 + (size >= 6 and self.draw() < 0.3)
+        phrase = self.simple(noun, own, determiners)
+        left = size - own - 1
+        alone = noun.animate and (left == 1 or self.draw() < 0.65)
+        if alone or self.draw() < 0.2 or not self.pools.undergone[noun]:
+            phrase.relative = Relative(self.doing(phrase, left, tense))
+        else:
+            phrase.relative = Relative(self.undergoing(noun, left, tense))
+        return phrase
+
+    # ── Clauses ────────────────────────────────────────────────────────────────────────────────────
+
+    def clause(self, size: int, tense: Tense, *, question: bool = False, asked: Asked = "") -> Clause:
+        """Subject, predicate and the rest, in exactly `size` words."""
+        size -= bool(asked)
+        kind = self.draw()
+        if kind < 0.24 or (size < 4 and kind < 0.7):
+            clause = self.personal(size, tense, question=question, asked=asked)
+        elif kind < 0.32 and size >= 8:
+            clause = self.paired(size, tense, question=question, asked=asked)
+        else:
+            clause = self.nominal(self.actor(size, 1.0 if asked else kind), size, tense, question=question, asked=asked)
+        clause.time_first = clause.time is not None and not question and self.draw() < 0.3
+        return clause
+
+    def actor(self, size: int, kind: float) -> Noun:
+        """Who a clause is about: somebody by name, a person, an animal, seldom a thing."""
+        if size < 3 or self.draw() < 0.1:
+            return self.fresh(self.pools.lexicon.names)
+        if kind < 0.42 and size >= 6:
+            return self.fresh(self.pools.things)
+        return self.fresh(self.pools.humans if self.draw() < 0.55 else self.pools.animals)
+
+    def beside(self, clause: Clause, subject: Subject | None = None) -> Determiners:
+        """What may open the other noun phrases of a clause."""
+        whose = subject or clause.subject
+        assert whose is not None, "a clause has a subject or hangs on a head"
+        return beside(possessor(whose), DEFINITE if clause.negation else FREE)
+
+    def nominal(self, noun: Noun, size: int, tense: Tense, *, question: bool, asked: Asked = "") -> Clause:
+        least = 1 if noun.proper else 2
+        clause = self.begin(self.pools.acts[noun], noun, size - least, tense, question=question, asked=asked)
+        spare = size - least - self.least(clause)
+        if noun.proper:
+            extra = 0
+            clause.subject = NounPhrase(noun, "")
+        else:
+            extra = self.up_to(min(spare, 7 if self.draw() < 0.4 else 2))
+            determiners = DEFINITE if clause.negation else FREE
+            clause.subject = self.noun_phrase(noun, 2 + extra, determiners, BACKGROUND[tense])
+        if isinstance(clause.predicate, Adjective) and clause.subject.adjectives:
+            clause.predicate = self.other_quality(clause.subject)
+        self.complete(clause, spare - extra, self.beside(clause))
+        return clause
+
+    def other_quality(self, phrase: NounPhrase) -> Adjective:
+        """What to say of something described already: not the same again, nor a second colour or size."""
+        reasons = self.pools.qualities[phrase.noun].reasons
+        return self.common([adjective for adjective in reasons if adjective not in phrase.adjectives])
+
+    def personal(
+        self, size: int, tense: Tense, *, question: bool, asked: Asked = "", person: Person | None = None
+    ) -> Clause:
+        """A pronoun without antecedent; such a *they* only acts: "they were …" is left to `reference`.
+
+        What people say of themselves at present is mostly said with the commonest verbs.
+        """
+        chosen: Person = self.pick(PEOPLE) if person is None else person
+        noun = None if chosen == "they" else self.pools.humans[0]
+        acts = self.pools.everyday if tense == "present" and self.draw() < 0.7 else self.pools.human_acts
+        clause = self.begin(acts, noun, size - 1, tense, question=question, asked=asked, clitic=chosen != "who")
+        while isinstance(clause.predicate, Adjective) and clause.predicate.english in FEELINGS:
+            clause.predicate = self.common(self.pools.qualities[self.pools.humans[0]].all)
+        clause.subject = Pronoun(chosen)
+        self.complete(clause, size - 1 - self.least(clause), self.beside(clause))
+        return clause
+
+    def paired(self, size: int, tense: Tense, *, question: bool, asked: Asked = "") -> Clause:
+        """the cat and the dog …"""
+        people = self.draw() < 0.5
+        nouns = self.pools.humans if people else self.pools.animals
+        acts = self.pools.human_acts if people else self.pools.animal_acts
+        clause = self.begin(acts, None, size - 5, tense, question=question, asked=asked)
+        spare = size - 5 - self.least(clause)
+        determiners = DEFINITE if clause.negation else FREE
+        extra = self.up_to(min(spare, 1)), self.up_to(min(spare - 1, 1)) if spare else 0
+        first, second = (self.noun_phrase(self.fresh(nouns), 2 + more, determiners) for more in extra)
+        clause.subject = Pair(first, second)
+        self.complete(clause, spare - sum(extra), self.beside(clause))
+        return clause
+
+    def doing(self, head: NounPhrase, size: int, tense: Tense) -> Clause:
+        """The inside of *the cat that ate the mouse*."""
+        clause = self.begin(self.pools.acts[head.noun], head.noun, size, tense)
+        self.complete(clause, size - self.least(clause), self.beside(clause, head))
+        return clause
+
+    def undergoing(self, noun: Noun, size: int, tense: Tense) -> Clause:
+        """The inside of *the mouse that the cat ate*."""
+        verb = self.fresh(self.pools.undergone[noun])
+        spare = size - group_words(verb, tense, "")
+        if spare == 1 or self.draw() < 0.2:
+            clause = Clause(Pronoun(self.pick(OTHERS)), verb, tense)
+            self.adverbials(clause, spare - 1, self.beside(clause))
+            return clause
+        extra = self.up_to(min(spare - 2, 2))
+        doer = self.noun_phrase(self.fresh(self.pools.doers[verb]), 2 + extra)
+        clause = Clause(doer, verb, tense)
+        self.adverbials(clause, spare - 2 - extra, self.beside(clause))
+        return clause
+
+    def begin(
+        self,
+        acts: Acts,
+        noun: Noun | None,
+        room: int,
+        tense: Tense,
+        *,
+        question: bool = False,
+        asked: Asked = "",
+        clitic: bool = False,
+    ) -> Clause:
+        """A predicate that fits into `room` words after its subject; an adjective only if said of a noun.
+
+        `clitic`: the subject is a pronoun that *am*, *is*, *are* and *will* can be contracted with.
+        """
+        kind, chance = self.draw(), self.draw()
+        denied = 0.25 if acts is self.pools.everyday else 0.14
+        negation: Negation = "not" if chance < denied else "never" if chance < denied + 0.03 and not question else ""
+        tight = room < 5 + question  # there is only room for "don't", not for "do not"
+        if asked or (tight and (question or room < 3 or negation == "never")):
+            negation = ""
+        short = tight and negation == "not"
+        modal = self.modal(noun, room, tense) if not asked else ""
+        verbal = group_words(self.pools.plainest, tense, negation, question=question, modal=modal, contracted=short)
+        predicate: Verb | Adjective
+        if asked:
+            predicate = self.asked_about(acts, noun, asked, room)
+        elif kind < 0.1 and acts.giving and room >= verbal + 5:
+            predicate = self.fresh(acts.giving)
+        elif kind < 0.6 and (fitting := self.fitting(acts.upon, room - verbal - 2)):
+            predicate = self.fresh(fitting)
+        elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
+            predicate, modal = self.common(self.pools.qualities[noun].all), ""
+        else:
+            predicate = self.fresh(somewhere(acts.alone, room - verbal))
+        if isinstance(predicate, Verb) and (not predicate.takes_manner or predicate.imperfect):
+            modal = ""
+            negation = "not" if negation == "not" else ""  # something must be able to fill a last word
+        clause = Clause(None, predicate, tense, negation, question, contracted=short, modal=modal, asked=asked)
+        self.going_on(clause, room, clitic=clitic)
+        clause.contracted = clause.contracted or self.contracted(clause, clitic=clitic)
+        return clause
+
+    def going_on(self, clause: Clause, room: int, *, clitic: bool) -> None:
+        """A part of what happens at present is in progress: the cat is eating; in two words, I'm eating."""
+        verb = clause.predicate
+        if not isinstance(verb, Verb) or clause.tense != "present" or clause.modal or clause.negation == "never":
+            return
+        if not verb.progressive or self.draw() > PROGRESSIVE:
+            return
+        room, short = max(room, self.least(clause)), clause.contracted
+        clause.progressive = True
+        clause.contracted = short or (clitic and not clause.question and self.least(clause) > room)
+        if self.least(clause) > room:
+            clause.progressive, clause.contracted = False, short
+
+    def fitting(self, verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
+        """Verbs for an object of two words; where a word is missing, those whose object can be one: I drink milk."""
+        if spare == -1:
+            return tuple(verb for verb in narrow(verbs, 0) if self.pools.unsaid[verb])
+        return narrow(verbs, spare)
+
+    def asked_about(self, acts: Acts, noun: Noun | None, asked: Asked, room: int) -> Verb | Adjective:
+        """A predicate that can be asked about, with an object where there is room for one."""
+        if asked == "why" and noun is not None and self.draw() < 0.3:
+            return self.common(self.pools.qualities[noun].all)
+        if asked in {"what", "who"}:
+            return self.fresh(narrow(self.pools.asked[asked][acts], room - 2))
+        upon = narrow(self.pools.asked["upon"][acts], room - 4)
+        alone = somewhere(self.pools.asked["alone"][acts], 1 if asked == "where" else room - 2)
+        return self.fresh(upon if upon and self.draw() < 0.5 else alone)
+
+    def modal(self, noun: Noun | None, room: int, tense: Tense) -> Modal:
+        """can, must or want to, where somebody can want something."""
+        if room < 5 or not MODALS[tense] or (noun is not None and not noun.animate) or self.draw() > 0.2:
+            return ""
+        return self.pick(MODALS[tense])
+
+    def contracted(self, clause: Clause, *, clitic: bool) -> bool:
+        """Half of what can be contracted: didn't; I'm, he'll after a pronoun."""
+        if clause.question or self.draw() < 0.5:
+            return False
+        if clause.negation == "not":
+            return True
+        being = clause.progressive or (isinstance(clause.predicate, Adjective) and clause.tense == "present")
+        return clitic and (being or clause.tense == "future")
+
+    def least(self, clause: Clause) -> int:
+        """The words a clause begun cannot do without, its subject apart."""
+        predicate, words = clause.predicate, clause_words(clause)
+        if isinstance(predicate, Adjective):
+            return words + 1
+        if clause.asked in {"what", "who"}:
+            return words
+        return words + 2 * bool(predicate.objects) + 3 * bool(predicate.recipients)
+
+    def complete(self, clause: Clause, spare: int, determiners: Determiners) -> None:
+        """Objects and adverbials, which take up all the `spare` words."""
+        verb = clause.predicate
+        frequencies = self.pools.frequencies[clause.tense]
+        plain = not (clause.negation or clause.asked or clause.command or clause.progressive)
+        if spare > is_placed(clause) and frequencies and plain and self.draw() < 0.15:
+            clause.frequency = self.common(frequencies)
+            spare -= 1
+        if isinstance(verb, Verb) and verb.objects and clause.asked not in {"what", "who"}:
+            if self.short_object(clause, verb, must=spare < 0):
+                spare += 1
+            else:
+                noun = self.fresh(self.pools.patients[verb])
+                nested = clause.subject is None or verb.recipients
+                if spare >= 2 and not nested and self.draw() < 0.35:
+                    clause.object = self.noun_phrase(noun, 2 + spare, determiners, BACKGROUND[clause.tense])
+                    return
+                extra = self.up_to(min(spare, 4 if self.draw() < 0.3 else 2))
+                clause.object = self.noun_phrase(noun, 2 + extra, determiners)
+                spare -= extra
+            if verb.recipients:
+                spare = self.receive(clause, spare, determiners)
+        self.adverbials(clause, spare, determiners)
+
+    def short_object(self, clause: Clause, verb: Verb, *, must: bool) -> bool:
+        """Now and then the object is one word: somebody by name; music, cats."""
+        if "human" in verb.objects and self.draw() < 0.2:
+            clause.object = self.name()
+        elif self.pools.unsaid[verb] and (must or self.draw() < BARE):
+            clause.object = self.bare(verb)
+        else:
+            return False
+        return True
+
+    def bare(self, verb: Verb) -> NounPhrase:
+        """What one loves in general; of what one eats or sees, some or other. What can be counted is plural."""
+        nouns = self.pools.unsaid[verb]
+        masses = [noun for noun in nouns if not noun.countable]
+        noun = self.fresh(masses if masses and self.draw() < 0.5 else nouns)
+        return NounPhrase(noun, GENERIC if verb.name in IN_GENERAL else PARTITIVE, noun.countable)
+
+    def receive(self, clause: Clause, spare: int, determiners: Determiners) -> int:
+        """To whom something is given; what is left of the spare words."""
+        if self.draw() < 0.25:
+            clause.recipient = self.name()
+            return spare + 1
+        extra = self.up_to(min(spare, 2))
+        clause.recipient = self.noun_phrase(self.fresh(self.pools.humans), 2 + extra, determiners)
+        return spare - extra
+
+    # ── How, where and when ────────────────────────────────────────────────────────────────────────
+
+    def adverbials(self, clause: Clause, spare: int, determiners: Determiners) -> None:
+        """Prepositional phrases of two words and more, and up to two adverbs, in exactly `spare` words."""
+        placed = is_placed(clause)
+        spare -= 0 if placed else self.timed(clause, spare)
+        groups = {place: group for place, group in enumerate(self.adjunct_groups(clause)) if group}
+        found: dict[int, Adjunct] = {}
+        if spare >= 2 and ((placed and spare == 2) or self.draw() < (0.35 if spare == 2 else 0.15)):
+            place, adjunct = self.short_adjunct(clause)
+            if groups.pop(place, None) is not None:
+                found[place] = adjunct
+                spare -= 2
+        if spare >= 3:
+            count = min(len(groups), spare // 3)
+            if count > 1 and spare <= 8:
+                count -= self.up_to(count - 1)
+            single = self.up_to(min(2, spare - 3 * count))
+            chosen = self.sample(list(groups), count)
+            if placed and WHERE in groups and WHERE not in chosen:
+                chosen[0] = WHERE
+            for place, size in zip(chosen, self.sizes(spare - single, count), strict=True):
+                found[place] = self.adjunct(self.pick(groups[place]), size, determiners)
+            spare = single
+        clause.adjuncts = tuple(found[place] for place in sorted(found))
+        if spare:
+            self.adverbs(clause, spare)
+
+    def timed(self, clause: Clause, spare: int) -> int:
+        """Perhaps a time of several words; how many it takes."""
+        fitting = isinstance(clause.predicate, Adjective) or clause.predicate.takes_manner
+        regular = clause.negation == "never" or clause.progressive  # not "is eating every day"
+        if spare < 2 or not fitting or regular or clause.asked or self.draw() > 0.12:
+            return 0
+        clause.time = self.pools.calendar.draw(self.draw, clause.tense, spare)
+        return clause.time.english.count(" ") + 1
+
+    def short_adjunct(self, clause: Clause) -> tuple[int, Adjunct]:
+        """with Mary, in Paris, to India: two words; and to which group it belongs."""
+        verb, pools = clause.predicate, self.pools
+        if isinstance(verb, Verb) and not is_placed(clause) and self.draw() < 0.4:
+            return COMPANY, Adjunct(pools.tool_preposition, self.name())
+        place = self.fresh(pools.lexicon.places)
+        going = isinstance(verb, Verb) and verb.name in GOING
+        return WHERE, Adjunct(place.towards if going else place.inside, NounPhrase(place.noun, ""))
+
+    def sizes(self, words: int, count: int) -> list[int]:
+        """The lengths of `count` prepositional phrases, at least three words each."""
+        sizes = [3] * count
+        for _ in range(words - 3 * count):
+            sizes[self.up_to(count - 1)] += 1
+        return sizes
+
+    def sample(self, population: list[Item], count: int) -> list[Item]:
+        """`count` different ones of the population."""
+        return [population.pop(self.up_to(len(population) - 1)) for _ in range(count)]
+
+    def adjunct_groups(self, clause: Clause) -> list[tuple[Place, ...]]:
+        """With whom or what, where, when: in this order, and each at most once. What is asked for is not told."""
+        pools, verb = self.pools, clause.predicate
+        if isinstance(verb, Adjective):
+            company: tuple[Place, ...] = ()
+            where = pools.surroundings
+        else:
+            company = pools.company
+            if pools.tools[verb] and self.draw() < 0.6:
+                company = ((pools.tool_preposition, pools.tools[verb]),)
+            where = pools.directions if verb.motion and self.draw() < 0.5 else pools.locations
+            if verb.name in HEADING and self.draw() < 0.6:
+                where = pools.destinations
+        groups = [company, where, pools.events]
+        if clause.asked == "where":
+            groups[WHERE] = ()
+        elif clause.asked == "when":
+            groups[WHEN] = ()
+        return groups
+
+    def adjunct(self, place: Place, size: int, determiners: Determiners) -> Adjunct:
+        preposition, nouns = place
+        if place in self.pools.events:
+            determiners = EVENTS
+        phrase = self.noun_phrase(self.fresh(nouns), size - 1, determiners)
+        if place in self.pools.destinations:  # one at a time
+            phrase.plural = False
+            phrase.determiner = phrase.determiner if phrase.determiner in ONE else "the"
+        return Adjunct(preposition, phrase)
+
+    def adverbs(self, clause: Clause, count: int) -> None:
+        """As many adverbs as asked for; a place adverb only where nothing better is left."""
+        pools, verb = self.pools, clause.predicate
+        slots: list[tuple[str, Sequence[Adverb]]] = []
+        if isinstance(verb, Adjective):
+            slots.append(("degree", pools.denied_degrees if clause.negation else pools.degrees))
+        elif verb.takes_manner:
+            slots.append(("manner", pools.manners))
+        if clause.negation != "never" and clause.time is None:
+            slots.append(("time", pools.times[clause.tense]))
+        if is_placed(clause) and not clause.adjuncts:
+            slots = []
+        if clause.asked in BLOCKED:
+            slots = [slot for slot in slots if slot[0] != BLOCKED[clause.asked]]
+        if clause.asked != "where" and (len(slots) < 2 or (not clause.adjuncts and isinstance(verb, Verb))):
+            slots.append(("place", pools.place_adverbs))
+        for role, adverbs in self.sample(slots, count):
+            setattr(clause, role, self.common(adverbs))
+
+    # ── Words that only their context explains ─────────────────────────────────────────────────────
+
+    def reference(self, size: int, tense: Tense, *, riddle: bool = False) -> Text | None:
+        """the bear ate the pear because it was delicious: only one fits the adjective, so *it* is that.
+
+        In many of these number or person tell it already (*the king … it*, *the bears … it*), and where they do
+        not, *it* is more often what was eaten. In a riddle only the adjective tells, and both are as likely.
+        """
+        people = not riddle and self.draw() < 0.4
+        subject = self.fresh(self.pools.humans if people else self.pools.animals)
+        verb = self.common(self.pools.acts[subject].upon)
+        spare = size - group_words(verb, tense, "") - 8
+        if not 0 <= spare <= 5:
+            return None
+        doer, patient, degree = self.spread(spare)
+        agent = self.simple(subject, 2 + doer, FREE)
+        theme = self.simple(self.fresh(self.pools.patients[verb]), 2 + patient, beside(possessor(agent), FREE))
+        if riddle and (theme.plural != agent.plural or theme.noun.human):
+            return None
+        referent, other = (agent, theme) if self.draw() < (0.5 if riddle else 0.4) else (theme, agent)
+        reasons = self.reasons(referent, other)
+        if not reasons:
+            return None
+        pronoun = Pronoun("they" if referent.plural else "it", referent)
+        background: Tense = "past" if tense == "past" else "present"
+        because = Clause(pronoun, self.common(reasons), background)
+        if degree:
+            because.degree = self.common(self.pools.degrees)
+        return Text([Clause(agent, verb, tense, object=theme), because], ["because"])
+
+    def spread(self, spare: int) -> tuple[int, int, int]:
+        """Up to two more words for each noun phrase and one for the adjective."""
+        doer = max(0, spare - 3) + self.up_to(min(2, spare) - max(0, spare - 3))
+        left = spare - doer
+        patient = max(0, left - 1) + self.up_to(min(2, left) - max(0, left - 1))
+        return doer, patient, left - patient
+
+    def reasons(self, referent: NounPhrase, other: NounPhrase) -> list[Adjective]:
+        """The adjectives that can only be meant of the referent."""
+        qualities = self.pools.qualities
+        rival = other.plural == referent.plural and (other.plural or not other.noun.human)
+        if referent.noun.human and not referent.plural:
+            return []
+        words = qualities[other.noun].words if rival else frozenset[str]()
+        said = {adjective.english for adjective in referent.adjectives}
+        return [
+            adjective
+            for adjective in qualities[referent.noun].reasons
+            if adjective.english not in words and adjective.english not in said
+        ]
+
+    def ambiguous(self, size: int, tense: Tense) -> Text | None:
+        """the fisherman slept near the bank: the company of the word tells its sense."""
+        context = self.pick(self.pools.lexicon.contexts)
+        verb = self.pick(context.verbs)
+        phrases = 2 + bool(context.objects and context.prepositions)
+        spare = size - group_words(verb, tense, "") - 2 * phrases - bool(context.prepositions)
+        if not 0 <= spare <= 2 * phrases + 1:
+            return None
+        timed = spare == 2 * phrases + 1 or (spare > 0 and self.draw() < 0.2)
+        clause = self.settled(context, verb, tense, spare - timed)
+        if timed:
+            clause.time = self.pick(self.pools.times[tense])
+        return Text([clause])
+
+    def settled(self, context: Context, verb: Verb, tense: Tense, spare: int) -> Clause:
+        """The clause of a context, with `spare` adjectives strewn over its noun phrases."""
+        nouns = [self.fresh(context.subjects), context.word]
+        if context.objects and context.prepositions:
+            nouns.insert(1, self.fresh(context.objects))
+        sizes = [2] * len(nouns)
+        for _ in range(spare):
+            open_places = [index for index, size in enumerate(sizes) if size < 4]
+            sizes[self.pick(open_places)] += 1
+        subject = self.simple(nouns[0], sizes[0], FREE)
+        clause = Clause(subject, verb, tense)
+        allowed = self.beside(clause)
+        others = [self.simple(noun, size, allowed) for noun, size in zip(nouns[1:], sizes[1:], strict=True)]
+        if context.prepositions:
+            clause.adjuncts = (Adjunct(self.pick(context.prepositions), others.pop()),)
+        if others:
+            clause.object = others[0]
+        return clause

@@ -1,0 +1,167 @@
+"""Words that nobody has seen before: names, nouns and adjectives made of syllables, and left as they are.
+
+A model with a vocabulary of words reads each of them as unknown, and so learns to carry an unknown word over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from regard.fable.forms.hindi import NounForms
+from regard.fable.lexicon import Adjective, Noun, Verb, proper
+from regard.fable.syntax import UNSAID, Being, Clause, NounPhrase, Pronoun, Text, phrases
+
+ONSETS: tuple[str, ...] = (
+    "b",
+    "bl",
+    "br",
+    "d",
+    "dr",
+    "f",
+    "fl",
+    "g",
+    "gl",
+    "gr",
+    "j",
+    "k",
+    "kl",
+    "kr",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pl",
+    "pr",
+)
+ONSETS += ("r", "s", "sk", "sl", "sn", "sp", "st", "t", "tr", "v", "w", "z", "")
+VOWELS = ("a", "e", "i", "o", "u", "ai", "ee", "oo", "a", "e", "i", "o")
+CODAS = ("n", "l", "r", "k", "t", "m", "nd", "rk", "sk", "lt", "p", "b", "d", "g", "ck", "mp", "x", "", "")
+ENDINGS = ("ov", "ski", "enko", "dol", "mar", "wick", "son", "ini", "ez", "ak")
+# French, Hindi, and whether a woman; with and without a full stop.
+TITLES = {
+    "Mr": ("M.", "श्री", False),
+    "Mr.": ("M.", "श्री", False),
+    "Dr": ("le docteur", "डॉ.", False),
+    "Dr.": ("le docteur", "डॉ.", False),
+    "Mrs": ("Mme", "श्रीमती", True),
+    "Mrs.": ("Mme", "श्रीमती", True),
+    "Ms": ("Mme", "सुश्री", True),
+    "Ms.": ("Mme", "सुश्री", True),
+}
+
+
+def invent(text: Text, draw: Callable[[], float], puzzling: frozenset[object]) -> bool:
+    """Put an invented word in place of a noun, a name or an adjective, if the sentence has one that can be spared.
+
+    `puzzling` are the verbs and adjectives of several senses: only known nouns tell which.
+    """
+    places = [(clause, phrase) for clause in text.clauses for phrase in replaceable(clause, puzzling)]
+    if not places:
+        return False
+    clause, phrase = places[int(draw() * len(places))]
+    known = isinstance(clause, Clause) or clause.kind != "there"  # nobody says "there is Mr Brown"
+    if phrase.noun.proper:
+        name = word(draw, "name")
+        phrase.noun = proper(name, name, name, feminine=phrase.noun.feminine_french, human=True)
+    elif phrase.adjectives and draw() < 0.4:
+        phrase.adjectives = (*phrase.adjectives[:-1], adjective(word(draw, "adjective")))
+    elif known and is_plain(phrase) and draw() < 0.8:
+        titles = [title for title, (*_, woman) in TITLES.items() if woman == phrase.noun.feminine_french]
+        phrase.noun = titled(titles[int(draw() * len(titles))], word(draw, "name"))
+        phrase.determiner, phrase.own = "", False
+    elif not phrase.noun.human:
+        phrase.noun = thing(word(draw, "noun"))
+        if phrase.determiner == "some" and not phrase.plural:
+            phrase.determiner = "the"
+    else:
+        return False
+    return True
+
+
+def is_plain(phrase: NounPhrase) -> bool:
+    """One person, with nothing said of them: a place for Mr Brown."""
+    return phrase.noun.human and not phrase.plural and not phrase.adjectives and phrase.owner is None
+
+
+def replaceable(clause: Clause | Being, puzzling: frozenset[object]) -> list[NounPhrase]:
+    """The noun phrases whose noun nothing else in the sentence hangs on."""
+    predicate = clause.predicate if isinstance(clause, Clause) else None
+    found = phrases(clause)
+    if predicate in puzzling or any("#" in phrase.noun.name for phrase in found):
+        return []
+    if isinstance(clause.subject, Pronoun) and clause.subject.referent is not None:
+        return []
+    if isinstance(clause, Being) and clause.kind in {"job", "noun"}:
+        return []
+    fixed = {id(adjunct.phrase) for adjunct in clause.adjuncts}
+    possessive = isinstance(clause.subject, NounPhrase) and any(phrase.own for phrase in found)
+    return [
+        phrase
+        for phrase in found
+        if id(phrase) not in fixed
+        and phrase.determiner not in UNSAID
+        and phrase.relative is None
+        and not (possessive and phrase is clause.subject)
+        and puzzling.isdisjoint(phrase.adjectives)
+    ]
+
+
+def word(draw: Callable[[], float], kind: str) -> str:
+    """Two or three syllables, hardly ever twice the same."""
+
+    def one(items: tuple[str, ...]) -> str:
+        return items[int(draw() * len(items))]
+
+    made = "".join(one(ONSETS) + one(VOWELS) + one(CODAS) for _ in range(2))
+    if kind == "name":
+        made += one(ENDINGS) if draw() < 0.5 else ""
+        return made.capitalize()
+    return made + (one(("ish", "y", "ous", "ic")) if kind == "adjective" else one(("", "", "et", "le", "o")))
+
+
+def thing(made: str) -> Noun:
+    """Masculine, and no person: what an unknown word is, nobody can know."""
+    plural = made + "s"
+    return Noun(
+        name=made,
+        english=(made, plural),
+        french=(made, plural),
+        feminine_french=False,
+        hindi=NounForms((made, plural), (made, plural)),
+        feminine_hindi=False,
+        classes=frozenset(),
+        countable=True,
+        has_plural=True,
+        human=False,
+        animate=False,
+    )
+
+
+def titled(title: str, name: str) -> Noun:
+    french, hindi, feminine = TITLES[title]
+    return proper(f"{title} {name}", f"{french} {name}", f"{hindi} {name}", feminine=feminine, human=True)
+
+
+def adjective(made: str) -> Adjective:
+    """After its noun in French, and never changed."""
+    return Adjective(
+        name=made,
+        english=made,
+        french=(made, made, made, made),
+        french_before_vowel=made,
+        before=False,
+        hindi=(made, made, made),
+        classes=frozenset(),
+        reason=False,
+        polarity=0,
+    )
+
+
+def ambiguous(verbs: tuple[Verb, ...], adjectives: tuple[Adjective, ...]) -> frozenset[object]:
+    """The verbs and adjectives whose English has several senses."""
+    groups: dict[tuple[str, ...], list[object]] = {}
+    for verb in verbs:
+        groups.setdefault((verb.english, verb.particle), []).append(verb)
+    for entry in adjectives:
+        groups.setdefault((entry.english,), []).append(entry)
+    return frozenset(entry for group in groups.values() if len(group) > 1 for entry in group)

@@ -1,0 +1,466 @@
+"""The words of fable: tables read once, and every form of every word worked out.
+
+The tables hold what no rule can know (genders, irregular forms, which nouns a verb goes with); the rules
+are in `forms`. A full stop in a table means "by rule" or "none".
+"""
+
+from __future__ import annotations
+
+import csv
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Literal, cast, get_args
+
+from regard.fable.forms import english, french, hindi
+from regard.fable.forms.french import Finite
+
+Tense = Literal["past", "present", "future"]
+TENSES: tuple[Tense, ...] = get_args(Tense)
+Row = dict[str, str]
+# Perceptions and moments: French and Hindi call them events, but nobody "is seeing the house".
+STATIVE = frozenset({"see", "hear", "find", "lose", "recognize", "believe", "understand", "forget", "feel", "receive"})
+STATIVE |= {"smell", "taste", "disappoint", "surprise"}
+SLOTS = frozenset({"NAME", "PLACE", "WEEKDAY", "HOUR", "NUMBER"})
+Links = tuple[tuple[int, ...], ...]  # for each word, the tokens or words it goes with
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noun:
+    """One sense of a noun; `feminine_french` and `feminine_hindi` often differ, which is the point."""
+
+    name: str  # with the sense where the word has several: bank#river
+    english: tuple[str, str]
+    french: tuple[str, str]
+    feminine_french: bool
+    hindi: hindi.NounForms
+    feminine_hindi: bool
+    classes: frozenset[str]
+    countable: bool
+    has_plural: bool
+    human: bool
+    animate: bool
+    proper: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjective:
+    """`before` is the side of the French noun; the four French forms count as agreement does."""
+
+    name: str
+    english: str
+    french: tuple[str, str, str, str]
+    french_before_vowel: str
+    before: bool
+    hindi: tuple[str, str, str]
+    classes: frozenset[str]
+    reason: bool
+    polarity: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verb:
+    """A verb with its frame: who does it to what, and how Hindi marks that."""
+
+    name: str
+    english: str
+    past: str
+    third: str
+    progressive: str  # eating; empty where English has none: nobody is knowing
+    particle: str
+    french: french.VerbForms
+    imperfect: Finite | None  # only states have it as their past
+    with_etre: bool
+    complement: tuple[str, ...]  # what follows the French verb before its object: avoir besoin de
+    prefix: tuple[str, ...]  # the Hindi words before the inflected one: मदद in मदद कर
+    hindi: hindi.VerbForms
+    marker: str
+    inner: str  # gender of a noun inside the Hindi verb, which the perfective then agrees with
+    ergative: bool
+    subjects: frozenset[str]
+    objects: frozenset[str]
+    recipients: frozenset[str]
+    tools: tuple[str, ...]
+    takes_manner: bool
+    motion: bool
+    polarity: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adverb:
+    """Mostly one word in English and perhaps several elsewhere; a time may be several in English, too.
+
+    The links say for each target word which of the English words it translates; empty: all.
+    """
+
+    english: str
+    tag: str
+    french: tuple[str, ...]
+    hindi: tuple[str, ...]
+    kind: str
+    tenses: frozenset[str]
+    polarity: int
+    french_links: Links = ()
+    hindi_links: Links = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Preposition:
+    """Before its noun phrase in English and French, after it in Hindi."""
+
+    english: str
+    french: tuple[str, ...]
+    hindi: tuple[str, ...]
+    classes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A town or a country; French chooses the preposition by it: à Paris, en Inde, au Japon."""
+
+    noun: Noun
+    inside: Preposition
+    towards: Preposition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Phrase:
+    """A set phrase: its words, and for each target word the tokens it translates. `slots` are still open."""
+
+    english: tuple[str, ...]
+    tags: tuple[str, ...]
+    glued: tuple[bool, ...]
+    mark: str
+    french: tuple[str, ...]
+    french_links: Links
+    hindi: tuple[str, ...]
+    hindi_links: Links
+    polarity: int
+
+    @property
+    def slot(self) -> str:
+        """What is still open: NAME, PLACE, WEEKDAY, HOUR, NUMBER or nothing."""
+        return next((word for word in self.english if word in SLOTS), "")
+
+    @property
+    def size(self) -> int:
+        """English whitespace words."""
+        return len(self.glued) - sum(self.glued)
+
+    def filled(self, english: str, french: str, hindi: str) -> Phrase:
+        """The same with the open place filled."""
+        slot = self.slot
+        words = (
+            tuple(side.replace(slot, word) for side in sides)
+            for sides, word in ((self.english, english), (self.french, french), (self.hindi, hindi))
+        )
+        source, one, other = words
+        return replace(self, english=source, french=one, hindi=other)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """Surroundings that settle which sense of an ambiguous word is meant."""
+
+    word: Noun
+    subjects: tuple[Noun, ...]
+    verbs: tuple[Verb, ...]
+    objects: tuple[Noun, ...]  # empty: the verb takes none, or the word itself is the object
+    prepositions: tuple[Preposition, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lexicon:
+    """All the words. An ambiguous noun is in `nouns` like any other, and its contexts in `contexts`."""
+
+    nouns: tuple[Noun, ...]
+    adjectives: tuple[Adjective, ...]
+    verbs: tuple[Verb, ...]
+    adverbs: tuple[Adverb, ...]
+    prepositions: tuple[Preposition, ...]
+    contexts: tuple[Context, ...]
+    names: tuple[Noun, ...]
+    places: tuple[Place, ...]
+    phrases: tuple[Phrase, ...]
+    calendar: dict[str, tuple[Row, ...]]  # weekdays, months and set times
+    have: Verb
+    need: Verb
+
+    def noun(self, name: str) -> Noun:
+        return next(noun for noun in (*self.nouns, *self.names) if noun.name == name)
+
+    def adjective(self, name: str) -> Adjective:
+        return next(adjective for adjective in self.adjectives if adjective.name == name)
+
+    def verb(self, name: str) -> Verb:
+        return next(verb for verb in self.verbs if verb.name == name)
+
+    def adverb(self, name: str) -> Adverb:
+        return next(adverb for adverb in self.adverbs if adverb.english == name)
+
+    def preposition(self, name: str) -> Preposition:
+        return next(preposition for preposition in self.prepositions if preposition.english == name)
+
+    def content_words(self) -> frozenset[str]:
+        """The distinct English nouns, verbs, adjectives and adverbs, each in its plain form."""
+        words = {noun.english[0] for noun in self.nouns} | {verb.english for verb in self.verbs}
+        words |= {adjective.english for adjective in self.adjectives}
+        return frozenset(words | {adverb.english for adverb in self.adverbs})
+
+
+@cache
+def load() -> Lexicon:
+    """The lexicon of fable, read from its tables."""
+    nouns = tuple(map(read_noun, rows("nouns")))
+    verbs = tuple(map(read_verb, rows("verbs")))
+    prepositions = tuple(map(read_preposition, rows("prepositions")))
+    bare = Lexicon(
+        nouns=nouns,
+        adjectives=tuple(map(read_adjective, rows("adjectives"))),
+        verbs=verbs,
+        adverbs=tuple(map(read_adverb, rows("adverbs"))),
+        prepositions=prepositions,
+        contexts=(),
+        names=tuple(map(read_name, rows("names"))),
+        places=tuple(map(read_place, rows("places"))),
+        phrases=tuple(map(read_phrase, rows("phrases"))),
+        calendar=read_calendar(),
+        have=have(),
+        need=need(),
+    )
+    return replace(bare, contexts=tuple(read_context(row, bare) for row in rows("senses")))
+
+
+def rows(table: str) -> Iterator[Row]:
+    """The lines of a table by column name, normalised so that equal words are equal strings."""
+    text = (files("regard.fable") / "tables" / f"{table}.tsv").read_text(encoding="utf-8")
+    lines = [line for line in unicodedata.normalize("NFC", text).splitlines() if not line.startswith("#")]
+    return iter(csv.DictReader(lines, delimiter="\t"))
+
+
+def classes(cell: str) -> frozenset[str]:
+    return frozenset() if cell == "." else frozenset(cell.split())
+
+
+def read_noun(row: Row) -> Noun:
+    name, singular = row["english"], row["english"].partition("#")[0]
+    has_plural = row["plural"] != "-"
+    kinds = classes(row["classes"])
+    plural = english.add_s(singular) if row["plural"] == "." else row["plural"]
+    french_plural = french.noun_plural(row["french"]) if row["plural_fr"] == "." else row["plural_fr"]
+    forms = hindi.noun(row["hindi"], row["gender_hi"])
+    if row["forms_hi"] != ".":
+        direct, oblique, obliques = row["forms_hi"].split(",")
+        forms = hindi.NounForms((row["hindi"], direct), (oblique, obliques))
+    return Noun(
+        name=name,
+        english=(singular, plural),
+        french=(row["french"], french_plural),
+        feminine_french=row["gender_fr"] == "f",
+        hindi=forms,
+        feminine_hindi=row["gender_hi"] == "f",
+        classes=kinds,
+        countable="mass" not in kinds,
+        has_plural=has_plural,
+        human="human" in kinds,
+        animate=not kinds.isdisjoint(("human", "animal")),
+    )
+
+
+def proper(name: str, french_name: str, hindi_name: str, *, feminine: bool, human: bool) -> Noun:
+    """A name: it has no plural, and Hindi leaves it alone."""
+    return Noun(
+        name=name,
+        english=(name, name),
+        french=(french_name, french_name),
+        feminine_french=feminine,
+        hindi=hindi.NounForms((hindi_name, hindi_name), (hindi_name, hindi_name)),
+        feminine_hindi=feminine,
+        classes=frozenset({"human"} if human else {"town"}),
+        countable=True,
+        has_plural=False,
+        human=human,
+        animate=human,
+        proper=True,
+    )
+
+
+def read_name(row: Row) -> Noun:
+    return proper(row["name"], row["name"], row["hindi"], feminine=row["gender"] == "f", human=True)
+
+
+def read_place(row: Row) -> Place:
+    words = (row["preposition"],)
+    return Place(
+        noun=proper(row["name"], row["french"], row["hindi"], feminine=False, human=False),
+        inside=Preposition("in", words, ("में",), frozenset()),
+        towards=Preposition("to", words, (), frozenset()),
+    )
+
+
+def read_calendar() -> dict[str, tuple[Row, ...]]:
+    kinds: dict[str, tuple[Row, ...]] = {}
+    for row in rows("calendar"):
+        kinds[row["kind"]] = (*kinds.get(row["kind"], ()), row)
+    return kinds
+
+
+def read_phrase(row: Row) -> Phrase:
+    """Links are given by whitespace words; a word counts as its first token."""
+    tokens = row["english"].split()
+    glued = tuple(token.startswith("~") for token in tokens)
+    firsts = tuple(at for at, glue in enumerate(glued) if not glue)
+    sides = []
+    for side, column in (("french", "links_fr"), ("hindi", "links_hi")):
+        words = tuple(row[side].split())
+        if row[column] == "*":
+            links: list[tuple[int, ...]] = [firsts] * len(words)
+        else:
+            pairs = [tuple(map(int, pair.split("-"))) for pair in row[column].split()]
+            links = [tuple(firsts[one] for one, other in pairs if other == at) for at in range(len(words))]
+        sides.append((words, tuple(links)))
+    return Phrase(
+        english=tuple(token.removeprefix("~") for token in tokens),
+        tags=tuple(row["tags"].split()),
+        glued=glued,
+        mark=row["mark"],
+        french=sides[0][0],
+        french_links=sides[0][1],
+        hindi=sides[1][0],
+        hindi_links=sides[1][1],
+        polarity=int(row["polarity"]),
+    )
+
+
+def have() -> Verb:
+    """*To have*, which is too irregular for the table; Hindi turns it round: the cat is near me."""
+    avoir = french.VerbForms(
+        infinitive="avoir",
+        present=("ai", "a", "ont", "avons", "avez"),
+        future=("aurai", "aura", "auront", "aurons", "aurez"),
+        participle=french.agreeing("eu", "eue"),
+    )
+    return Verb(
+        name="have",
+        english="have",
+        past="had",
+        third="has",
+        progressive="",
+        particle="",
+        french=avoir,
+        imperfect=("avais", "avait", "avaient", "avions", "aviez"),
+        with_etre=False,
+        complement=(),
+        prefix=(),
+        hindi=hindi.verb("हो"),
+        marker="",
+        inner="",
+        ergative=False,
+        subjects=frozenset({"human"}),
+        objects=frozenset({"thing", "pet", "vehicle", "building", "furniture"}),
+        recipients=frozenset(),
+        tools=(),
+        takes_manner=False,
+        motion=False,
+        polarity=0,
+    )
+
+
+def need() -> Verb:
+    """*To need*, which is *to have need of* in French; in Hindi there is need of the cat to me."""
+    return replace(
+        have(),
+        name="need",
+        english="need",
+        past="needed",
+        third="needs",
+        complement=("besoin", "de"),
+        prefix=("ज़रूरत",),
+        marker="की",
+        inner="f",
+        objects=frozenset({"thing", "pet", "vehicle", "building", "furniture", "human", "goods", "food", "drink"}),
+    )
+
+
+def read_adjective(row: Row) -> Adjective:
+    masculine, *others = row["french"].split(",")
+    forms = row["hindi"].split(",")
+    return Adjective(
+        name=row["english"],
+        english=row["english"].partition("#")[0],
+        french=french.agreeing(masculine, others[0] if others else french.feminine(masculine)),
+        french_before_vowel=others[1] if len(others) == 2 else masculine,
+        before=row["side"] == "before",
+        hindi=(forms[0], forms[1], forms[2]) if len(forms) == 3 else hindi.adjective(forms[0]),
+        classes=classes(row["nouns"]),
+        reason=row["reason"] == "yes",
+        polarity=int(row["polarity"]),
+    )
+
+
+def read_verb(row: Row) -> Verb:
+    plain = row["english"].partition("#")[0]
+    base, _, particle = plain.partition("+")
+    parts = None if row["forms"] == "." else cast("tuple[str, str, str, str]", tuple(row["forms"].split(",")))
+    forms = french.verb(row["french"], parts)
+    *prefix, root = row["hindi"].split()
+    return Verb(
+        name=row["english"],
+        english=base,
+        past=english.past(base) if row["past"] == "." else row["past"],
+        third=english.add_s(base),
+        progressive=english.present_participle(base) if row["kind"] == "event" and base not in STATIVE else "",
+        particle=particle,
+        french=forms,
+        imperfect=french.imperfect(forms) if row["kind"] == "state" else None,
+        with_etre=row["auxiliary"] == "être",
+        complement=(),
+        prefix=tuple(prefix),
+        hindi=hindi.verb(root),
+        marker=row["marker"].strip("."),
+        inner=row["agreement"].strip("."),
+        ergative=row["ergative"] != ".",
+        subjects=classes(row["subjects"]),
+        objects=classes(row["objects"]),
+        recipients=classes(row["recipient"]),
+        tools=tuple(sorted(classes(row["tools"]))),
+        takes_manner=row["manner"] == "yes",
+        motion=row["motion"] == "yes",
+        polarity=int(row["polarity"]),
+    )
+
+
+def read_adverb(row: Row) -> Adverb:
+    return Adverb(
+        english=row["english"],
+        tag=row["tag"],
+        french=tuple(row["french"].split()),
+        hindi=tuple(row["hindi"].split()),
+        kind=row["kind"],
+        tenses=classes(row["tenses"]) or frozenset(TENSES),
+        polarity=int(row["polarity"]),
+    )
+
+
+def read_preposition(row: Row) -> Preposition:
+    return Preposition(
+        english=row["english"],
+        french=tuple(row["french"].split()),
+        hindi=tuple(row["hindi"].strip(".").split()),
+        classes=classes(row["nouns"]),
+    )
+
+
+def read_context(row: Row, lexicon: Lexicon) -> Context:
+    word = lexicon.noun(row["word"])
+    objects = () if row["objects"] in {".", word.english[0]} else row["objects"].split()
+    prepositions = () if row["prepositions"] == "." else row["prepositions"].split()
+    return Context(
+        word=word,
+        subjects=tuple(lexicon.noun(name) for name in row["subjects"].split()),
+        verbs=tuple(lexicon.verb(name) for name in row["verbs"].split()),
+        objects=tuple(lexicon.noun(name) for name in objects),
+        prepositions=tuple(lexicon.preposition(name) for name in prepositions),
+    )

@@ -1,0 +1,321 @@
+"""English: tokens, universal part-of-speech tags, and a note in every node of where its tokens stand."""
+
+from __future__ import annotations
+
+from regard.fable.forms.english import article
+from regard.fable.lexicon import Adjective, Adverb, Noun, Phrase, Verb
+from regard.fable.syntax import (
+    FIRST,
+    POSSESSIVES,
+    THIRD,
+    UNSAID,
+    Being,
+    Clause,
+    Conjunction,
+    NounPhrase,
+    Pronoun,
+    Relative,
+    Speech,
+    Subject,
+    Text,
+    person,
+)
+
+DETERMINER_TAGS = {"several": "ADJ"} | dict.fromkeys(POSSESSIVES, "PRON")
+CONJUNCTION_TAGS: dict[Conjunction, str] = {
+    "and": "CCONJ",
+    "but": "CCONJ",
+    "because": "SCONJ",
+    "when": "SCONJ",
+    "while": "SCONJ",
+}
+# In the order of person: I, he, they, we, you.
+BE = {"past": ("was", "was", "were", "were", "were"), "present": ("am", "is", "are", "are", "are")}
+DO = {"past": ("did",) * 5, "present": ("do", "does", "do", "do", "do"), "future": ("will",) * 5}
+WANT = {"past": ("wanted",) * 5, "present": ("want", "wants", "want", "want", "want")}
+CLITICS = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll"}
+CUT = {"will": "wo", "can": "ca"}  # won't, can't
+SAID = {"say": "said", "ask": "asked", "answer": "answered"}
+
+
+class Page:
+    """The English line while it is written: tokens, and which of them are glued to the one before."""
+
+    __slots__ = ("commas", "glued", "openings", "tags", "tokens")
+
+    def __init__(self, *, commas: bool = False) -> None:
+        self.tokens: list[str] = []
+        self.tags: list[str] = []
+        self.glued: set[int] = set()
+        self.openings = [0]  # where a sentence begins
+        self.commas = commas
+
+    def put(self, token: str, tag: str, *, glued: bool = False) -> int:
+        """Write a token and say where it stands."""
+        at = len(self.tokens)
+        if glued:
+            self.glued.add(at)
+        self.tokens.append(token)
+        self.tags.append(tag)
+        return at
+
+    def comma(self) -> None:
+        if self.commas:
+            self.put(",", "PUNCT", glued=True)
+
+
+def write(text: Text) -> Page:
+    """The whole sentence but for its capitals; afterwards every `at` in the tree is filled."""
+    page = Page(commas=bool(text.mark))
+    if text.speech is not None:
+        put_speech(page, text.speech)
+    if text.phrase is not None:
+        text.phrase_at = put_phrase(page, text.phrase)
+    if text.opener:
+        text.opener_at = page.put(text.opener, "INTJ")
+        page.comma()
+    for number, clause in enumerate(text.clauses):
+        if number:
+            conjunction = text.conjunctions[number - 1]
+            if conjunction == "but":
+                page.comma()
+            text.at.append(page.put(conjunction, CONJUNCTION_TAGS[conjunction]))
+        if isinstance(clause, Being):
+            put_being(page, clause)
+        else:
+            put_clause(page, clause, first=not number)
+    if text.mark:
+        page.put(text.mark, "PUNCT", glued=True)
+    if text.speech is not None:
+        page.put('"', "PUNCT", glued=True)
+        page.glued.add(page.openings[-1])
+    return page
+
+
+def put_phrase(page: Page, phrase: Phrase) -> list[int]:
+    """Where each token came to stand; commas only where there are commas."""
+    at = []
+    for token, tag, glued in zip(phrase.english, phrase.tags, phrase.glued, strict=True):
+        at.append(len(page.tokens))
+        if token != "," or page.commas:
+            page.put(token, tag, glued=glued)
+    return at
+
+
+def put_speech(page: Page, speech: Speech) -> None:
+    """The king said, "…"""
+    put_subject(page, speech.subject)
+    speech.at = page.put(SAID[speech.verb], "VERB")
+    page.comma()
+    page.openings.append(page.put('"', "PUNCT") + 1)
+
+
+def put_subject(page: Page, subject: Subject) -> None:
+    if isinstance(subject, NounPhrase):
+        put_noun_phrase(page, subject)
+    elif isinstance(subject, Pronoun):
+        subject.at = page.put("I" if subject.word == "i" else subject.word, "PRON")
+    else:
+        put_noun_phrase(page, subject.first)
+        subject.at = page.put("and", "CCONJ")
+        put_noun_phrase(page, subject.second)
+
+
+def put_noun_phrase(page: Page, phrase: NounPhrase) -> None:
+    if phrase.owner is not None and phrase.genitive:
+        put_noun_phrase(page, phrase.owner)
+        phrase.at = page.put("'s", "PART", glued=True)
+    elif phrase.determiner and phrase.determiner not in UNSAID:
+        put_determiner(page, phrase)
+    for adjective in phrase.adjectives:
+        page.put(adjective.english, "ADJ")
+    phrase.head = put_noun(page, phrase.noun, plural=phrase.plural)
+    if phrase.owner is not None and not phrase.genitive:
+        page.put("of", "ADP")
+        put_noun_phrase(page, phrase.owner)
+    if phrase.relative is not None:
+        put_relative(page, phrase.relative, phrase)
+
+
+def put_noun(page: Page, noun: Noun, *, plural: bool) -> int:
+    """A name may be two words: Mr Brown."""
+    word = noun.english[plural]
+    if not noun.proper:
+        return page.put(word, "NOUN")
+    *titles, last = word.split()
+    at = [page.put(title, "NOUN") for title in titles]
+    return min(*at, page.put(last, "PROPN")) if at else page.put(last, "PROPN")
+
+
+def put_determiner(page: Page, phrase: NounPhrase) -> None:
+    determiner = phrase.determiner
+    if determiner == "a":
+        following = phrase.adjectives[0].english if phrase.adjectives else phrase.noun.english[phrase.plural]
+        phrase.at = page.put(article(following), "DET")
+    elif determiner == "this" and phrase.plural:
+        phrase.at = page.put("these", "DET")
+    else:
+        tag = DETERMINER_TAGS.get(determiner) or ("DET" if determiner in PLAIN else "NUM")
+        phrase.at = page.put(determiner, tag)
+
+
+PLAIN = frozenset({"the", "a", "this", "every", "some"})
+
+
+def put_relative(page: Page, relative: Relative, head: NounPhrase) -> None:
+    relative.at = page.put("that", "PRON")
+    put_clause(page, relative.clause, head)
+
+
+def put_clause(page: Page, clause: Clause, head: NounPhrase | None = None, *, first: bool = False) -> None:
+    """`head` is the noun phrase a relative clause hangs on; it is the subject where the clause has none."""
+    at = clause.at
+    if clause.please:
+        at["please"] = page.put("please", "INTJ")
+    if clause.time is not None and clause.time_first:
+        put_adverb(page, clause, "time", clause.time)
+        if first:
+            page.comma()
+    subject = clause.subject or head
+    assert subject is not None, "a clause has a subject or hangs on a head"
+    who = person(subject)
+    if clause.asked:
+        at["asked"] = page.put(clause.asked, "PRON" if clause.asked in {"what", "who"} else "ADV")
+    if clause.question:
+        put_auxiliary(page, clause, who)
+    if clause.subject is not None and not clause.command:
+        put_subject(page, clause.subject)
+    if isinstance(clause.predicate, Adjective):
+        put_state(page, clause, clause.predicate, who)
+    else:
+        put_verb(page, clause, clause.predicate, who)
+    put_rest(page, clause)
+
+
+def put_auxiliary(page: Page, clause: Clause, who: int) -> None:
+    """did, does, will, was: what opens a question or carries a negation."""
+    word: str
+    if clause.modal in {"can", "must"}:
+        word = clause.modal
+    else:
+        being = isinstance(clause.predicate, Adjective) or clause.progressive
+        forms = BE if being and clause.tense != "future" else DO
+        word = forms[clause.tense][who]
+    put_finite(page, clause, word)
+
+
+def put_finite(page: Page, clause: Clause | Being, word: str) -> None:
+    """An auxiliary, with what is contracted with it: 'm, do + n't."""
+    at = clause.at
+    if not clause.contracted:
+        at["tense"] = page.put(word, "AUX")
+    elif clause.negation == "not" and word != "am":
+        at["tense"] = page.put(CUT.get(word, word), "AUX")
+        at["not"] = page.put("n't", "PART", glued=True)
+    else:
+        at["tense"] = page.put(CLITICS[word], "AUX", glued=True)
+
+
+def put_between(page: Page, clause: Clause) -> None:
+    """What stands between the auxiliary and the predicate: not, never, often."""
+    if clause.negation and "not" not in clause.at:
+        one_word = clause.modal == "can" and clause.negation == "not" and not clause.question  # cannot
+        clause.at["not"] = page.put(clause.negation, "PART" if clause.negation == "not" else "ADV", glued=one_word)
+    if clause.frequency is not None:
+        clause.at["frequency"] = page.put(clause.frequency.english, "ADV")
+
+
+def put_verb(page: Page, clause: Clause, verb: Verb, who: int) -> None:
+    at = clause.at
+    supported = clause.question or clause.negation == "not" or clause.tense == "future" or clause.progressive
+    supported = supported or clause.modal in {"can", "must"}
+    if supported and not clause.question:
+        put_auxiliary(page, clause, FIRST if clause.command else who)
+    elif clause.tense == "present" and who != THIRD and verb.past == verb.english and not (supported or clause.command):
+        clause.tense = "past"  # "they read" alone is the past
+    put_between(page, clause)
+    if clause.modal == "want":
+        form = "want" if supported else WANT[clause.tense][who]
+        at["modal"] = page.put(form, "VERB")
+        at["to"] = page.put("to", "PART")
+        at.setdefault("tense", at["modal"])
+        at["verb"] = page.put(verb.english, "VERB")
+    else:
+        base = supported or clause.command or (clause.tense == "present" and who != 1)
+        form = verb.english if base else verb.past if clause.tense == "past" else verb.third
+        if clause.progressive:
+            form = verb.progressive
+        at["verb"] = page.put(form, "VERB")
+        at["modal"] = at.setdefault("tense", at["verb"])
+    at["particle"] = page.put(verb.particle, "ADP") if verb.particle else at["verb"]
+
+
+def put_state(page: Page, clause: Clause, adjective: Adjective, who: int) -> None:
+    at = clause.at
+    if not clause.question:
+        put_auxiliary(page, clause, who)
+    put_between(page, clause)
+    at["verb"] = page.put("be", "AUX") if clause.tense == "future" else at["tense"]
+    if clause.degree is not None:
+        at["degree"] = page.put(clause.degree.english, "ADV")
+    at["adjective"] = page.put(adjective.english, "ADJ")
+
+
+def put_being(page: Page, being: Being) -> None:
+    """Subject, *to be* and what follows it; in a question *to be* comes first."""
+    at, subject = being.at, being.subject
+    if being.kind == "where":
+        at["asked"] = page.put("where", "ADV")
+    plural = subject is None and being.complement is not None and being.complement.plural
+    who = person(subject) if subject is not None else 2 if plural else 1
+    word = "will" if being.tense == "future" else BE[being.tense][who]
+    inverted = being.question or being.kind == "where"
+    if inverted:
+        put_finite(page, being, word)
+    if subject is not None:
+        put_subject(page, subject)
+    elif being.kind == "there":
+        at["there"] = page.put("there", "PRON")
+    else:
+        pointing = (("this", "these"), ("that", "those"))[being.that][plural]
+        at["this"] = page.put(pointing, "PRON")
+    if not inverted:
+        put_finite(page, being, word)
+    if being.negation and "not" not in at:
+        at["not"] = page.put("not", "PART")
+    at["verb"] = page.put("be", "AUX") if being.tense == "future" else at["tense"]
+    if being.complement is not None:
+        put_noun_phrase(page, being.complement)
+    put_adjuncts(page, being)
+
+
+def put_rest(page: Page, clause: Clause) -> None:
+    """Objects, then how, where and when."""
+    if clause.object is not None:
+        put_noun_phrase(page, clause.object)
+    if clause.recipient is not None:
+        clause.at["recipient"] = page.put("to", "ADP")
+        put_noun_phrase(page, clause.recipient)
+    put_adverb(page, clause, "manner", clause.manner)
+    put_adverb(page, clause, "place", clause.place)
+    put_adjuncts(page, clause)
+    if not clause.time_first:
+        put_adverb(page, clause, "time", clause.time)
+
+
+def put_adjuncts(page: Page, clause: Clause | Being) -> None:
+    for adjunct in clause.adjuncts:
+        adjunct.at = page.put(adjunct.preposition.english, "ADP")
+        put_noun_phrase(page, adjunct.phrase)
+
+
+def put_adverb(page: Page, clause: Clause, role: str, adverb: Adverb | None) -> None:
+    """Of an adverb of several words, `at` is the first."""
+    if adverb is None:
+        return
+    if " " not in adverb.english:
+        clause.at[role] = page.put(adverb.english, adverb.tag)
+        return
+    clause.at[role] = len(page.tokens)
+    for word, tag in zip(adverb.english.split(), adverb.tag.split(), strict=True):
+        page.put(word, tag)

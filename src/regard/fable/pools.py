@@ -1,0 +1,219 @@
+"""Which words go together, worked out once so that composing a sentence is a matter of picking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from regard.fable.dates import Calendar
+from regard.fable.invented import ambiguous
+from regard.fable.lexicon import TENSES, Adjective, Adverb, Lexicon, Noun, Phrase, Preposition, Tense, Verb, rows
+
+FEELINGS = frozenset({"hungry", "thirsty", "hot", "cold"})  # I am hungry is a set phrase: j'ai faim
+# What people say they do, the commonest first.
+EVERYDAY: tuple[str, ...] = (
+    "love",
+    "like",
+    "want",
+    "eat",
+    "drink",
+    "see",
+    "know",
+    "read",
+    "watch",
+    "buy",
+    "write",
+    "look+for",
+)
+EVERYDAY += ("play", "work", "live", "sleep", "go", "come", "study", "learn", "make", "listen+to")
+EVERYDAY += ("wait+for", "help", "take", "speak", "cook", "hate", "understand", "travel", "walk", "wait")
+EVERYDAY += ("visit", "open", "like#person", "teach", "sing", "dance", "swim", "run", "hear", "close")
+EVERYDAY += ("use", "wear", "think", "laugh", "cry")
+Place = tuple[Preposition, tuple[Noun, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """What somebody can do: alone, to something, and with something to somebody."""
+
+    alone: tuple[Verb, ...]
+    upon: tuple[Verb, ...]
+    giving: tuple[Verb, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Qualities:
+    """The adjectives of a noun: by their side in French, all, those that give a reason, and their English."""
+
+    before: tuple[Adjective, ...]
+    after: tuple[Adjective, ...]
+    all: tuple[Adjective, ...]
+    reasons: tuple[Adjective, ...]
+    words: frozenset[str]
+
+
+class Pools:
+    """Every choice the author can face, as a tuple to pick from."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.lexicon = lexicon
+        self.nouns = tuple(noun for noun in lexicon.nouns if "#" not in noun.name)
+        self.humans = self.of("human")
+        self.animals = self.of("animal")
+        self.things = tuple(noun for noun in self.nouns if not noun.animate and "event" not in noun.classes)
+        self.groups = {classes: acts(lexicon.verbs, classes) for classes in {noun.classes for noun in self.nouns}}
+        self.acts = {noun: self.groups[noun.classes] for noun in self.nouns}
+        self.human_acts = acts(lexicon.verbs, frozenset({"human"}))
+        known = {verb.name: verb for verb in lexicon.verbs}
+        self.everyday = acts((known[name] for name in EVERYDAY if name in known), frozenset({"human"}))
+        self.animal_acts = acts(lexicon.verbs, frozenset({"animal"}))
+        self.patients = {verb: self.of(*verb.objects) for verb in lexicon.verbs}
+        self.doers = {verb: self.of(*verb.subjects) for verb in lexicon.verbs}
+        self.tools = {verb: tuple(lexicon.noun(name) for name in verb.tools) for verb in lexicon.verbs}
+        self.undergone = {noun: undergone(lexicon.verbs, noun.classes) for noun in self.nouns}
+        self.qualities = {noun: qualities(lexicon.adjectives, noun.classes) for noun in lexicon.nouns}
+        self.owners = {noun: self.of(owner_class(noun)) for noun in lexicon.nouns}
+        self.belongings = frozenset(noun for noun in lexicon.nouns if owner_class(noun) == "human")
+        self.calendar = Calendar(lexicon)
+        self.plainest = next(verb for verb in lexicon.verbs if not verb.particle)
+        self.read_names()
+        self.read_everyday()
+        self.read_prepositions()
+        self.read_adverbs()
+
+    def of(self, *classes: str) -> tuple[Noun, ...]:
+        """The unambiguous nouns of any of these classes."""
+        return tuple(noun for noun in self.nouns if not noun.classes.isdisjoint(classes))
+
+    def read_names(self) -> None:
+        """What is known of people by name is what is known of people."""
+        somebody = qualities(self.lexicon.adjectives, frozenset({"human"}))
+        undergone_by_people = undergone(self.lexicon.verbs, frozenset({"human"}))
+        for name in self.lexicon.names:
+            self.acts[name] = self.human_acts
+            self.qualities[name] = somebody
+            self.undergone[name] = undergone_by_people
+
+    def read_everyday(self) -> None:
+        """What people have, what stands about, what can be asked and what can be commanded."""
+        for verb in (self.lexicon.have, self.lexicon.need):
+            self.patients[verb] = tuple(noun for noun in self.of(*verb.objects) if noun.has_plural)
+            self.tools[verb] = ()
+        self.unsaid = {
+            verb: tuple(noun for noun in self.of(*verb.objects) if noun.has_plural or not noun.countable)
+            for verb in self.patients
+        }
+        self.placed = tuple(
+            noun for noun in self.nouns if noun.animate or not noun.classes.isdisjoint(("thing", "food", "drink"))
+        )
+        jobs = {row["english"]: row["article"] == "-" for row in rows("jobs")}
+        self.jobs = {
+            (feminine, bare): tuple(
+                noun
+                for noun in self.humans
+                if jobs.get(noun.name) == bare and noun.feminine_french == noun.feminine_hindi == feminine
+            )
+            for feminine in (False, True)
+            for bare in (False, True)
+        }
+        self.asked: dict[str, dict[Acts, tuple[Verb, ...]]] = {
+            asked: {
+                group: askable(group, asked)
+                for group in (self.human_acts, self.everyday, self.animal_acts, *self.groups.values())
+            }
+            for asked in ("what", "who", "upon", "alone")
+        }
+        self.commands = tuple(verb for verb in self.human_acts.alone if verb.imperfect is None)
+        self.upon_commands = tuple(verb for verb in self.human_acts.upon if verb.imperfect is None)
+        self.errands = tuple(
+            verb for verb in (*self.human_acts.upon, *self.human_acts.giving) if verb.imperfect is None
+        )
+
+        self.moods = frozenset(
+            adjective for adjective in self.lexicon.adjectives if adjective.reason and adjective.english not in FEELINGS
+        )
+        self.towns = tuple(place.noun for place in self.lexicon.places if place.inside.french == ("à",))
+        self.phrases: dict[int, tuple[Phrase, ...]] = {}
+        for phrase in self.lexicon.phrases:
+            self.phrases[phrase.size] = (*self.phrases.get(phrase.size, ()), phrase)
+        self.puzzling = ambiguous(self.lexicon.verbs, self.lexicon.adjectives)
+
+    def read_prepositions(self) -> None:
+        """By what they tell: with whom, where, whither, when."""
+        places: dict[str, Place] = {
+            preposition.english: (preposition, self.of(*preposition.classes))
+            for preposition in self.lexicon.prepositions
+        }
+        self.tool_preposition = places["with"][0]
+        self.company = (places["with"], places["without"])
+        self.locations = tuple(places[name] for name in ("in", "in", "on", "under", "near", "behind", "beside"))
+        self.surroundings = tuple(places[name] for name in ("near", "behind", "beside"))
+        self.directions = (places["toward"],)
+        self.destinations = (places["to"],)
+        self.events = tuple(places[name] for name in ("during", "after", "before"))
+
+    def read_adverbs(self) -> None:
+        kinds: dict[str, list[Adverb]] = {}
+        for adverb in self.lexicon.adverbs:
+            kinds.setdefault(adverb.kind, []).append(adverb)
+        self.manners = tuple(kinds["manner"])
+        self.place_adverbs = tuple(kinds["place"])
+        self.degrees = tuple(kinds["degree"])
+        self.denied_degrees = tuple(adverb for adverb in self.degrees if adverb.english != "rather")
+        self.times: dict[Tense, tuple[Adverb, ...]] = {tense: in_tense(kinds["time"], tense) for tense in TENSES}
+        self.frequencies: dict[Tense, tuple[Adverb, ...]] = {
+            tense: in_tense(kinds["frequency"], tense) for tense in TENSES
+        }
+
+
+def in_tense(adverbs: Iterable[Adverb], tense: Tense) -> tuple[Adverb, ...]:
+    return tuple(adverb for adverb in adverbs if tense in adverb.tenses)
+
+
+def acts(verbs: Iterable[Verb], classes: frozenset[str]) -> Acts:
+    able = [verb for verb in verbs if not verb.subjects.isdisjoint(classes)]
+    return Acts(
+        alone=tuple(verb for verb in able if not verb.objects),
+        upon=tuple(verb for verb in able if verb.objects and not verb.recipients),
+        giving=tuple(verb for verb in able if verb.recipients),
+    )
+
+
+def askable(acts: Acts, asked: str) -> tuple[Verb, ...]:
+    """What one can ask about: what, whom; or when, where, why and how something was done, perhaps upon something."""
+    if asked == "alone":
+        return tuple(verb for verb in acts.alone if verb.takes_manner)
+    verbs = [verb for verb in acts.upon if "#" not in verb.name]
+    if asked == "what":
+        return tuple(verb for verb in verbs if not verb.marker and not verb.objects <= {"human", "animal", "pet"})
+    if asked == "who":
+        return tuple(verb for verb in verbs if "human" in verb.objects)
+    return tuple(verb for verb in verbs if verb.takes_manner)
+
+
+def undergone(verbs: Iterable[Verb], classes: frozenset[str]) -> tuple[Verb, ...]:
+    """What can be done to it in one word: not giving, which asks for a recipient, nor looking *for* it."""
+    fitting = (verb for verb in verbs if not verb.objects.isdisjoint(classes))
+    return tuple(verb for verb in fitting if not verb.recipients and not verb.particle)
+
+
+def qualities(adjectives: Iterable[Adjective], classes: frozenset[str]) -> Qualities:
+    fitting = tuple(adjective for adjective in adjectives if not adjective.classes.isdisjoint(classes))
+    return Qualities(
+        before=tuple(adjective for adjective in fitting if adjective.before),
+        after=tuple(adjective for adjective in fitting if not adjective.before),
+        all=fitting,
+        reasons=tuple(adjective for adjective in fitting if adjective.reason),
+        words=frozenset(adjective.english for adjective in fitting),
+    )
+
+
+def owner_class(noun: Noun) -> str:
+    """Whose it is: the brother of the king, the king of the island, the roof of the house."""
+    kinds = noun.classes
+    if "kin" in kinds:
+        return "human"
+    if "fixture" in kinds:
+        return "building"
+    wild = not kinds.isdisjoint(("human", "beast", "nature", "realm"))
+    return "realm" if wild or ("event" in kinds and "feast" not in kinds) else "human"

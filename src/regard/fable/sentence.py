@@ -1,0 +1,78 @@
+"""One pair of the corpus with everything known about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from regard.fable import typography
+from regard.fable.phrases import english, french, hindi
+from regard.fable.phrases.line import alignment
+from regard.fable.syntax import Clause, Pronoun, Text, sentiment
+
+Language = Literal["fr", "hi"]
+Sentiment = Literal["negative", "neutral", "positive"]
+Links = tuple[tuple[int, int], ...]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A source sentence with its translation and gold labels.
+
+    Positions count what stands between spaces, from 0: "mouse." is one word, and so is "faim\\u202f?", because a
+    no-break space divides nothing.
+    """
+
+    source: str
+    target: str
+    alignment: Links  # (source word, target word), sorted
+    tokens: tuple[str, ...]  # of the source, with marks and clitics apart: do n't, mouse .
+    tags: tuple[str, ...]  # universal part of speech, one for each token
+    sentiment: Sentiment
+    referents: Links  # (pronoun, noun it stands for), both in the source
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The English side of a text, written."""
+
+    source: str
+    tokens: tuple[str, ...]
+    tags: tuple[str, ...]
+    word_of: list[int]  # for each token, its word
+
+
+def draft(text: Text) -> Draft:
+    page = english.write(text)
+    tokens = typography.tokens(page, text)
+    words, word_of = typography.words(tokens, page.glued)
+    return Draft(" ".join(words), tuple(tokens), tuple(page.tags), word_of)
+
+
+def compose(text: Text, language: Language, page: Draft | None = None) -> Sentence:
+    """Put a tree into English and the language asked for; `page` is the English if it is written already."""
+    page = page or draft(text)
+    line = french.write(text) if language == "fr" else hindi.write(text)
+    return Sentence(
+        source=page.source,
+        target=typography.target(line, text, language),
+        alignment=alignment(line.sources, page.word_of),
+        tokens=page.tokens,
+        tags=page.tags,
+        sentiment=label(sentiment(text)),
+        referents=referents(text, page.word_of),
+    )
+
+
+def label(mood: int) -> Sentiment:
+    return "positive" if mood > 0 else "negative" if mood < 0 else "neutral"
+
+
+def referents(text: Text, word_of: list[int]) -> Links:
+    """Which noun each *it* and *they* stands for, where the sentence says so."""
+    return tuple(
+        (word_of[clause.subject.at], word_of[clause.subject.referent.head])
+        for clause in text.clauses
+        if isinstance(clause, Clause) and isinstance(clause.subject, Pronoun) and clause.subject.referent is not None
+    )

@@ -1,0 +1,210 @@
+"""What a sentence says, before any language says it: trees of noun phrases and clauses.
+
+English is laid out first and every node notes where its tokens came to stand (`at`); the other languages
+then know, word by word, which English tokens each of theirs translates. That is the gold alignment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from regard.fable.lexicon import Adjective, Adverb, Noun, Phrase, Preposition, Tense, Verb
+
+# "" is for names, which have none; UNSAID ones are not written; numbers stand as words ("five") or in digits ("12").
+Determiner: TypeAlias = str
+Negation = Literal["", "not", "never"]
+Person = Literal["i", "he", "she", "they", "it", "we", "you", "who"]
+Conjunction = Literal["and", "but", "because", "when", "while"]
+Modal = Literal["", "can", "must", "want"]
+Asked = Literal["", "what", "who", "where", "when", "why", "how"]
+Kind = Literal["job", "noun", "this", "there", "place", "where"]
+Case = Literal["", "lower", "upper"]
+
+FIRST, THIRD, PLURAL, WE, YOU = range(5)  # whom a finite verb agrees with
+PERSONS: dict[Person, int] = {"i": FIRST, "they": PLURAL, "we": WE, "you": YOU}
+POSSESSIVES = ("my", "your", "his", "her", "our", "their")
+GENERIC, PARTITIVE = "in general", "an amount of"  # I love music, I drink water: English says neither
+UNSAID = frozenset({GENERIC, PARTITIVE})
+DEFINITE = frozenset({"the", "this", "that", "every", "", *POSSESSIVES})
+
+
+@dataclass(slots=True)
+class NounPhrase:
+    """the | old | house | of the king | that the merchant built; or the king's | old | house"""
+
+    noun: Noun
+    determiner: Determiner = "the"
+    plural: bool = False
+    adjectives: tuple[Adjective, ...] = ()
+    owner: NounPhrase | None = None
+    relative: Relative | None = None
+    genitive: bool = False  # the owner comes first, with 's, in place of the determiner
+    own: bool = False  # the possessive means the subject of the clause, which Hindi says in another word
+    at: int = -1  # the determiner, or the 's of the owner
+    head: int = -1  # the noun
+
+    @property
+    def definite(self) -> bool:
+        return self.determiner in DEFINITE
+
+
+@dataclass(slots=True)
+class Pair:
+    """the cat and the dog"""
+
+    first: NounPhrase
+    second: NounPhrase
+    at: int = -1
+
+
+@dataclass(slots=True)
+class Pronoun:
+    """A person, or a word that stands for `referent`, whose gender it takes in the target."""
+
+    word: Person
+    referent: NounPhrase | None = None
+    at: int = -1
+
+
+Subject: TypeAlias = NounPhrase | Pair | Pronoun
+
+
+@dataclass(slots=True)
+class Adjunct:
+    """in the garden; with a tool Hindi says से instead of के साथ."""
+
+    preposition: Preposition
+    phrase: NounPhrase
+    at: int = -1
+
+
+@dataclass(slots=True)
+class Clause:
+    """One predicate with all that belongs to it. Inside a relative clause one place is empty: the head's.
+
+    A verb is an event or a state; an adjective is a predicate with *to be*. A question about the object
+    (`asked` is "what" or "who") has none.
+    """
+
+    subject: Subject | None
+    predicate: Verb | Adjective
+    tense: Tense = "past"
+    negation: Negation = ""
+    question: bool = False
+    object: NounPhrase | None = None
+    recipient: NounPhrase | None = None
+    degree: Adverb | None = None
+    frequency: Adverb | None = None
+    manner: Adverb | None = None
+    place: Adverb | None = None
+    adjuncts: tuple[Adjunct, ...] = ()
+    time: Adverb | None = None
+    time_first: bool = False
+    contracted: bool = False  # didn't, I'm, he'll
+    modal: Modal = ""
+    progressive: bool = False  # is eating
+    asked: Asked = ""
+    command: bool = False  # the subject is *you* and not said
+    please: bool = False
+    at: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Being:
+    """*To be* without an adjective: he is a doctor, this is a house, there is a cat here, the cat is in the house."""
+
+    kind: Kind
+    subject: Subject | None = None
+    complement: NounPhrase | None = None
+    tense: Tense = "present"
+    negation: Negation = ""
+    question: bool = False
+    contracted: bool = False
+    that: bool = False  # that is …, those are …
+    adjuncts: tuple[Adjunct, ...] = ()
+    at: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Relative:
+    """that ate the mouse (its subject is empty), that the dog saw (its object is empty)"""
+
+    clause: Clause
+    at: int = -1
+
+
+@dataclass(slots=True)
+class Speech:
+    """The king said, "…": who says or asks what follows."""
+
+    subject: Subject
+    verb: Literal["say", "ask", "answer"]
+    at: int = -1
+
+
+@dataclass(slots=True)
+class Text:
+    """Clauses in a row with a conjunction between each two, or a set phrase; and how it is written down.
+
+    Without a `mark` at the end there are no commas either.
+    """
+
+    clauses: list[Clause | Being]
+    conjunctions: list[Conjunction] = field(default_factory=list)
+    opener: Literal["", "yes", "no"] = ""
+    speech: Speech | None = None
+    phrase: Phrase | None = None
+    mark: str = ""
+    capital: bool = False
+    case: Case = ""
+    at: list[int] = field(default_factory=list)  # where the conjunctions stand
+    opener_at: int = -1
+    phrase_at: list[int] = field(default_factory=list)  # where each token of the set phrase stands
+
+
+def person(subject: Subject) -> int:
+    """Whom the verb agrees with: FIRST, THIRD, PLURAL, WE or YOU."""
+    if isinstance(subject, NounPhrase):
+        return PLURAL if subject.plural else THIRD
+    if isinstance(subject, Pronoun):
+        return PERSONS.get(subject.word, THIRD)
+    return PLURAL
+
+
+def sentiment(text: Text) -> int:
+    """How the words weigh in sum: a negation turns its predicate and manner round, not the noun phrases.
+
+    *the kind king did not help the cruel thief*: kind +1, not help -1, cruel -1.
+    """
+    return sum(map(clause_sentiment, text.clauses)) + (text.phrase.polarity if text.phrase else 0)
+
+
+def clause_sentiment(clause: Clause | Being) -> int:
+    mood = 0
+    if isinstance(clause, Clause):
+        mood = clause.predicate.polarity
+        if clause.manner is not None:
+            mood += clause.manner.polarity
+        if clause.negation:
+            mood = -mood
+    for phrase in phrases(clause):
+        for adjective in phrase.adjectives:
+            mood += adjective.polarity
+        if phrase.relative is not None:
+            mood += clause_sentiment(phrase.relative.clause)
+    return mood
+
+
+def phrases(clause: Clause | Being) -> list[NounPhrase]:
+    """The noun phrases of a clause with their owners, not those inside relative clauses."""
+    found: list[NounPhrase] = []
+    if isinstance(clause.subject, NounPhrase):
+        found.append(clause.subject)
+    elif isinstance(clause.subject, Pair):
+        found += (clause.subject.first, clause.subject.second)
+    others = (clause.complement,) if isinstance(clause, Being) else (clause.object, clause.recipient)
+    found += [phrase for phrase in others if phrase is not None]
+    found += [adjunct.phrase for adjunct in clause.adjuncts]
+    found += [phrase.owner for phrase in found if phrase.owner is not None]
+    return found

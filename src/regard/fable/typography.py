@@ -1,0 +1,87 @@
+"""How a sentence is written down: capitals, full stops and other marks, quotation marks, and the normal form behind."""
+
+from __future__ import annotations
+
+import re
+
+from regard.fable.phrases.english import Page
+from regard.fable.phrases.line import Line
+from regard.fable.syntax import Case, Text
+
+NARROW = "\u202f"  # the narrow no-break space before French ? and !, and inside « »
+MARKS = {
+    "fr": {"": "", ".": ".", "...": "...", "?": NARROW + "?", "!": NARROW + "!"},
+    "hi": {"": "", ".": "।", "...": "...", "?": "?", "!": "!"},
+}
+CLOSING = {"fr": NARROW + "»", "hi": '"'}
+PUNCTUATION = re.compile(r'[.,!?:"]')
+CONTRACTIONS = (
+    ("won't", "will not"),
+    ("cannot", "can not"),
+    ("can't", "can not"),
+    ("n't", " not"),
+    ("'m ", " am "),
+    ("'re ", " are "),
+    ("'ll ", " will "),
+)
+IS = re.compile(r"\b(he|she|it|that|there|what|where|who|name)'s\b")
+
+
+def tokens(page: Page, text: Text) -> list[str]:
+    """The English tokens with their capitals. Who begins with *I* or a name shows by the end mark how it is written."""
+    found = list(page.tokens)
+    if found[0][0].isupper():
+        text.capital = bool(text.mark)
+    if text.capital:
+        for at in page.openings:
+            found[at] = capitalised(found[at])
+    return [cased(token, text.case) for token in found] if text.case else found
+
+
+def words(found: list[str], glued: set[int]) -> tuple[list[str], list[int]]:
+    """Tokens as they are written between spaces, and for each token its word."""
+    written: list[str] = []
+    word_of = []
+    for at, token in enumerate(found):
+        if at in glued:
+            written[-1] += token
+        else:
+            written.append(token)
+        word_of.append(len(written) - 1)
+    return written, word_of
+
+
+def target(line: Line, text: Text, language: str) -> str:
+    """The other side, with the marks and the capitals that the English has."""
+    written = line.words
+    written[-1] += MARKS[language][text.mark]
+    if text.speech is not None:
+        written[-1] += CLOSING[language]
+    if text.capital and language == "fr":
+        written[0] = capitalised(written[0])
+        if text.speech is not None:
+            written = [capitalised(word) if word[0] == "«" else word for word in written]
+    return cased(" ".join(written), text.case)
+
+
+def capitalised(word: str) -> str:
+    """A capital for the first letter: L'ours, Est-ce, « Le."""
+    if word[0] in '«"':
+        start = 2 if word[0] == "«" else 1
+        return word[:start] + word[start].upper() + word[start + 1 :]
+    return word[0].upper() + word[1:]
+
+
+def cased(text: str, case: Case) -> str:
+    return text.upper() if case == "upper" else text.lower() if case == "lower" else text
+
+
+def normal(source: str) -> str:
+    """What a sentence and its careless twin have in common: lower case, no marks, nothing contracted."""
+    text = PUNCTUATION.sub("", source.lower())
+    if "'" in text or "cannot" in text:
+        text += " "
+        for short, full in CONTRACTIONS:
+            text = text.replace(short, full)
+        text = IS.sub(r"\1 is", text).rstrip()
+    return text

@@ -1,1 +1,0 @@
-"""Other people's models, read into ours and written from ours."""

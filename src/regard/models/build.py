@@ -1,0 +1,405 @@
+"""The only place where a name becomes a class. Settings come in, modules that know no settings come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, assert_never, get_args
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard import settings as knobs
+from regard.errors import SettingsError, did_you_mean
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.models.generator import Encoder, FreeDecoder
+from regard.models.labeller import AttentionPool, FinalPool, Labeller, MaxPool, MeanPool, Pool
+from regard.models.language_model import LanguageModel
+from regard.models.recurrent import BahdanauDecoder, Bridge, ContextDecoder, LuongDecoder, RecurrentEncoder
+from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
+from regard.nn.attention import Attention, Normaliser, Projections, relu, softmax
+from regard.nn.embeddings import Embedding, OneHotEmbedding, Output
+from regard.nn.feed_forward import FeedForward, GatedFeedForward
+from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
+from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced
+from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Stack
+from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore, Score
+from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Residual
+from regard.nn.windows import MonotonicWindow, PredictedWindow
+from regard.nn.words import Spelling, WordEmbedding
+from regard.settings.widths import common_width, head_width
+from regard.text.special import UNK
+from regard.text.spelling import LETTERS
+
+PoolName = Literal["mean", "max", "final", "attention"]
+
+
+def encoder_decoder(model: knobs.ModelSettings, source_size: int, target_size: int) -> EncoderDecoder:
+    """A translator over vocabularies of these sizes."""
+    _reads_plain_ids(model, "a translator")
+    if model.tie == "all" and source_size != target_size:
+        raise SettingsError(
+            f"model.tie = all: needs one joint vocabulary, but the source has {source_size} tokens "
+            f"and the target {target_size}; use 'target' or train a joint tokenizer"
+        )
+    target = _embedding(model, target_size)
+    source = target if model.tie == "all" else _embedding(model, source_size)
+    match model:
+        case knobs.RecurrentModel():
+            return EncoderDecoder(_recurrent_encoder(model, source), _recurrent_decoder(model, target))
+        case knobs.TransformerModel():
+            return EncoderDecoder(_transformer_encoder(model, source), _transformer_decoder(model, target, cross=True))
+        case _:
+            assert_never(model)
+
+
+def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
+    """A model of text over a vocabulary of this size."""
+    _reads_plain_ids(model, "a language model")
+    embedding = _embedding(model, size)
+    decoder: FreeDecoder
+    match model:
+        case knobs.RecurrentModel():
+            if not isinstance(model.decoder, knobs.ContextDecoder):
+                raise SettingsError(
+                    f"model.decoder.kind = {model.decoder.kind}: attends to a source, and a language model has none; "
+                    "use 'context'"
+                )
+            for name in ("bidirectional", "reverse"):
+                if getattr(model, name):
+                    raise SettingsError(
+                        f"model.{name} = true: is about reading a source, and a language model has none"
+                    )
+            stack = _stack(model, model.width)
+            decoder = ContextDecoder(embedding, stack, _output(model, embedding, stack.width), dropout=model.dropout)
+        case knobs.TransformerModel():
+            decoder = _transformer_decoder(model, embedding, cross=False)
+        case _:
+            assert_never(model)
+    return LanguageModel(decoder)
+
+
+def labeller(
+    model: knobs.ModelSettings, size: int, labels: int, pool: PoolName | None = None, *, seen: int | None = None
+) -> Labeller:
+    """One label a token or, with a pool, one label a sequence. The first ``seen`` ids occur in the training text."""
+    if pool is not None and pool not in get_args(PoolName):
+        raise SettingsError(f"pool = {pool}: no such pool; {did_you_mean(pool, get_args(PoolName))}")
+    embedding = _word_embedding(model, size, size if seen is None else seen)
+    encoder: Encoder
+    match model:
+        case knobs.RecurrentModel():
+            encoder = _recurrent_encoder(model, embedding)
+        case knobs.TransformerModel():
+            if pool == "final":
+                raise SettingsError("pool = final: a Transformer encoder has no final state; use 'mean' or 'attention'")
+            encoder = _transformer_encoder(model, embedding)
+        case _:
+            assert_never(model)
+    return Labeller(encoder, labels, pool=_pool(pool, encoder.width), dropout=model.dropout)
+
+
+# Embeddings and outputs
+
+
+def _embedding(model: knobs.ModelSettings, size: int, scale: float | None = None) -> Embedding:
+    """Features begin with size one: an LSTM fed with less takes many times as long to start learning."""
+    scale = model.width**0.5 if scale is None else scale
+    match model.embedding:
+        case "learned":
+            return Embedding(size, model.width, scale)
+        case "one_hot":
+            return OneHotEmbedding(size, model.width, scale)
+        case _:
+            assert_never(model.embedding)
+
+
+def _word_embedding(model: knobs.ModelSettings, size: int, seen: int) -> Embedding | WordEmbedding:
+    """With letters or frozen vectors these stand beside the learned vector; a Transformer wants one width of all.
+
+    The features of a recurrent labeller begin small: labelled text is little, and it overfits less.
+    """
+    scale = 1.0 if isinstance(model, knobs.RecurrentModel) else None
+    frozen = model.vectors.frozen and model.vectors.width > 0
+    if not model.letters and not frozen:
+        return _embedding(model, size, scale)
+    return WordEmbedding(
+        _embedding(model, seen if frozen else size, scale),
+        unknown=UNK,
+        vectors=(size, model.vectors.width) if frozen else (0, 0),
+        forget=model.vectors.forget if frozen else 0.0,
+        spelling=Spelling(LETTERS, _LETTER_WIDTH, model.letter_features) if model.letters else None,
+        project=model.width if isinstance(model, knobs.TransformerModel) else None,
+    )
+
+
+_LETTER_WIDTH = 24  # of a letter's own vector; there are few letters
+
+
+def _reads_plain_ids(model: knobs.ModelSettings, what: str) -> None:
+    if model.letters:
+        raise SettingsError(
+            f"model.letters = {model.letters}: {what} reads pieces alone; use 0, or the task tag or classify"
+        )
+    if model.vectors.frozen:
+        raise SettingsError(
+            f"model.vectors.frozen = true: {what} learns its vectors; use false, or the task tag or classify"
+        )
+
+
+def _output(model: knobs.ModelSettings, embedding: Embedding, width: int) -> Output:
+    return Output(width, embedding.weight.shape[0], None if model.tie == "none" else embedding)
+
+
+def _pool(name: PoolName | None, width: int) -> Pool | None:
+    match name:
+        case None:
+            return None
+        case "mean":
+            return MeanPool()
+        case "max":
+            return MaxPool()
+        case "final":
+            return FinalPool()
+        case "attention":
+            return AttentionPool(Attention(AdditiveScore(1, width, width, width)), width)
+        case _:
+            assert_never(name)
+
+
+# The attention family
+
+
+def _score(name: knobs.ScoreName, heads: int, query_width: int, key_width: int) -> Score:
+    """Widths are those of one head."""
+    match name:
+        case "dot":
+            common_width(name, query_width, key_width)
+            return InnerScore()
+        case "scaled_dot":
+            return InnerScore(common_width(name, query_width, key_width) ** -0.5)
+        case "general":
+            return GeneralScore(heads, query_width, key_width)
+        case "additive":
+            return AdditiveScore(heads, query_width, key_width, query_width)
+        case "concat":
+            return AdditiveScore(heads, query_width, key_width, query_width, bias=False)
+        case "cosine":
+            return CosineScore(heads, common_width(name, query_width, key_width))
+        case _:
+            assert_never(name)
+
+
+def _normaliser(name: Literal["softmax", "relu"]) -> Normaliser:
+    match name:
+        case "softmax":
+            return softmax
+        case "relu":
+            return relu
+        case _:
+            assert_never(name)
+
+
+def _window(window: knobs.WindowSettings, width: int) -> MonotonicWindow | PredictedWindow | None:
+    match window:
+        case knobs.NoWindow():
+            return None
+        case knobs.MonotonicWindow():
+            return MonotonicWindow(window.reach)
+        case knobs.PredictedWindow():
+            return PredictedWindow(width, window.reach)
+        case _:
+            assert_never(window)
+
+
+def _recurrent_attention(attention: knobs.RecurrentAttention, query: int, source: int) -> tuple[Attention, int]:
+    """Attention of a decoder with states of width ``query`` over states of width ``source``; its context's width."""
+    projections = Projections(query, source, query) if attention.projected else None
+    key = query if attention.projected else source
+    query_head, key_head = (head_width(width, attention.heads) for width in (query, key))
+    built = Attention(
+        _score(attention.score, attention.heads, query_head, key_head),
+        heads=attention.heads,
+        projections=projections,
+        normaliser=_normaliser(attention.normaliser),
+        hard=attention.selection == "hard",
+        window=_window(attention.window, query),
+    )
+    return built, key
+
+
+# Recurrent models
+
+
+def _cell(name: Literal["elman", "lstm", "gru"]) -> Cell:
+    match name:
+        case "elman":
+            return ELMAN
+        case "lstm":
+            return LSTM
+        case "gru":
+            return GRU
+        case _:
+            assert_never(name)
+
+
+def _stack(model: knobs.RecurrentModel, inputs: int, *, bidirectional: bool = False) -> Stack:
+    return Stack(
+        _cell(model.cell),
+        inputs,
+        model.hidden,
+        model.depth,
+        bidirectional=bidirectional,
+        dropout=model.dropout,
+        variational=model.variational,
+    )
+
+
+def _recurrent_encoder(model: knobs.RecurrentModel, embedding: Embedding | WordEmbedding) -> RecurrentEncoder:
+    stack = _stack(model, embedding.width, bidirectional=model.bidirectional)
+    return RecurrentEncoder(embedding, stack, reverse=model.reverse, dropout=model.dropout)
+
+
+def _bridge(model: knobs.RecurrentModel) -> Bridge | None:
+    match model.bridge:
+        case "copy":
+            return None
+        case "dense":
+            has_cell = _cell(model.cell).has_cell
+            return Bridge(model.depth, model.encoder_width, model.hidden, has_cell=has_cell)
+        case _:
+            assert_never(model.bridge)
+
+
+def _recurrent_decoder(
+    model: knobs.RecurrentModel, embedding: Embedding
+) -> ContextDecoder | BahdanauDecoder | LuongDecoder:
+    bridge, hidden = _bridge(model), model.hidden
+    match model.decoder:
+        case knobs.ContextDecoder():
+            output = _output(model, embedding, hidden)
+            return ContextDecoder(embedding, _stack(model, model.width), output, bridge=bridge, dropout=model.dropout)
+        case knobs.BahdanauDecoder(attention=chosen):
+            attention, context = _recurrent_attention(chosen, hidden, model.encoder_width)
+            return BahdanauDecoder(
+                embedding,
+                _stack(model, model.width + context),
+                attention,
+                _output(model, embedding, model.width),
+                context_width=context,
+                bridge=bridge,
+                dropout=model.dropout,
+            )
+        case knobs.LuongDecoder(attention=chosen, feeding=feeding):
+            attention, context = _recurrent_attention(chosen, hidden, model.encoder_width)
+            return LuongDecoder(
+                embedding,
+                _stack(model, model.width + (hidden if feeding else 0)),
+                attention,
+                _output(model, embedding, hidden),
+                context_width=context,
+                feeding=feeding,
+                bridge=bridge,
+                dropout=model.dropout,
+            )
+        case _:
+            assert_never(model.decoder)
+
+
+# Transformers
+
+
+def _transformer_attention(
+    model: knobs.TransformerModel, attention: knobs.AttentionSettings, *, rotary: bool
+) -> Attention:
+    width = head_width(model.width, model.heads)
+    return Attention(
+        _score(attention.score, model.heads, width, width),
+        heads=model.heads,
+        projections=Projections(model.width, model.width, model.width),
+        normaliser=_normaliser(attention.normaliser),
+        hard=attention.selection == "hard",
+        straight=True,
+        window=_window(attention.window, model.width),
+        rotary=Rotary(width) if rotary else None,
+        dropout=model.attention_dropout,
+    )
+
+
+def _positions(model: knobs.TransformerModel) -> Positions:
+    match model.positions:
+        case "sinusoidal":
+            return Sinusoidal(model.width)
+        case "learned":
+            return Learned(model.width, model.longest)
+        case "rotary" | "none":
+            return Unplaced()
+        case _:
+            assert_never(model.positions)
+
+
+def _norm(model: knobs.TransformerModel) -> Norm:
+    match model.norm:
+        case "layer":
+            return LayerNorm(model.width)
+        case "rms":
+            return RMSNorm(model.width)
+        case "batch":
+            return BatchNorm(model.width)
+        case _:
+            assert_never(model.norm)
+
+
+def _feed_forward(model: knobs.TransformerModel) -> FeedForward | GatedFeedForward:
+    activation: Callable[[Tensor], Tensor]
+    match model.activation:
+        case "swiglu":
+            return GatedFeedForward(model.width, model.hidden, model.dropout)
+        case "relu":
+            activation = F.relu
+        case "gelu":
+            activation = F.gelu
+        case "silu":
+            activation = F.silu
+        case _:
+            assert_never(model.activation)
+    return FeedForward(model.width, model.hidden, activation, model.dropout)
+
+
+def _residuals(model: knobs.TransformerModel, count: int) -> list[Residual]:
+    before = model.norm_place == "before"
+    return [Residual(_norm(model), before=before, dropout=model.dropout) for _ in range(count)]
+
+
+def _last_norm(model: knobs.TransformerModel) -> Norm | None:
+    """With norms before the sublayers, nothing would normalise the last sum."""
+    return _norm(model) if model.norm_place == "before" else None
+
+
+def _transformer_encoder(model: knobs.TransformerModel, embedding: Embedding | WordEmbedding) -> TransformerEncoder:
+    rotary = model.positions == "rotary"
+    layers = [
+        EncoderLayer(
+            _transformer_attention(model, model.encoder_attention, rotary=rotary),
+            _feed_forward(model),
+            _residuals(model, 2),
+        )
+        for _ in range(model.encoder_depth)
+    ]
+    return TransformerEncoder(embedding, _positions(model), layers, norm=_last_norm(model), dropout=model.dropout)
+
+
+def _transformer_decoder(model: knobs.TransformerModel, embedding: Embedding, *, cross: bool) -> TransformerDecoder:
+    rotary = model.positions == "rotary"
+    layers = [
+        DecoderLayer(
+            _transformer_attention(model, model.decoder_attention, rotary=rotary),
+            _transformer_attention(model, model.cross_attention, rotary=False) if cross else None,
+            _feed_forward(model),
+            _residuals(model, 3 if cross else 2),
+        )
+        for _ in range(model.decoder_depth)
+    ]
+    output = _output(model, embedding, model.width)
+    return TransformerDecoder(
+        embedding, _positions(model), layers, output, norm=_last_norm(model), dropout=model.dropout
+    )

@@ -1,0 +1,194 @@
+"""Checkpoints: everything a run needs to go on as if it had never stopped, written so that none is ever half there.
+
+A checkpoint is a folder ``checkpoints/step-N`` with tensors in safetensors files, the rest as JSON, and a
+manifest with the hash of every file. It is written beside its place, flushed, and renamed; reading checks
+the hashes, so that a damaged checkpoint is refused by name and the one before it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from regard.errors import ModelError
+from regard.files import new_file, new_folder, remove
+from regard.nn.fast.uninitialised import Unset
+from regard.runs.folder import Progress, Run, belongs, load_progress, seal, step_of, steps, verify
+
+Model = TypeVar("Model", bound=nn.Module)
+OPTIMIZER = "optimizer.safetensors"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All of a training at one moment."""
+
+    progress: Progress
+    weights: Mapping[str, Tensor]
+    average: Mapping[str, Tensor]  # empty without averaging
+    optimizer: Mapping[str, Tensor]
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name, a shared one once."""
+    persistent = model.state_dict(keep_vars=True)
+    first: dict[int, str] = {}
+    for name, tensor in persistent.items():
+        first.setdefault(id(tensor), name)
+    return {name: persistent[name].detach() for name in first.values()}
+
+
+def load_model(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Put tensors into a model that must have exactly these."""
+    own = model_tensors(model)
+    check_fit(own, tensors, where)
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(tensors[name])
+
+
+def check_fit(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], where: str) -> None:
+    """Names and shapes of a model's tensors are those of a checkpoint."""
+    for name in own.keys() ^ tensors.keys():
+        side = "not in the checkpoint" if name in own else "not in the model"
+        raise ModelError(f"{where}: {name} is {side}; the settings do not belong to these weights")
+    for name, tensor in own.items():
+        if tensor.shape != tensors[name].shape:
+            raise ModelError(
+                f"{where}: {name} = {tuple(tensors[name].shape)}: the model has {tuple(tensor.shape)}; "
+                "the settings do not belong to these weights"
+            )
+
+
+def trained(make: Callable[[], Model], run: Run, path: Path, device: torch.device) -> Model:
+    """A model with the weights of a checkpoint, which are those of this run and belong to its settings.
+
+    Where a checkpoint does not say what it belongs to, the shapes do, before any memory is taken for the model.
+    """
+    prefix = "model."
+    weights = {
+        name.removeprefix(prefix): tensor for name, tensor in load_weights(path).items() if name.startswith(prefix)
+    }
+    if not belongs(run, path):
+        with torch.device("meta"), Unset():
+            check_fit(model_tensors(make()), weights, str(path))
+    with Unset():
+        model = make()
+    load_model(model, weights, str(path))
+    return model.to(device).eval()
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state as named tensors: ``3.exp_avg`` is of its fourth parameter."""
+    return {
+        f"{number}.{name}": value if isinstance(value, Tensor) else torch.tensor(value)
+        for number, state in optimizer.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for name, tensor in tensors.items():
+        number, _, part = name.partition(".")
+        known = number.isdecimal() and len(number) < 10 and int(number) < len(parameters)
+        if not known or (tensor.dim() and tensor.shape != parameters[int(number)].shape):
+            raise ModelError(f"optimizer: {name[:100]} = {tuple(tensor.shape)}: is of no parameter of this model")
+        state.setdefault(int(number), {})[part] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def save(checkpoint: Checkpoint, folder: Path, belonging: Mapping[str, object] | None = None) -> Path:
+    """Write ``folder/step-N`` and what its weights belong to; after this returns it is on the disk, whole."""
+    path = folder / f"step-{checkpoint.progress.step}"
+    with new_folder(path) as beside:
+        parts = {
+            "weights": checkpoint.weights,
+            "average": checkpoint.average,
+            "optimizer": checkpoint.optimizer,
+        }
+        progress = beside / "progress.json"
+        progress.write_text(json.dumps(asdict(checkpoint.progress), indent=2) + "\n", encoding="utf-8")
+        for name, tensors in parts.items():
+            ready = {key: tensor.detach().contiguous().cpu() for key, tensor in tensors.items()}
+            save_file(ready, file := beside / f"{name}.safetensors")
+            file.chmod(progress.stat().st_mode & 0o777)  # the usual permissions; safetensors lets nobody else read
+        seal(beside, belonging)
+    return path
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint whose every byte is as it was written, or say which file is not."""
+    verify(path)
+    parts = {name: _tensors(path / f"{name}.safetensors") for name in ("weights", "average", "optimizer")}
+    if parts["average"]:
+        expected = {name: tensor.shape for name, tensor in parts["weights"].items() if tensor.is_floating_point()}
+        if {name: tensor.shape for name, tensor in parts["average"].items()} != expected:
+            raise ModelError(
+                f"{path}: average.safetensors does not go with weights.safetensors; the checkpoint is damaged"
+            )
+    return Checkpoint(progress=load_progress(path), **parts)
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """The weights to use: the averaged ones where there are any."""
+    verify(path)
+    average = path / "average.safetensors"
+    return (_tensors(average) if average.exists() else {}) or _tensors(path / "weights.safetensors")
+
+
+def load_trained(path: Path) -> dict[str, Tensor]:
+    """The weights that were trained, whether or not there are averaged ones."""
+    verify(path)
+    return _tensors(path / "weights.safetensors")
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (SafetensorError, FileNotFoundError) as error:
+        raise ModelError(f"{path}: cannot be read; {error}") from None
+
+
+def judged(folder: Path) -> list[Path]:
+    """The checkpoints of validations that counted, oldest first: those that an average of the last is made of."""
+    return [path for path in steps(folder) if _is_judged(path)]
+
+
+def _is_judged(path: Path) -> bool:
+    try:
+        return load_progress(path).judged == step_of(path)
+    except ModelError:  # damaged
+        return False
+
+
+def prune(folder: Path, keep: int, spare: Collection[str] = ()) -> None:
+    """Remove all but the last ``keep`` checkpoints and those of the names to spare."""
+    for path in steps(folder)[:-keep]:
+        if path.name not in spare:
+            remove(path)
+    for leftover in folder.glob(".step-*"):  # of a write that was cut off
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def remove_after(folder: Path, step: int) -> None:
+    """Remove the checkpoints of later steps."""
+    for path in steps(folder):
+        if step_of(path) > step:
+            remove(path)
+
+
+def point_to_best(folder: Path, step: int) -> None:
+    """Write which checkpoint is the best one into ``best``."""
+    with new_file(folder / "best") as file:
+        file.write(f"step-{step}\n".encode())

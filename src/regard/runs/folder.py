@@ -1,0 +1,376 @@
+"""A run is a folder: its settings, tokenizers, checkpoints and log. Nothing here imports torch.
+
+RUN/settings.toml       as resolved; resuming reads only this
+RUN/tokenizer/          one or two tokenizers
+RUN/labels.tsv          the labels, for tagging and classification
+RUN/words.tsv           the words of the training text, for tagging
+RUN/checkpoints/step-N  see `regard.runs.checkpoint`
+RUN/best                the name of the best checkpoint
+RUN/log.jsonl           what happened
+RUN/aligner.json        which attention shows who translates whom, once somebody has asked
+RUN/report.html         the last report
+RUN/data/               the encoded corpus; made again when missing
+RUN/engines/            the model as other programs read it; see `regard.tasks.engines`
+RUN/tensorboard/        event files, where they were asked for
+
+One run comes with the package; its name is ``demo`` wherever no folder is called so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from regard.errors import ModelError, ResourceError, did_you_mean
+from regard.files import is_leftover, locked, new_file
+from regard.settings import Settings, load_settings
+
+SETTINGS = "settings.toml"
+LOOKS = 500  # that a training waits for, one after the other, before it believes that the run is held
+MANIFEST = "manifest.json"
+BELONGS = "run.json"  # in a checkpoint: the run's settings and the hashes of its tokenizers
+PARTS = (
+    *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
+    *("aligner.json", "report.html", "engines"),
+    "shortlist.safetensors",  # made by version 0.1 on use; nothing reads it any more
+)
+_STEP = re.compile(r"step-(\d{1,18})")
+_FILE = re.compile(r"[\w-]{1,64}\.(json|safetensors)", re.ASCII)  # of a checkpoint
+_MOST = 1 << 53  # steps, tokens, seconds
+_HEADER = 100_000_000  # bytes that a safetensors file has for its header, as that library has it
+DEMO = "demo"  # the run that comes with the package
+PACKAGED = Path(str(resources.files("regard"))) / DEMO
+
+
+def packaged() -> Path:
+    """Where the package keeps its own run. It is used as it is: nothing is ever written there."""
+    return PACKAGED
+
+
+def resolve(folder: Path) -> Path:
+    """The folder that is meant: ``demo``, where there is no such folder, is the run of the package."""
+    meant = folder == Path(DEMO) and not folder.exists() and (packaged() / SETTINGS).is_file()
+    return packaged() if meant else folder
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training stands. Plain numbers."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best: float | None = None  # the best value of the metric so far, higher is better
+    best_step: int = 0
+    stale: int = 0  # validations since the best
+    judged: int = 0  # the last step whose validation counted; an average of the last is made of such
+    since_step: int = 0  # where the present schedule began: not at 0 in a run that was given more time or steps
+    since_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder that exists."""
+
+    folder: Path
+    settings: Settings
+
+    @classmethod
+    def create(cls, folder: Path, settings: Settings) -> Run:
+        """Begin a run. A folder that holds a run already is left alone, unless it is this one, not yet trained."""
+        if (folder / SETTINGS).exists():
+            if not steps(folder / "checkpoints") and load_settings(folder / SETTINGS) == settings:
+                return cls(folder, settings)
+            raise ModelError(
+                f"{folder}: holds a run already; continue it with regard train --resume {folder}, "
+                "or choose another --out"
+            )
+        if folder.exists() and (not folder.is_dir() or any(not is_leftover(path.name) for path in folder.iterdir())):
+            raise ModelError(f"{folder}: is there already and is not a run; choose another --out")
+        folder.mkdir(parents=True, exist_ok=True)
+        return cls(folder, settings).write()
+
+    def write(self) -> Run:
+        """Keep the settings in the folder."""
+        with new_file(self.folder / SETTINGS) as file:
+            file.write(self.settings.to_toml().encode())
+        return self
+
+    @classmethod
+    def open(cls, folder: Path) -> Run:
+        """The run in a folder; ``demo`` is known everywhere."""
+        folder = resolve(folder)
+        if (folder / SETTINGS).is_file():
+            return cls(folder, load_settings(folder / SETTINGS))
+        if folder.exists():
+            raise ModelError(f"{folder}: is not a run: it has no settings.toml; regard train makes one")
+        beside = [path.name for path in folder.parent.glob("*") if (path / SETTINGS).is_file()]
+        hint = f"regard runs ls {folder.parent}" if beside else ""
+        named = folder == Path(folder.name) and (packaged() / SETTINGS).is_file()  # it could be that of the package
+        known = [*beside, DEMO] if named else beside
+        near = did_you_mean(folder.name, known) if known else "regard train makes one"
+        if folder.name == DEMO and folder != packaged():
+            near = "regard demo trains one; the name demo alone is the run that comes with Regard"
+        raise ModelError(f"{folder}: no such folder; {near}", hint=hint)
+
+    @property
+    def is_packaged(self) -> bool:
+        """Whether it is the one in the package."""
+        return self.folder == packaged()
+
+    @property
+    def place(self) -> str:
+        """What to call it by, in a command."""
+        return DEMO if self.is_packaged else str(self.folder)
+
+    @property
+    def cache(self) -> Path:
+        """Where what is made of a run on use is kept: the run's folder or, if it may only be read, one of the user's.
+
+        The latter is named after the weights, so that nothing is taken for another run's.
+        """
+        if not self.is_packaged and os.access(self.folder, os.W_OK):
+            return self.folder
+        user = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        base = user if user.is_absolute() else Path.home() / ".cache"
+        return base / "regard" / f"{self.folder.resolve().name}-{digest(best_checkpoint(self) / MANIFEST)[:16]}"
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.folder / "tokenizer"
+
+    @property
+    def labels(self) -> Path:
+        return self.folder / "labels.tsv"
+
+    @property
+    def aligner(self) -> Path:
+        return self.folder / "aligner.json"
+
+    @property
+    def words(self) -> Path:
+        return self.folder / "words.tsv"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log.jsonl"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def engines(self) -> Path:
+        return self.cache / "engines"
+
+
+# Checkpoints, as far as they can be understood without their tensors
+
+
+def steps(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, oldest first. What a crash left half-written has another name."""
+    found = [path for path in folder.glob("step-*") if _STEP.fullmatch(path.name) and path.is_dir()]
+    return sorted(found, key=step_of)
+
+
+def step_of(path: Path) -> int:
+    """The number of a checkpoint."""
+    return int(path.name.removeprefix("step-"))
+
+
+def _first(path: Path, count: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(count)
+
+
+def best_checkpoint(run: Run) -> Path:
+    """The checkpoint that validation found best, else the newest."""
+    pointer = run.folder / "best"
+    if pointer.is_file() and _STEP.fullmatch(name := _first(pointer, 100).decode("ascii", "replace").strip()):
+        path = run.checkpoints / name
+        if path.is_dir():
+            return path
+    found = steps(run.checkpoints)
+    if not found:
+        raise ModelError(f"{run.folder}: has no checkpoint yet; train it first: regard train --resume {run.folder}")
+    return found[-1]
+
+
+def named_checkpoint(run: Run, name: str) -> Path:
+    """A checkpoint by its name. Only those that are there are known, so that no path can be smuggled in."""
+    known = {path.name: path for path in steps(run.checkpoints)}
+    if name not in known:
+        raise ModelError(f"checkpoint = {name[:100]}: run {run.folder.name} has none; {did_you_mean(name, known)}")
+    return known[name]
+
+
+def belonging(run: Run) -> dict[str, Any]:
+    """What the weights of a run belong to: they say nothing without the very tokenizers, labels and settings that they
+    were trained with. A training asks when it begins; what is changed in the folder afterwards is not what it uses."""
+    return {"settings": _meaning(run.settings), "files": _shared(run.folder)}
+
+
+def seal(path: Path, belonging: Mapping[str, object] | None) -> None:
+    """Write down what the weights of a checkpoint belong to, where that is known, and the hash of every file of it."""
+    if belonging is not None:
+        (path / BELONGS).write_text(json.dumps(belonging, indent=2) + "\n", encoding="utf-8")
+    hashes = {file.name: digest(file) for file in sorted(path.iterdir()) if file.name != MANIFEST}
+    (path / MANIFEST).write_text(json.dumps(hashes, indent=2) + "\n", encoding="utf-8")
+
+
+def _shared(folder: Path) -> dict[str, str]:
+    """The hashes of tokenizers and labels."""
+    files = [*(folder / "tokenizer").rglob("*"), folder / "labels.tsv", folder / "words.tsv"]
+    return {path.relative_to(folder).as_posix(): digest(path) for path in sorted(files) if path.is_file()}
+
+
+def _meaning(settings: Settings) -> dict[str, Any]:
+    """The settings that say what the weights do. Where the text is and how to train may change."""
+    values = settings.model_dump(mode="json")
+    chosen = {name: values[name] for name in ("task", "pool", "model", "text")}
+    chosen["model"].pop("vectors")  # they are in the weights now
+    return {**chosen, "data": {"longest": settings.data.longest}}
+
+
+def belongs(run: Run, path: Path) -> bool:
+    """Refuse tokenizers, labels or settings that are not those of a checkpoint; False where it does not say which.
+
+    What Regard wrote before it kept these hashes does not.
+    """
+    try:
+        known = json.loads((path / BELONGS).read_bytes())
+        files, settings = dict(known["files"]), _flat(known["settings"])
+    except FileNotFoundError:
+        return False
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ModelError(f"{path / BELONGS}: is damaged; the checkpoint cannot be trusted") from None
+    here, now = _shared(run.folder), _flat(_meaning(run.settings))
+    for name, expected in files.items():
+        if here.get(name) != expected:
+            state = "is not what the weights were trained with" if name in here else "is missing"
+            raise ModelError(f"{run.folder / name}: {state}; take it from a copy of the run")
+    for name in settings.keys() & now.keys():
+        if now[name] != settings[name]:
+            line = f"{name} = {now[name]}: the weights were trained with {settings[name]}; put that back"
+            raise ModelError(f"{run.folder / SETTINGS}: {line}")
+    return True
+
+
+def _flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Settings by their dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+    return found
+
+
+def verify(path: Path) -> None:
+    """Every file of a checkpoint is what was written, by the hashes in its manifest."""
+    for name, expected in manifest(path).items():
+        file = path / name
+        if not file.is_file() or digest(file) != expected:
+            raise ModelError(f"{file}: is not what was written; the checkpoint is damaged")
+
+
+def manifest(path: Path) -> dict[str, str]:
+    """The hash of every file of a checkpoint, by its name."""
+    try:
+        hashes = json.loads((path / MANIFEST).read_bytes())
+        if not all(_FILE.fullmatch(name) for name in hashes):  # nothing outside the folder is looked at
+            raise ValueError
+        return {name: str(expected) for name, expected in hashes.items()}
+    except (FileNotFoundError, ValueError, AttributeError, TypeError, RecursionError):
+        raise ModelError(f"{path / MANIFEST}: missing or damaged; the checkpoint cannot be trusted") from None
+
+
+def load_progress(path: Path) -> Progress:
+    """Where the training stood when a checkpoint was written."""
+    try:
+        values = json.loads((path / "progress.json").read_bytes())
+        progress = Progress(**values)
+        if not _is_plain(progress):
+            raise ValueError
+    except (FileNotFoundError, ValueError, TypeError, RecursionError):
+        raise ModelError(f"{path / 'progress.json'}: missing or damaged; the checkpoint cannot be trusted") from None
+    return progress
+
+
+def _is_plain(progress: Progress) -> bool:
+    """Whether all numbers are such as a training has."""
+    values: dict[str, object] = dict(asdict(progress))
+    best = values.pop("best")
+    times = values.pop("seconds"), values.pop("since_seconds")
+    plain = all(type(each) is int and 0 <= each < _MOST for each in values.values())
+    plain = plain and all(isinstance(each, int | float) and 0 <= each < _MOST for each in times)
+    return plain and (best is None or isinstance(best, float) or (isinstance(best, int) and abs(best) < _MOST))
+
+
+def shapes(path: Path) -> dict[str, list[int]]:
+    """The shape of every tensor in a safetensors file, by name: its header says, and the rest is not read."""
+    try:
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            if size > min(_HEADER, path.stat().st_size):
+                raise ValueError
+            header = json.loads(file.read(size))
+        return {
+            name: [_natural(length) for length in entry["shape"]]
+            for name, entry in header.items()
+            if name != "__metadata__"
+        }
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise ModelError(f"{path}: is not a safetensors file, or a damaged one") from None
+
+
+def _natural(length: object) -> int:
+    if not isinstance(length, int) or length < 0:
+        raise ValueError
+    return length
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Who trains
+
+
+@contextmanager
+def occupied(folder: Path) -> Iterator[None]:
+    """Hold a run for the time of a training, so that no two processes write into it.
+
+    The lock is the system's and ends with the process, however that ends. Where a file system has no locks, there
+    is none.
+    """
+    for _ in range(LOOKS):
+        with locked(folder) as free:
+            if free is not False:
+                yield
+                return
+        if is_occupied(folder):
+            break
+        time.sleep(0.01)  # somebody only looks whether it is held, which takes a moment
+    raise ResourceError(f"{folder}: is being trained by another process; wait for it, or stop it first")
+
+
+def is_occupied(folder: Path) -> bool:
+    """Whether a process trains this run now."""
+    with locked(folder, shared=True) as free:
+        return free is False

@@ -1,0 +1,466 @@
+"""Many runs: what there is in a folder, how each stands, which is best, and how one is renamed, put into the trash and
+taken back. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from regard import files
+from regard.errors import ModelError, SettingsError, did_you_mean, failure
+from regard.files import remove
+from regard.runs.folder import (
+    PARTS,
+    SETTINGS,
+    Progress,
+    Run,
+    best_checkpoint,
+    is_occupied,
+    load_progress,
+    packaged,
+    resolve,
+    shapes,
+    steps,
+)
+from regard.runs.log import outline, read_log
+from regard.settings import ContextDecoder, ModelSettings, RecurrentModel, TrainSettings, load_settings, preset_names
+from regard.settings.languages import languages_of
+
+State = Literal["prepared", "running", "interrupted", "finished", "unreadable"]
+TRASH = ".trash"  # beside the runs: what was removed and can be taken back
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_TRASHED = re.compile(r"(.+)-(\d{8}-\d{6}(?:-\d+)?)")  # name, and when it was put away
+_DEEPEST = 4  # folders below the one that is searched
+_LOWER = frozenset(("perplexity",))  # scores of which less is better
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run at a glance."""
+
+    name: str
+    folder: str
+    state: State
+    note: str = ""  # what is wrong, where something is
+    task: str = ""
+    languages: str = ""  # from and into which it translates, as codes: en-fr
+    preset: str = ""  # whose architecture it has, by its settings
+    architecture: str = ""  # in words
+    about: str = ""
+    parameters: int | None = None
+    steps: int = 0
+    of_steps: int = 0
+    time: str = ""  # the limit, where time is one
+    loss: float | None = None  # of the best validation
+    score: float | None = None
+    score_name: str = ""
+    best_step: int = 0
+    changed: float = 0.0  # seconds since 1970
+    bytes: int = 0
+    built_in: bool = False  # whether its text is the built-in corpus, where scores come easily
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A checkpoint of a run."""
+
+    name: str
+    step: int
+    bytes: int
+    best: bool
+    resumable: bool
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """All that `regard runs show` tells of a run."""
+
+    summary: Summary
+    settings: dict[str, Any]
+    progress: Progress
+    losses: tuple[tuple[int, float], ...]  # of training, by step
+    validations: tuple[tuple[int, float, float], ...]  # step, loss, score
+    checkpoints: tuple[Kept, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def find(folder: Path) -> Iterator[Path]:
+    """The run folders in a folder, by name; a run itself stands for itself. Links are not followed."""
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: no such folder; regard train makes runs/PRESET, or what --out names")
+    yield from _find(folder, _DEEPEST)
+
+
+def _find(folder: Path, deep: int) -> Iterator[Path]:
+    try:
+        if (folder / SETTINGS).is_file():
+            yield folder
+            return
+        inside = [path for path in sorted(folder.iterdir() if deep else ()) if _is_plain(path)]
+    except PermissionError:  # of somebody else, and perhaps a run: it is named as one that cannot be read
+        yield folder
+        return
+    for path in inside:
+        yield from _find(path, deep - 1)
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether this is a folder, neither hidden nor a link."""
+    return path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
+
+
+def summarise(folder: Path, name: str = "") -> Summary:
+    """How a run stands. One that cannot be read is described all the same."""
+    name = name or folder.name
+    known = Summary(name, str(folder), "unreadable")
+    try:
+        known = replace(known, changed=_changed(folder), bytes=size(folder))
+        return _summary(Run.open(folder), known)
+    except Exception as problem:  # whatever it is, the other runs are not to suffer for it
+        return replace(known, note=str(failure(problem) or f"{folder}: cannot be read; {problem!r}"))
+
+
+def _summary(run: Run, known: Summary) -> Summary:
+    log, progress = outline(run.log), _progress(run)
+    best = log.best
+    return replace(
+        known,
+        state=_state(run, progress),
+        task=run.settings.task,
+        languages=str(languages_of(run.settings) or ""),
+        preset=preset_of(run.settings.model),
+        architecture=architecture(run.settings.model, run.settings.task),
+        about=run.settings.about,
+        parameters=parameters(run),
+        steps=max(progress.step, log.step),
+        of_steps=run.settings.train.steps,
+        time=run.settings.train.time,
+        loss=_finite(best["loss"] if best else None),
+        score=_finite(best["score"] if best else None),
+        score_name=best["name"] if best else "",
+        best_step=progress.best_step,
+        built_in=run.settings.data.is_built_in,
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    """A number that JSON has, or none."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def portray(folder: Path) -> Portrait:
+    """Everything about one run."""
+    run = Run.open(folder)
+    summary, events = summarise(run.folder, str(folder)), _events(run)
+    if summary.state == "unreadable":
+        raise ModelError(summary.note)
+    best = best_checkpoint(run).name if steps(run.checkpoints) else ""
+    return Portrait(
+        summary,
+        run.settings.model_dump(),
+        _progress(run),
+        tuple((event["step"], event["loss"]) for event in events if _is(event, "step", "loss")),
+        tuple((event["step"], event["loss"], event["score"]) for event in events if _is(event, "validation", "score")),
+        tuple(
+            Kept(
+                path.name, int(path.name[5:]), size(path), path.name == best, (path / "optimizer.safetensors").exists()
+            )
+            for path in steps(run.checkpoints)
+        ),
+    )
+
+
+def _events(run: Run) -> list[dict[str, Any]]:
+    return read_log(run.log) if run.log.is_file() else []
+
+
+def _is(event: dict[str, Any], kind: str, number: str) -> bool:
+    """Whether this is an event of a kind, with numbers that can be drawn."""
+    return event["event"] == kind and math.isfinite(event["loss"]) and math.isfinite(event[number])
+
+
+def _progress(run: Run) -> Progress:
+    found = steps(run.checkpoints)
+    return load_progress(found[-1]) if found else Progress()
+
+
+def _state(run: Run, progress: Progress) -> State:
+    """What the newest checkpoint and the settings say, and whether a process holds the run now."""
+    if is_occupied(run.folder):
+        return "running"
+    if not steps(run.checkpoints):
+        return "prepared"
+    return "finished" if _is_over(run.settings.train, progress) else "interrupted"
+
+
+def _is_over(train: TrainSettings, progress: Progress) -> bool:
+    late = train.seconds is not None and progress.seconds >= train.seconds
+    return progress.step >= train.steps or late or 0 < train.patience <= progress.stale
+
+
+def parameters(run: Run) -> int | None:
+    """How many numbers were learned, from the header of the best weights; None before the first checkpoint."""
+    if not steps(run.checkpoints):
+        return None
+    folder = best_checkpoint(run)
+    weights = next(path for name in ("weights", "average") if (path := folder / f"{name}.safetensors").exists())
+    learned = {name: shape for name, shape in shapes(weights).items() if name.startswith("model.")}
+    return sum(math.prod(shape) for name, shape in learned.items() if ".running_" not in name)
+
+
+# Which architecture
+
+
+def preset_of(model: ModelSettings) -> str:
+    """The preset whose architecture a model has: the same kinds of parts, and of those the nearest in size."""
+    parts, sizes = _parts(model)
+    near = [(name, *known) for name, known in _presets().items() if known[0] == parts]
+    return min(near, key=lambda each: _distance(each[2], sizes))[0] if near else ""
+
+
+@cache
+def _presets() -> dict[str, tuple[dict[str, Any], dict[str, float]]]:
+    return {name: _parts(load_settings(name).model) for name in preset_names()}
+
+
+def _parts(model: ModelSettings) -> tuple[dict[str, Any], dict[str, float]]:
+    """What kinds of parts a model has, and how large it is."""
+    if isinstance(model, RecurrentModel):
+        decoder = model.decoder
+        found: dict[str, Any] = {"cell": model.cell, "reverse": model.reverse, "decoder": decoder.kind}
+        if not isinstance(decoder, ContextDecoder):
+            attention = decoder.attention
+            found |= {"score": attention.score, "selection": attention.selection, "window": attention.window.kind}
+        return found, {"width": model.width, "hidden": model.hidden, "depth": model.depth}
+    depths = {"encoder": model.encoder_depth, "decoder": model.decoder_depth, "heads": model.heads}
+    return {"kind": model.kind}, {"width": model.width, "hidden": model.hidden, **depths}
+
+
+def _distance(one: dict[str, float], other: dict[str, float]) -> float:
+    return sum(abs(math.log(max(1, one[name]) / max(1, other[name]))) for name in one)
+
+
+_CELLS = {"elman": "Elman network", "gru": "GRU", "lstm": "LSTM"}
+
+
+def architecture(model: ModelSettings, task: str = "translate") -> str:
+    """What kind of model it is, in words."""
+    if not isinstance(model, RecurrentModel):
+        reads, writes = task != "language", task in ("translate", "language")
+        depths = [model.encoder_depth] * reads + [model.decoder_depth] * writes
+        return f"Transformer, {'+'.join(map(str, depths))} layers, {model.heads} heads, width {model.width}"
+    words = [_CELLS[model.cell] + (", both ways" if model.bidirectional else "")]
+    if task == "translate":
+        decoder = model.decoder
+        attention = "" if isinstance(decoder, ContextDecoder) else f"{decoder.kind.title()} attention"
+        score = "" if isinstance(decoder, ContextDecoder) else f" ({decoder.attention.score})"
+        words.append(f"{attention}{score}" if attention else "no attention")
+    words.append(f"{model.depth} {'layer' if model.depth == 1 else 'layers'}")
+    return ", ".join((*words, f"width {model.width}"))
+
+
+# Which is best
+
+
+def best_first(found: Iterable[Summary]) -> list[Summary]:
+    """Runs of one task and language pair in order of quality.
+
+    A run on somebody's own text comes before those on the built-in corpus, then the higher score of the best
+    validation, then the newer; a run without a score comes after all that have one, and the one of the package after
+    its equals.
+    """
+    return sorted(found, key=_rank)
+
+
+def _rank(summary: Summary) -> tuple[bool, bool, float, bool, float]:
+    score = math.nan if summary.score is None else summary.score
+    unscored = not math.isfinite(score)
+    order = 0.0 if unscored else score if summary.score_name in _LOWER else -score
+    return unscored, summary.built_in, order, is_fixed(Path(summary.folder)), -summary.changed
+
+
+def is_usable(summary: Summary) -> bool:
+    """Whether there is a model: a run that is only prepared, or cannot be read, has none."""
+    return summary.state != "unreadable" and summary.parameters is not None
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    return size(path) if path.is_dir() else path.lstat().st_size
+
+
+def size(folder: Path) -> int:
+    """Bytes of all files in a folder. Links count as nothing, and so does what a training removes meanwhile."""
+    total = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                found = (Path(root) / name).lstat()
+                total += 0 if stat.S_ISLNK(found.st_mode) else found.st_size
+    return total
+
+
+def _changed(folder: Path) -> float:
+    """When something last happened in a run."""
+    places = (folder / name for name in (SETTINGS, "log.jsonl", "best", "checkpoints"))
+    return max((path.stat().st_mtime for path in places if path.exists()), default=0.0)
+
+
+def foreign(folder: Path) -> list[str]:
+    """What is in a run folder and not of the run."""
+    return sorted(path.name for path in folder.iterdir() if path.name not in PARTS)
+
+
+def is_fixed(folder: Path) -> bool:
+    """Whether a run comes with the package: it can be used, and nothing else."""
+    return resolve(folder).resolve() == packaged().resolve()
+
+
+def removable(folder: Path) -> Run:
+    """The run that may be renamed or removed: one whose settings are ours, in a folder and not a link, and not in
+    training; and not the one that comes with the package."""
+    if is_fixed(folder):
+        raise ModelError(f"{folder.name}: comes with Regard, and is neither renamed nor removed; train one of your own")
+    if folder.is_symlink():
+        raise ModelError(f"{folder}: is a link to {folder.resolve()}; name that folder, or remove the link itself")
+    run = Run.open(folder)
+    if is_occupied(folder):
+        raise ModelError(f"{folder}: is being trained by another process; stop it first")
+    return run
+
+
+def remove_run(folder: Path) -> None:
+    """Take a run away for good, whole and at once."""
+    remove(removable(folder).folder)
+
+
+# Renaming, the trash, and back
+
+
+def rename_run(folder: Path, name: str) -> Path:
+    """Give a run another name, in the same place."""
+    run = removable(folder)
+    place = vacant(run.folder.parent, name)
+    run.folder.rename(place)
+    return place
+
+
+def vacant(parent: Path, name: str) -> Path:
+    """Where a run of this name would be; complains if it cannot have it."""
+    if not NAME.fullmatch(name):
+        raise SettingsError(f"name = {name[:100]}: not a name for a run; use letters, digits, '.', '_' and '-'")
+    if (parent / name).exists() or (parent / name).is_symlink():
+        raise SettingsError(f"name = {name}: is taken; choose another")
+    return parent / name
+
+
+def trash_run(folder: Path) -> Path:
+    """Put a run into the trash beside it; `restore_run` takes it back."""
+    return put_away(removable(folder).folder)
+
+
+def put_away(folder: Path) -> Path:
+    """Move a folder into the trash beside it, under its name and the time."""
+    trash = folder.resolve().parent / TRASH
+    trash.mkdir(exist_ok=True)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    names = (f"{folder.resolve().name}-{stamp}{more}" for more in ("", *(f"-{count}" for count in range(2, 100))))
+    place = next(trash / name for name in names if not (trash / name).exists())
+    folder.rename(place)
+    return place
+
+
+def put_back(parent: Path, name: str) -> Path:
+    """Take what was put away last under this name out of the trash."""
+    place = parent / name
+    found = trashed(parent).get(name, [])
+    if not found:
+        known = trashed(parent)
+        near = did_you_mean(name, known) if known else "it is empty"
+        raise ModelError(f"{place}: is not in the trash; {near}")
+    if place.exists() or place.is_symlink():
+        raise ModelError(f"{place}: is there again; rename that first, then restore")
+    found[-1].rename(place)
+    return place
+
+
+def trashed(parent: Path) -> dict[str, list[Path]]:
+    """What is in the trash of a folder, by name, the oldest first."""
+    known: dict[str, list[Path]] = {}
+    trash = parent / TRASH
+    for path in sorted(trash.iterdir(), key=_when) if trash.is_dir() else []:
+        if (match := _TRASHED.fullmatch(path.name)) is not None and path.is_dir() and not path.is_symlink():
+            known.setdefault(match[1], []).append(path)
+    return known
+
+
+def _when(path: Path) -> tuple[str, int]:
+    found = _TRASHED.fullmatch(path.name)
+    day, clock, *more = found[2].split("-") if found else ("", "")
+    return day + clock, int(more[0]) if more else 1
+
+
+# What is left over
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """What killed processes left half-written in a folder of runs, in its runs and among its corpora.
+
+    Nothing in a run that is being trained, and nothing that a process is writing now.
+    """
+    beside = folder.resolve().parent / "corpora"  # where uploads were kept once
+    places = [folder, *_places(folder, _DEEPEST), *([beside, *_places(beside, 1)] if beside.is_dir() else [])]
+    return [path for place in places for path in files.leftovers(place)]
+
+
+def _places(folder: Path, deep: int) -> Iterator[Path]:
+    """The folders in which something may be left over: down to the runs, and all of a run that nobody trains."""
+    try:
+        is_run = (folder / SETTINGS).is_file()
+        if is_run and is_occupied(folder):
+            return
+        inside = [path for path in sorted(folder.iterdir() if deep else ()) if _is_plain(path)]
+    except PermissionError:  # of somebody else
+        return
+    for path in inside:
+        yield path
+        yield from _places(path, 2 if is_run else deep - 1)
+
+
+def trash_of(folder: Path) -> list[Path]:
+    """What lies in the trash of a folder of runs and of its corpora."""
+    parents = [folder, folder / "corpora", folder.resolve().parent / "corpora"]
+    found: list[Path] = []
+    for parent in parents:
+        with contextlib.suppress(PermissionError):  # of somebody else
+            found += [path for several in trashed(parent).values() for path in several]
+    return found
+
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: list[float], width: int = 40) -> str:
+    """A curve in one line: at most `width` blocks, each the mean of its share of the values."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return ""
+    count = min(width, len(finite))
+    edges = [len(finite) * place // count for place in range(count + 1)]
+    means = [sum(finite[begin:end]) / (end - begin) for begin, end in pairwise(edges)]
+    low, high = min(means), max(means)
+    scale = (len(_BLOCKS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BLOCKS[round((value - low) * scale)] for value in means)

@@ -1,0 +1,39 @@
+"""The training that shows what this is about: what `regard demo` runs, and the studio's first button."""
+
+from __future__ import annotations
+
+from regard.settings.loading import load_settings
+from regard.settings.whole import Settings
+
+PRESET = "transformer-tiny"
+CORPUS = "fable:fr"
+ABOUT = "regard demo"
+OVERRIDES = (
+    f"data.corpus='{CORPUS}'",
+    "data.pairs=50000",
+    "data.words=14",
+    "data.riddles=0.8",
+    "data.unknown=0.1",
+    "text.tokenizer=word",
+    "text.joint=false",
+    "text.case=mark",
+    "text.minimum=2",
+    "train.batch=1024",
+    "train.rate=0.006",
+    "train.warmup=150",
+    "train.second_moment=0.99",
+    "train.schedule=linear",
+    "train.steps=2000",
+    "train.validate_every=500",
+    "train.average={kind='moving', decay=0.99}",
+    "train.smoothing=0.0",
+    "model.width=96",
+    "model.positions=rotary",
+    "model.dropout=0.0",
+    f"about='{ABOUT}'",
+)
+
+
+def demo_settings(preset: str = PRESET, *overrides: str) -> Settings:
+    """A translator that is trained in a minute or two, of any architecture."""
+    return load_settings(preset, *OVERRIDES, *overrides)

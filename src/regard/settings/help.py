@@ -1,0 +1,43 @@
+"""What each setting means, taken from the settings themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from regard.errors import SettingsError, did_you_mean
+from regard.settings import Settings
+from regard.settings.reading import Frozen, classes
+
+
+def explain(name: str) -> list[str]:
+    """What a dotted setting means, what it takes and what it is by default; one entry for each variant that has it."""
+    lines: list[str] = []
+    known: list[str] = []
+    for path, field in _all_fields(Settings, ""):
+        known.append(path)
+        if path == name:
+            default = "required" if field.is_required() else f"default {field.default!r}"
+            lines.append(
+                f"{path}: {field.description or 'no further explanation'} ({_takes(field.annotation)}; {default})"
+            )
+    if not lines:
+        raise SettingsError(f"{name}: no such setting; {did_you_mean(name, sorted(set(known)))}")
+    return list(dict.fromkeys(lines))
+
+
+def _all_fields(model: type[Frozen], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        yield prefix + name, field
+        for inside in classes(field.annotation):
+            yield from _all_fields(inside, f"{prefix}{name}.")
+
+
+def _takes(annotation: Any) -> str:
+    if get_origin(annotation) is Literal:
+        return ", ".join(map(str, get_args(annotation)))
+    if classes(annotation):
+        return "a table"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[annotation]

@@ -1,0 +1,1 @@
+"""Pictures and pages: painters for the terminal, SVG and PNG."""

@@ -1,0 +1,174 @@
+"""A heat map in a terminal: a shade in each cell and, where the width allows, its number.
+
+Widths are counted in cells of the terminal, so that wide letters (CJK, emoji) and marks (Devanagari) keep columns
+straight. Text from right to left is fenced off with left-to-right marks: a terminal that turns it round turns round
+one label, never a whole line. In a narrow terminal columns are numbered and named below; when not even that fits,
+the columns are cut into several blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from regard.explain.heatmap import HeatMap, brief
+from regard.show import colours
+from regard.show.letters import clusters, right_to_left
+
+SHADES = " ░▒▓█"
+LEFT_TO_RIGHT = "\u200e"  # a mark without width
+JOINING = "\u200c\u200d"  # without them some words and emoji fall apart; other marks could disturb a terminal
+LONGEST = 16  # cells of a row's label
+SUM = 6  # cells of a row's sum
+WIDEST = 12  # cells of a column with a label
+
+
+@dataclass(frozen=True)
+class Form:
+    """How columns are drawn: the width of each with the space after it, and whether they have labels and numbers.
+
+    Columns of width 1 stand without a space.
+    """
+
+    widths: tuple[int, ...]
+    labels: bool
+    numbers: bool
+
+
+def lines(picture: HeatMap, *, width: int = 80, colour: bool = False) -> list[Text]:
+    """The picture as lines for a terminal so many cells wide, with shades or with colours."""
+    left = min(LONGEST, max(4, width // 4), max(map(cell_len, picture.rows), default=0)) + 1
+    room = max(1, width - left - (SUM if picture.sums else 0))
+    form = _form(picture, room)
+    drawn: list[Text] = []
+    for first, last in _blocks(form, room):
+        if drawn:
+            drawn.append(Text())
+        drawn += _block(picture, form, left, first, last, colour=colour)
+    if not form.labels:
+        drawn += [Text(), *_legend(picture.columns, width)]
+    return drawn
+
+
+def _form(picture: HeatMap, room: int) -> Form:
+    """The most telling form that fits into so many cells."""
+    count = len(picture.columns)
+    number = 2 + max((len(brief(value, picture.most)) for row in picture.values for value in row), default=0)
+    labelled = tuple(min(WIDEST, max(number, cell_len(column) + 1)) for column in picture.columns)
+    forms = [Form(labelled, labels=True, numbers=True), Form((number,) * count, labels=False, numbers=True)]
+    forms += [Form((width,) * count, labels=False, numbers=False) for width in (3, 2, 1)]
+    return next((form for form in forms if sum(form.widths) <= room), forms[-1])
+
+
+def _blocks(form: Form, room: int) -> Iterator[tuple[int, int]]:
+    """The first and last column, plus one, of parts that fit."""
+    first = 0
+    while first < len(form.widths):
+        last, taken = first + 1, form.widths[first]
+        while last < len(form.widths) and taken + form.widths[last] <= room:
+            taken += form.widths[last]
+            last += 1
+        yield first, last
+        first = last
+
+
+def _block(picture: HeatMap, form: Form, left: int, first: int, last: int, *, colour: bool) -> list[Text]:
+    """One part, with the sums of whole rows beside the last."""
+    summed = picture.sums and last == len(picture.columns)
+    drawn = [Text(" " * left + line) for line in _heads(picture, form, first, last)]
+    if summed:
+        drawn[-1].append("  Σ")
+    for name, values, levels in zip(picture.rows, picture.values, colours.levels(picture), strict=True):
+        line = Text(padded(name, left - 1, "end") + " ")
+        for value, level, width in zip(values[first:last], levels[first:last], form.widths[first:last], strict=True):
+            words = _cell(picture, value, level, width, numbered=form.numbers, colour=colour)
+            line.append(words, "" if level == colours.nothing(picture) or not colour else _style(picture, level))
+            line.append(" " if width > 1 else "")
+        if summed:
+            line.append(f"{sum(values):5.2f}".replace("-", "−"))
+        drawn.append(line)
+    return [_fenced(line) for line in drawn]
+
+
+def _heads(picture: HeatMap, form: Form, first: int, last: int) -> list[str]:
+    """Labels, or the numbers of columns: beside one another, or standing where columns are too narrow for that."""
+    places = range(first, last)
+    if form.labels:
+        return ["".join(padded(picture.columns[place], form.widths[place] - 1, "start") + " " for place in places)]
+    digits, width = len(str(last)), form.widths[first]
+    if digits < width:
+        return ["".join(f"{place + 1:>{width - 1}} " for place in places)]
+    standing = [f"{place + 1:>{digits}}" for place in places]
+    return ["".join(f"{number[digit]:{width}}" for number in standing) for digit in range(digits)]
+
+
+def _cell(picture: HeatMap, value: float, level: int, width: int, *, numbered: bool, colour: bool) -> str:
+    """A shade, or nothing where a colour says it, then the number."""
+    shade = " " if colour and level != colours.nothing(picture) else _shade(picture, level)
+    words = f"{shade}{brief(value, picture.most)}" if numbered else shade * max(1, width - 1)
+    return padded(words, max(1, width - 1), "start")
+
+
+def _shade(picture: HeatMap, level: int) -> str:
+    """By how far from zero: without colours, minus shows in the number."""
+    away = abs(level - colours.nothing(picture)) / max(
+        colours.nothing(picture), colours.LEVELS - colours.nothing(picture)
+    )
+    return "·" if away == 0 else SHADES[min(4, max(1, round(4 * away)))]
+
+
+def paper() -> colours.Theme:
+    """The terminal's background, where it tells (``COLORFGBG=15;0``); else colours that stand out on either."""
+    told = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    if not told.isdecimal():
+        return "either"
+    return "light" if told in ("7", "15") else "dark"
+
+
+def _style(picture: HeatMap, level: int) -> str:
+    """A background with ink that reads upon it."""
+    colour = colours.table(picture.scale, paper())[level]
+    return f"{colours.code(colours.ink(colour))} on {colours.code(colour)}"
+
+
+def _legend(columns: Sequence[str], width: int) -> list[Text]:
+    """``1 the  2 black  3 cat``, in as many lines as it needs."""
+    found = [""]
+    for number, column in enumerate(columns, start=1):
+        entry = f"{number} {cut(column, max(1, width - 6))}"
+        if found[-1] and cell_len(found[-1]) + 2 + cell_len(entry) > width:
+            found.append("")
+        found[-1] += f"  {entry}{_mark(column)}" if found[-1] else entry + _mark(column)
+    return [_fenced(Text(line)) for line in found]
+
+
+def padded(label: str, width: int, side: str) -> str:
+    """A label in exactly so many cells, at the start or at the end of them."""
+    kept = cut(label, width)
+    space = " " * (width - cell_len(kept))
+    fenced = f"{kept}{_mark(kept)}"
+    return f"{fenced}{space}" if side == "start" else f"{space}{fenced}"
+
+
+def cut(label: str, width: int) -> str:
+    """A label in no more than so many cells; no letter loses its marks."""
+    label = "".join(letter if letter.isprintable() or letter in JOINING else "␣" for letter in label)
+    if cell_len(label) <= width:
+        return label
+    kept = clusters(label)
+    while kept and cell_len("".join(kept)) > width - 1:
+        kept.pop()
+    return "".join(kept) + "…"
+
+
+def _mark(label: str) -> str:
+    return LEFT_TO_RIGHT if right_to_left(label) else ""
+
+
+def _fenced(line: Text) -> Text:
+    """A line that holds a mark begins with one: its direction is not for the terminal to guess."""
+    return Text(LEFT_TO_RIGHT) + line if LEFT_TO_RIGHT in line.plain else line

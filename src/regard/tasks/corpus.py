@@ -1,0 +1,220 @@
+"""Where a task's rows come from: the user's files or the built-in corpus, behind one face."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Literal, Protocol
+
+from regard.data.encoding import Encoder
+from regard.data.examples import Examples
+from regard.data.readers import Corpus, format_of
+from regard.data.shards import Progress, Shards, prepare, prepare_corpus
+from regard.data.tables import Row
+from regard.errors import DataError, SettingsError
+from regard.fable.corpus import Split, check_language, generate
+from regard.fable.sentence import Language, Sentence
+from regard.settings import DataSettings, Extent, Settings, TaskName
+from regard.tasks.kinds import task_of
+from regard.tasks.predictor import Rows
+
+REMEMBERED = 200_000  # rows of the built-in corpus, some 40 MB
+VALID = 1000  # sentences of the built-in corpus to validate on, and rows of the user's that are held out at the most
+EVERY = 20  # one row of so many is held out
+FEW = 20  # rows: with fewer none is held out, and validation repeats what training has seen
+
+
+class Material(Rows, Protocol):
+    """Rows of text, as often as they are asked for."""
+
+    def encode(self, encoder: Encoder, folder: Path, progress: Progress | None = None) -> Examples:
+        """The same as numbers, kept in a folder."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """The user's own files, all rows or a part: those held out for validation, or the others."""
+
+    corpus: Corpus
+    part: Literal["", "train", "valid"] = ""
+
+    def rows(self, names: Sequence[str]) -> Iterator[Row]:
+        if not self.part:
+            return self.corpus.rows(names)
+        held = self.held_out(names)
+        if held.repeats:
+            return islice(self.corpus.rows(names), VALID if self.part == "valid" else None)
+        wanted = self.part == "valid"
+        return (row for row in self.corpus.rows(names) if (_key(row[1][0]) <= held.last) is wanted)
+
+    def encode(self, encoder: Encoder, folder: Path, progress: Progress | None = None) -> Shards:
+        rows = self.rows(encoder.names) if self.part else None
+        return prepare_corpus(self.corpus, encoder, folder, rows=rows, part=self.part, progress=progress)
+
+    def held_out(self, names: Sequence[str]) -> HeldOut:
+        """Which rows are held out; found once as long as the files stay as they are."""
+        stamps = tuple(_stamp(path) for path in self.corpus.paths if format_of(path) != "hub")
+        return _hold_out(self.corpus, tuple(names), stamps)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows for validation, chosen by a hash of their first column: the same ones whenever the corpus is read, and none
+    whose text training sees too, whatever stands beside it."""
+
+    last: int  # the largest hash among them; -1 where there are none
+    count: int
+    rows: int  # of the whole corpus
+
+    @property
+    def repeats(self) -> bool:
+        """Whether there are too few rows to spare any."""
+        return self.last < 0
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """By which a file is known not to have changed."""
+    try:
+        found = Path(path).stat()
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror}); check the name") from None
+    return found.st_mtime_ns, found.st_size
+
+
+def _key(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.strip().encode(), digest_size=8).digest())
+
+
+@cache
+def _hold_out(corpus: Corpus, names: tuple[str, ...], _stamp: tuple[tuple[int, int], ...]) -> HeldOut:
+    """The texts with the smallest hashes, one row in twenty of them and a thousand at the most."""
+    counts: dict[int, int] = {}  # rows by hash, of the smallest hashes so far
+    largest, rows = 1 << 64, 0
+    for _, row in corpus.rows(names):
+        rows += 1
+        if (key := _key(row[0])) <= largest:
+            counts[key] = counts.get(key, 0) + 1
+            if len(counts) > 4 * VALID:
+                counts = dict(sorted(counts.items())[:VALID])
+                largest = max(counts)
+    wanted, last, count = min(VALID, max(1, rows // EVERY)), -1, 0
+    for key, found in sorted(counts.items()) if rows >= FEW else ():
+        if count and count + found > wanted:
+            break
+        last, count = key, count + found
+    return HeldOut(last, count, rows) if 2 * count <= rows else HeldOut(-1, 0, rows)
+
+
+MEASURED = 20_000  # rows whose characters are counted; the others are taken to be like them
+
+
+def extent(material: Material, task: TaskName) -> Extent:
+    """How much text a material has."""
+    kind = task_of(task)
+    names = kind.columns
+    letters, characters, seen = set[str](), 0, 0
+    for _, row in islice(material.rows(names), MEASURED):
+        texts = row[: kind.texts]
+        letters.update(*texts)
+        characters, seen = characters + sum(map(len, texts)), seen + 1
+    rows = seen if seen < MEASURED else _count(material, names)
+    return Extent(rows, characters * rows // max(1, seen), len(letters))
+
+
+def _count(material: Material, names: Sequence[str]) -> int:
+    if isinstance(material, Fable):
+        return material.count
+    if isinstance(material, Files) and material.part:
+        held = material.held_out(names)
+        return held.rows - held.count
+    return sum(1 for _ in material.rows(names))
+
+
+@dataclass(frozen=True)
+class Fable:
+    """A part of the built-in corpus."""
+
+    language: Language
+    split: Split
+    count: int
+    words: int
+    riddles: float = 0.0
+    unknown: float = 0.0
+
+    def rows(self, names: Sequence[str]) -> Iterator[Row]:
+        return iter(_drawn(self, tuple(names)) if self.count <= REMEMBERED else _draw(self, tuple(names)))
+
+    def encode(self, encoder: Encoder, folder: Path, progress: Progress | None = None) -> Shards:
+        fingerprint = hashlib.sha256(f"{self} {encoder.fingerprint()}".encode()).hexdigest()
+        rows = self.rows(encoder.names)
+        return prepare(rows, encoder, folder, fingerprint=fingerprint, total=self.count, progress=progress)
+
+
+def _draw(fable: Fable, names: tuple[str, ...]) -> Iterator[Row]:
+    sentences = generate(
+        fable.language,
+        count=fable.count,
+        split=fable.split,
+        maximum_words=fable.words,
+        riddles=fable.riddles,
+        unknown=fable.unknown,
+    )
+    for number, sentence in enumerate(sentences, start=1):
+        yield number, tuple(_column(sentence, name) for name in names)
+
+
+@lru_cache(maxsize=2)
+def _drawn(fable: Fable, names: tuple[str, ...]) -> list[Row]:
+    """The same, remembered: tokenizers are learned from the rows before these are encoded, and drawing takes time."""
+    return list(_draw(fable, names))
+
+
+def _column(sentence: Sentence, name: str) -> str:
+    match name:
+        case "target":
+            return sentence.target
+        case "tags":
+            return " ".join(sentence.tags)
+        case "label":
+            return sentence.sentiment
+        case "words":  # as many as there are tags
+            return " ".join(sentence.tokens)
+        case _:  # source, text
+            return sentence.source
+
+
+def materials(settings: Settings) -> tuple[Material, Material]:
+    """The training and the validation rows that the settings name."""
+    data = settings.data
+    if data.is_built_in:
+        return _fable(data, "train", data.pairs), _fable(data, "valid", VALID)
+    train = _files(settings, "", "training")
+    if not any((data.valid_corpus, data.valid_source, data.valid_target)):
+        return Files(train.corpus, "train"), Files(train.corpus, "valid")
+    return train, _files(settings, "valid_", "validation")
+
+
+def _fable(data: DataSettings, split: Split, count: int) -> Fable:
+    _, _, language = data.corpus.partition(":")
+    check_language(language)
+    return Fable(language, split, count, data.words, data.riddles, data.unknown)  # type: ignore[arg-type]
+
+
+def _files(settings: Settings, prefix: str, purpose: str) -> Files:
+    data, names = settings.data, task_of(settings.task).columns
+    corpus, *sides = (getattr(data, f"{prefix}{name}") for name in ("corpus", "source", "target"))
+    given = tuple(side for side in sides if side)
+    if bool(corpus) == bool(given):
+        problem = "is given in two ways" if corpus else "is missing"
+        wanted = f"data.{prefix}source" + (f" and data.{prefix}target" if len(names) == 2 else "")
+        hint = "regard train --source FILE --target FILE"
+        raise SettingsError(
+            f"data: the {purpose} corpus {problem}; give {wanted}, or data.{prefix}corpus alone",
+            hint="" if corpus or len(names) == 1 else hint,
+        )
+    columns = tuple(column.strip() for column in data.columns.split(",")) if data.columns else ()
+    return Files(Corpus((corpus,) if corpus else given, columns if corpus else ()))

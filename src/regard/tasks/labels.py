@@ -1,0 +1,191 @@
+"""What tagging and classification share: how a labeller reads, learns and is scored."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.data.batches import NO_LABEL
+from regard.data.encoding import Encoder, LabelEncoder, TagEncoder
+from regard.data.examples import Examples
+from regard.decode.cancel import check_cancelled
+from regard.decode.grouping import of_like_length
+from regard.errors import ModelError
+from regard.models import build
+from regard.models.labeller import Labeller
+from regard.nn.fast.output_loss import widened
+from regard.runs import checkpoint
+from regard.runs.folder import Run
+from regard.settings import Settings
+from regard.tasks.losses import drop_words
+from regard.tasks.predictor import Opening, Rows
+from regard.tasks.task import Pairs, Task, Tensors, chosen_checkpoint, column, fitting
+from regard.text.known import KnownWords
+from regard.text.special import PAD
+from regard.text.spelling import own_piece, spell, word_ids, word_letters
+from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizers import Tokenizers, seen_words
+from regard.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from regard.tasks.classify import Classifier
+    from regard.tasks.tag import Tagger
+
+
+BUDGET = 4096  # padded tokens in a batch; it changes no label
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What labellers read: ids, each followed by its letters where the model takes them."""
+
+    tokenizer: Tokenizer
+    letters: int
+    device: torch.device
+    known: KnownWords | None = None  # what the run has seen
+
+    def words(self, words: Sequence[str]) -> tuple[list[list[int]], list[int]]:
+        """One entry a piece, and where the piece of each word is that has its label."""
+        rows: list[list[int]] = []
+        first = []
+        for word in words:
+            first.append(len(rows) + own_piece(self.tokenizer, word))
+            letters = word_letters(self.tokenizer, word, self.letters) if self.letters else []
+            rows += _with_letters(word_ids(self.tokenizer, word), letters, self.letters)
+        return rows, first
+
+    def text(self, text: str) -> list[list[int]]:
+        """One entry a piece."""
+        pieces = self.tokenizer.pieces(text) if self.letters else []
+        letters = [letter for piece in pieces for letter in spell(piece, self.letters)]
+        return _with_letters(self.tokenizer.encode(text), letters, self.letters)
+
+    def batch(self, rows: Sequence[list[list[int]]]) -> Tensor:
+        """Padded on the right: (B, S), or (B, S, 1 + L) with letters."""
+        width = max(map(len, rows))
+        nothing = [PAD] * (1 + self.letters)
+        padded = torch.tensor([row + [nothing] * (width - len(row)) for row in rows], device=self.device)
+        return padded if self.letters else padded.squeeze(-1)
+
+
+def _with_letters(ids: list[int], letters: list[int], places: int) -> list[list[int]]:
+    return [[number, *letters[place * places : (place + 1) * places]] for place, number in enumerate(ids)]
+
+
+class Labelling(Task):
+    """A labeller in training. Whether it labels words or texts is the model's affair: the labels' shape fits."""
+
+    model: Labeller
+    labelled: ClassVar[type[TagEncoder] | type[LabelEncoder]]  # how its rows become numbers
+    predictor: ClassVar[type[Tagger] | type[Classifier]]  # what it is in use
+
+    def __init__(
+        self,
+        model: Labeller,
+        reader: Reader,
+        labels: Vocabulary,
+        train: Examples,
+        valid: Examples,
+        *,
+        samples: Pairs = (),
+        smoothing: float = 0.0,
+        word_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(model, train, valid, samples=samples, smoothing=smoothing, word_dropout=word_dropout)
+        self.reader, self.labels = reader, labels
+
+    @staticmethod
+    @abstractmethod
+    def labels_of(text: str) -> list[str]:
+        """The labels that the second column of a row holds."""
+
+    @staticmethod
+    @abstractmethod
+    def pool(settings: Settings) -> build.PoolName | None:
+        """How a text is summed up; None where every piece is labelled."""
+
+    @classmethod
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:
+        if not run.labels.exists():
+            # a label that validation alone has is one the model gets wrong, and no reason not to train
+            texts = (text for rows in (train, valid) for text in column(rows, cls.columns, 1))
+            found = (label for text in texts for label in cls.labels_of(text))
+            Vocabulary.count(found, special=False).save(run.labels)
+        return cls.labelled(tokenizers.source, Vocabulary.load(run.labels), run.settings.model.letters)
+
+    @classmethod
+    def build(cls, run: Run, tokenizers: Tokenizers) -> Labeller:
+        settings, source = run.settings, tokenizers.source
+        sizes = source.size, len(vocabulary(run.labels))
+        return build.labeller(settings.model, *sizes, cls.pool(settings), seen=seen_words(source))
+
+    @classmethod
+    def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
+        model, source, learn = cls.build(run, tokenizers), tokenizers.source, run.settings.train
+        return cls(
+            model,
+            Reader(source, run.settings.model.letters, torch.device("cpu")),
+            vocabulary(run.labels),
+            train,
+            valid,
+            samples=fitting(held_out, model, lambda text: sum(map(len, map(source.encode, text.split())))),
+            smoothing=learn.smoothing,
+            word_dropout=learn.word_dropout,
+        )
+
+    @classmethod
+    def load(cls, run: Run, device: torch.device, opening: Opening) -> Tagger | Classifier:
+        tokenizers, labels = Tokenizers.load(run.tokenizer), vocabulary(run.labels)
+        path = chosen_checkpoint(run, opening)
+        model = checkpoint.trained(lambda: cls.build(run, tokenizers), run, path, device)
+        reader = Reader(tokenizers.source, run.settings.model.letters, device, tokenizers.known)
+        return cls.predictor(model, reader, labels, run)
+
+    def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
+        """The labels that the model gives now."""
+        found = self.predictor(self.model, replace(self.reader, device=device), self.labels).predict(texts)
+        return [str(each).replace("\t", " ") for each in found]
+
+    def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:  # noqa: ARG002
+        source = drop_words(batch.source, self.word_dropout)
+        logits = widened(self.model(source))
+        return F.cross_entropy(
+            logits.flatten(0, -2),
+            batch.labels.flatten(),
+            ignore_index=NO_LABEL,
+            reduction="sum",
+            label_smoothing=self.smoothing,
+        )
+
+    def score(self, device: torch.device) -> tuple[float, str]:
+        """Accuracy in percent."""
+        right, count = 0, 0
+        for batch in self.valid_batches():
+            tensors = Tensors.of(batch, device)
+            guesses = self.model(tensors.source).argmax(-1).reshape(tensors.labels.shape)
+            real = tensors.labels != NO_LABEL
+            right += int((guesses == tensors.labels)[real].sum())
+            count += int(real.sum())
+        return 100 * right / max(1, count), "accuracy"
+
+
+def vocabulary(path: Path) -> Vocabulary:
+    """The labels or the words that a run has written down."""
+    if not path.is_file():
+        raise ModelError(f"{path}: missing; a run for labels has this file, so the folder is not whole")
+    return Vocabulary.load(path)
+
+
+def groups(lengths: Sequence[int], budget: int = BUDGET) -> Iterator[list[int]]:
+    """Rows of like length together, longest first; empty rows are in none."""
+    filled = [row for row, length in enumerate(lengths) if length]
+    for group in of_like_length([lengths[row] for row in filled], budget):
+        check_cancelled()
+        yield [filled[place] for place in group]

@@ -1,0 +1,120 @@
+"""Tagging: a label for each word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+
+from regard.data.encoding import Encoder, TagEncoder
+from regard.data.tables import Row
+from regard.errors import DataError
+from regard.metrics.labels import TagResult, Tally
+from regard.models.labeller import Labeller
+from regard.runs.folder import Run
+from regard.settings import Settings
+from regard.tasks.labels import Labelling, Reader, groups, vocabulary
+from regard.tasks.predictor import WRITING, Rows, Writing
+from regard.tasks.task import column
+from regard.text.known import KnownWords
+from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class TaggedText:
+    """The words of a text, each with its tag and how sure the model is of it."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        sure = [round(value, 4) for value in self.probabilities]
+        return {"words": self.words, "tags": self.tags, "probabilities": sure}
+
+    def fields(self) -> dict[str, Any]:
+        rows = zip(self.words, self.tags, self.probabilities, strict=True)
+        return {"tags": [{"word": word, "tag": tag, "probability": value} for word, tag, value in rows]}
+
+
+@dataclass(frozen=True)
+class Tagger:
+    """Tags words. They are what stands between spaces, as in the training text."""
+
+    model: Labeller
+    reader: Reader
+    tags: Vocabulary
+    run: Run | None = None
+    task: ClassVar[Literal["tag"]] = "tag"
+
+    @property
+    def known(self) -> KnownWords | None:
+        """The words it has seen."""
+        return self.reader.known
+
+    @torch.no_grad()
+    def tag(self, texts: Sequence[str]) -> list[TaggedText]:
+        """Each text's words with their tags; order is kept, and an empty text has no words."""
+        self.model.eval()
+        words = [tuple(text.split()) for text in texts]
+        read = [self.reader.words(row) for row in words]
+        results = [TaggedText((), (), ())] * len(texts)
+        for group in groups([len(rows) for rows, _ in read]):
+            odds = self.model(self.reader.batch([read[row][0] for row in group])).float().softmax(-1)  # (B, S, C)
+            best, which = (part.cpu() for part in odds.max(-1))
+            for place, row in enumerate(group):
+                first = read[row][1]
+                tags = tuple(self.tags.token(number) for number in which[place, first].tolist())
+                results[row] = TaggedText(words[row], tags, tuple(best[place, first].tolist()))
+        return results
+
+    def predict(self, texts: Sequence[str], writing: Writing = WRITING) -> Sequence[TaggedText]:  # noqa: ARG002
+        return self.tag(texts)
+
+    def read(self, texts: Sequence[str]) -> list[str]:
+        return [str(found) for found in self.tag(texts)]
+
+    def evaluate(self, chunks: Iterable[list[Row]], name: str) -> TagResult:
+        """Words that are not among those of the training text are counted apart too."""
+        tally = Tally(() if self.run is None else set(vocabulary(self.run.words)))
+        for chunk in chunks:
+            for (line, row), guess in zip(chunk, self.tag([row[0] for _, row in chunk]), strict=True):
+                if problem := Tag.fault(row):
+                    raise DataError(f"{name} line {line}: {problem}; every word needs one tag")
+                tally.tags(row[0].split(), row[1].split(), guess.tags)
+        return TagResult(tally.texts, tally.confusion(), tally.unknown())
+
+
+class Tag(Labelling):
+    """A tagger in training."""
+
+    columns = TagEncoder.names
+    labelled = TagEncoder
+    predictor = Tagger
+
+    @staticmethod
+    def labels_of(text: str) -> list[str]:
+        return text.split()
+
+    @staticmethod
+    def pool(settings: Settings) -> None:  # noqa: ARG004
+        return None
+
+    @staticmethod
+    def fault(row: Sequence[str]) -> str:
+        words, tags = row[0].split(), row[1].split()
+        return "" if len(words) == len(tags) else f"{len(words)} words but {len(tags)} tags"
+
+    @classmethod
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:
+        found = super().encoder(run, tokenizers, train, valid)
+        if not run.words.exists():
+            words = (word for text in column(train, cls.columns, 0) for word in text.split())
+            Vocabulary.count(words, special=False).save(run.words)
+        return found

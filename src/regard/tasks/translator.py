@@ -1,0 +1,313 @@
+"""A trained translator, in use: what `regard.load` gives.
+
+translator = regard.load("runs/demo")
+result = translator.translate("the black cat ate the mouse")
+result.text, result.alignment(), result.attention.cross
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, overload
+
+import torch
+
+from regard.decode.copying import copied, unknown_words
+from regard.decode.engines.engine import Searcher
+from regard.decode.options import Options
+from regard.decode.rules import Beam
+from regard.decode.texts import Output, Part, TextSearch
+from regard.errors import DataError
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.nn.attention import Attention
+from regard.runs.folder import Run
+from regard.settings.languages import languages_of, name_of
+from regard.text.reading import Passage, Unknown
+from regard.text.special import END, UNK
+from regard.text.tokenizers import Tokenizers
+
+if TYPE_CHECKING:  # looking is imported when somebody looks: to translate one sentence must not wait for it
+    from regard.explain.alignment import Aligner, Attended
+    from regard.explain.explanation import Explanation
+    from regard.explain.side import Side
+    from regard.explain.trace import Trace
+
+CHUNK = 1024  # texts translated together: enough to sort them by length, few enough to hold
+GPU_CHUNK = 8192  # where 512 are searched at once
+
+
+class Link(NamedTuple):
+    """A target word with the source word it looked at most."""
+
+    target: str
+    source: str
+    weight: float
+    target_place: int
+    source_place: int
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A text, what it was translated to, and the way to look into it."""
+
+    source: str
+    outputs: tuple[Output, ...]  # best first, at least one
+    translator: Translator = field(repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        return self.outputs[0].text
+
+    @property
+    def log_probability(self) -> float:
+        return self.outputs[0].log_probability
+
+    @property
+    def score(self) -> float:
+        return self.outputs[0].score
+
+    @cached_property
+    def passage(self) -> Passage:
+        """The source in sentences, as they were read."""
+        return self.translator.search.read(self.source)
+
+    @property
+    def unknown(self) -> tuple[Unknown, ...]:
+        """The words that the run has never seen, and where they are in the source."""
+        return self.passage.unknown
+
+    @property
+    def read_as(self) -> str:
+        """How the source was read, where that differs from how it was written; else empty."""
+        return self.passage.read_as
+
+    @property
+    def sentences(self) -> tuple[tuple[int, int], ...]:
+        """Where each sentence begins and ends in the source."""
+        return self.passage.cut.spans
+
+    @cached_property
+    def warning(self) -> str:
+        """What the reader should know; empty if all is as usual."""
+        remarks = self.passage.remarks(self.text, self.translator.language)
+        counts = Counter(part.sentence for part in self.outputs[0].parts)
+        for sentence, count in counts.items():
+            if count > 1:
+                which = "" if len(self.sentences) == 1 else f"sentence {sentence + 1} is "
+                longest = f"{self.translator.longest:,} pieces this model learned with"
+                remarks.append(f"{which}longer than the {longest}; done in {count} parts")
+        return "; ".join(remarks)
+
+    def alignment(self, rank: int = 0) -> list[Link]:
+        """For each word of an output the source word it looked at most, read by the run's best aligner."""
+        return self.translator.links([self.outputs[rank]])[0]
+
+    @cached_property
+    def attention(self) -> Trace:
+        """Everything the model had in mind while it wrote the best output: ``attention.cross`` is (L, H, T, S)."""
+        return self.trace()
+
+    def trace(self, rank: int = 0, sentence: int | None = None) -> Trace:
+        """The same for any of the outputs and, of a text with several, any sentence, counted from 1."""
+        return self.translator.trace(self._part(rank, sentence))
+
+    def explanation(self, rank: int = 0, sentence: int | None = None) -> Explanation:
+        """The trace with all that is shown of it: pictures, links, importance."""
+        part = self._part(rank, sentence)
+        return self.translator.explained(self.translator.trace(part), part.text)
+
+    def _part(self, rank: int, sentence: int | None) -> Part:
+        """What wrote one sentence in one pass; complains where there is no such thing."""
+        count = len(self.sentences)
+        where = f"text = {self.source[:40]!r}"
+        if sentence is None and count > 1:
+            listed = ", ".join(f"{place} {text[:30]!r}" for place, text in enumerate(self.passage.cut.sentences[:5], 1))
+            raise DataError(
+                f"{where}: has {count} sentences, and a trace is of one; choose it with sentence=1: {listed}"
+            )
+        if sentence is not None and not 1 <= sentence <= count:
+            raise DataError(f"sentence = {sentence}: there are {count}; they count from 1")
+        parts = [part for part in self.outputs[rank].parts if part.sentence == (sentence or 1) - 1]
+        if len(parts) == 1:
+            return parts[0]
+        if parts:
+            raise DataError(f"{where}: went through the model in {len(parts)} parts; a trace is of one pass")
+        problem = "no word of it was seen in training; use words that were" if count else "is empty; give it a word"
+        raise DataError(f"{where}: {problem}")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text with its heat map; the text alone, where no single pass wrote it."""
+        from regard.show.notebook import fragment
+
+        whole = len(self.outputs[0].parts) == len(self.sentences) == 1
+        found = self.translator.explained(self.attention, self.text) if whole else None
+        return fragment(self.source, self.text, found, self.warning)
+
+
+@dataclass(frozen=True)
+class Translator:
+    """A model, or several with one vocabulary, that translates. Order is kept; an empty text stays empty."""
+
+    models: tuple[EncoderDecoder, ...]
+    tokenizers: Tokenizers
+    device: torch.device
+    run: Run | None = None
+    longest: int = 1000  # source pieces at once; longer sentences are cut and put together again
+    searcher: Searcher | None = None  # without one, our own loop; looking is always done with the model
+    task: ClassVar[Literal["translate"]] = "translate"
+
+    @property
+    def model(self) -> EncoderDecoder:
+        """The one to look into; of several, the first."""
+        return self.models[0]
+
+    @cached_property
+    def search(self) -> TextSearch:
+        copy = self._copied if attends(self.model) else None
+        return TextSearch(self.searcher or Searcher.of(self.models), self.tokenizers, self.device, self.longest, copy)
+
+    @cached_property
+    def language(self) -> str:
+        """The name of the language that is translated from, where the run's settings say; else empty."""
+        found = None if self.run is None else languages_of(self.run.settings)
+        return "" if found is None else name_of(found.source)
+
+    @overload
+    def translate(
+        self, texts: str, options: Options | None = None, *, beam: int = 5, trace: bool = False
+    ) -> Translation: ...
+
+    @overload
+    def translate(
+        self,
+        texts: list[str] | tuple[str, ...],
+        options: Options | None = None,
+        *,
+        beam: int = 5,
+        trace: bool = False,
+    ) -> list[Translation]: ...
+
+    def translate(
+        self,
+        texts: str | list[str] | tuple[str, ...],
+        options: Options | None = None,
+        *,
+        beam: int = 5,
+        trace: bool = False,
+    ) -> Translation | list[Translation]:
+        """Translate one text, or many together. ``options`` say all there is to say; ``beam`` alone is often enough."""
+        several = [texts] if isinstance(texts, str) else list(texts)
+        found = list(self.stream(several, options or Options(Beam(beam))))
+        if trace:
+            for translation in found:
+                _ = translation.attention
+        return found[0] if isinstance(texts, str) else found
+
+    def stream(
+        self, texts: Iterable[str], options: Options | None = None, *, budget: int | None = None, first: int = 0
+    ) -> Iterator[Translation]:
+        """Translate as many texts as there are, in order; no more than a chunk of them is held in memory.
+
+        ``first`` is the number of the first text, which decides its chance where the options draw.
+        """
+        options, waiting, number = options or Options(), iter(texts), first
+        together = CHUNK if self.device.type == "cpu" else GPU_CHUNK
+        while chunk := list(islice(waiting, together)):
+            for text, outputs in zip(chunk, self.search(chunk, options, first=number, budget=budget), strict=True):
+                yield Translation(text, tuple(outputs), self)
+            number += len(chunk)
+
+    # Looking
+
+    @cached_property
+    def aligner(self) -> Aligner:
+        """The best reader of links for this run; without a run, the mean of all heads."""
+        from regard.explain.aligner import aligner_of
+        from regard.explain.alignment import Aligner
+
+        return Aligner() if self.run is None else aligner_of(self.run, self.model, self.tokenizers)
+
+    def attended(self, parts: Sequence[Part]) -> list[Attended]:
+        """The cross-attention that wrote each part."""
+        from regard.explain.alignment import attend
+
+        return attend(self.model, [self._sides(part) for part in parts])
+
+    def links(self, outputs: Sequence[Output]) -> list[list[Link]]:
+        """For each word of each output the source word it looked at most. All outputs are replayed together."""
+        pairs = iter(self.attended([part for output in outputs for part in output.parts]))
+        return [[link for part in output.parts for link in self._links(part, next(pairs))] for output in outputs]
+
+    def _links(self, part: Part, pair: Attended) -> list[Link]:
+        """Of one part; words are counted through the whole text."""
+        links: list[Link] = []
+        for place, (looked, weight) in enumerate(self.aligner.strongest(pair)):
+            words = pair.target.words[place], pair.source.words[looked]
+            links.append(Link(*words, weight, part.target_word + place, part.source_word + looked))
+        return links
+
+    def trace(self, part: Part) -> Trace:
+        """One source and its output, replayed."""
+        from regard.explain.replay import Spelling, replay
+
+        source, target = self._sides(part)
+        spelling = Spelling(self.tokenizers.source, self.tokenizers.target, part.source)
+        return replay(self.model, source.ids, target.ids, spelling=spelling)
+
+    def explain(self, text: str, target: str | None = None, *, sentence: int | None = None) -> Explanation:
+        """Look into one sentence: into its translation or, if given, into a translation by somebody else.
+
+        Of a text with several sentences ``sentence``, counted from 1, says which.
+        """
+        if target is None:
+            return self.translate(text).explanation(sentence=sentence)
+        from regard.explain.replay import Spelling, replay
+
+        spelling = Spelling(self.tokenizers.source, self.tokenizers.target, text, target)
+        source, written = self.tokenizers.source.encode(text), self.tokenizers.target.encode(target)
+        return self.explained(replay(self.model, [*source, END], [*written, END], spelling=spelling), target)
+
+    def explained(self, trace: Trace, text: str = "") -> Explanation:
+        """A trace with the run's aligner, where there is attention for it to read."""
+        from regard.explain.explanation import Explanation
+
+        aligner = self.aligner if trace.has("decoder", "cross") else None
+        return Explanation(self.model, trace, aligner, "" if self.run is None else self.run.folder.name, text)
+
+    def _sides(self, part: Part) -> tuple[Side, Side]:
+        from regard.explain.side import spell
+
+        source = [*self.tokenizers.source.encode(part.source), END]
+        written = part.text if UNK in part.tokens else None
+        target = spell([*part.tokens, END], self.tokenizers.target, written)
+        return spell(source, self.tokenizers.source, part.source), target
+
+    # Unknown words
+
+    def _copied(self, parts: Sequence[Part]) -> list[str]:
+        """Each ``<unk>`` becomes the unknown source word that was looked at most as it was written (Luong et al. 2015).
+
+        A word is copied again only when none is left.
+        """
+        texts = []
+        for part, pair in zip(parts, self.attended(parts), strict=True):
+            seen = pair.late if self.aligner.late else pair
+            weights = self.aligner.weights(seen.cross)  # (T, S)
+            words = unknown_words(self.tokenizers, part.source)
+            left, chosen = set(words), []
+            for place, token in enumerate(part.tokens):
+                if token == UNK:
+                    best = max(sorted(left or words), key=lambda source: float(weights[place, source]))
+                    chosen.append(words[best])
+                    left.discard(best)
+            texts.append(copied(self.tokenizers, part.tokens, chosen))
+        return texts
+
+
+def attends(model: EncoderDecoder) -> bool:
+    """Whether the decoder looks at the source."""
+    return any(isinstance(module, Attention) for module in model.get_submodule("decoder").modules())

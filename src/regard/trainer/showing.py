@@ -1,0 +1,66 @@
+"""How a model in training shows itself: the output it writes now, for samples and for the sentence that is watched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from regard.decode.texts import Part
+from regard.errors import DataError
+from regard.explain.alignment import attend
+from regard.explain.replay import resting
+from regard.explain.side import spell
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.runs.samples import Sample, Watched, Weights
+from regard.tasks.task import Attended, Task
+from regard.text.special import END
+from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizers import Tokenizers
+
+SAMPLES = 5
+DIGITS = 4  # of a weight, in the log
+
+
+@dataclass(frozen=True)
+class Showing:
+    """What is shown of a task: some of its samples, and a sentence to watch (empty for none)."""
+
+    task: Task
+    sentence: str = ""
+
+    def sampled(self, device: torch.device) -> tuple[Sample, ...]:
+        """The samples as the model writes them now."""
+        shown = self.task.samples[:SAMPLES]
+        with resting(self.task.model):
+            outputs = self.task.write([text for text, _ in shown], device)
+        return tuple(Sample(*pair, output) for pair, output in zip(shown, outputs, strict=True))
+
+    def watched(self, device: torch.device) -> Watched | None:
+        """The sentence as the model writes it now."""
+        if not self.sentence:
+            return None
+        with resting(self.task.model):
+            return self.task.watched(self.sentence, device, cross_attention)
+
+
+def check_length(sentence: str, tokenizer: Tokenizer, longest: int) -> None:
+    """A sentence longer than those of the training would show nothing of what is learned."""
+    if (count := len(tokenizer.encode(sentence))) >= longest:
+        raise DataError(
+            f"train.watch = {sentence[:40]}…: has {count:,} pieces, and those of the training have fewer than "
+            f"{longest:,} (data.longest, or learned positions); watch a shorter sentence"
+        )
+
+
+def cross_attention(model: EncoderDecoder, tokenizers: Tokenizers, part: Part) -> Attended:
+    """The pieces of a source and of what was written for it, and the mean of each layer's heads between them."""
+    source = spell([*tokenizers.source.encode(part.source), END], tokenizers.source, part.source)
+    target = spell([*part.tokens, END], tokenizers.target)
+    cross = attend(model, [(source, target)])[0].cross.mean(1)  # (L, T, S)
+    layers: list[list[list[float]]] = cross.tolist()
+    return source.pieces, target.pieces, tuple(_rounded(layer) for layer in layers)
+
+
+def _rounded(rows: list[list[float]]) -> Weights:
+    return tuple(tuple(round(weight, DIGITS) for weight in row) for row in rows)

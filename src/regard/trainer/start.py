@@ -1,0 +1,404 @@
+"""From settings to a trained run: what ``regard train`` does, step by step."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePath
+from time import monotonic
+
+import torch
+
+from regard.data.encoding import Encoder
+from regard.data.examples import Examples
+from regard.data.shards import open_shards
+from regard.device import pick_device
+from regard.errors import DataError, ModelError, SettingsError
+from regard.files import remove
+from regard.runs import checkpoint
+from regard.runs.checkpoint import Checkpoint
+from regard.runs.folder import Progress, Run, belonging, belongs, occupied, steps
+from regard.runs.log import Listener, Log, clock
+from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
+from regard.tasks import vectors
+from regard.tasks.corpus import Files, Material, extent, materials
+from regard.tasks.kinds import task_of
+from regard.tasks.task import Task, column
+from regard.text.tokenizers import Tokenizers, size_remarks
+from regard.trainer.kinds import step_kind
+from regard.trainer.loop import Outcome, Trainer
+from regard.trainer.preflight import Preflight, check_disk
+from regard.trainer.preflight import preflight as estimate
+from regard.trainer.schedule import DECAYING
+from regard.trainer.showing import Showing, check_length
+from regard.trainer.workers import ALONE, Workers, workers
+
+HELD_OUT = 200  # sentences translated at each validation
+EVERY = 10.0  # seconds between two lines about a preparation that takes long
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A run with everything that training needs."""
+
+    run: Run
+    task: Task
+    trainer: Trainer
+
+
+def train(preset: str | Path = "", *overrides: str, corpus: str = "", time: str = "", out: str | Path = "") -> Run:
+    """Train a new run from a preset or a TOML file: ``regard.train("bahdanau", corpus="fable:fr", time="60s")``.
+
+    Without a preset one is chosen; what is not set is fitted to corpus, machine and time (`fitted`).
+    """
+    flags = {"data.corpus": corpus, "train.time": time}
+    given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
+    settings, reason = fitted(preset, *given, *overrides)
+    folder = Path(out) if out else free_place(preset, settings)
+    start(folder, settings, remark=reason)
+    return Run.open(folder)
+
+
+def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[Settings, str]:
+    """Settings from a preset, or from none, fitted to the corpus, the machine and the time, and the reason in a line.
+
+    A settings file is taken as it is, and a value that is given always wins.
+    """
+    if Path(preset).suffix == ".toml":
+        return load_settings(preset, *overrides), ""
+    machine = Machine(pick_device(device).type == "cuda", torch.get_num_threads())
+    known = load_settings(preset or _any_preset(overrides), *overrides)
+    corpus = extent(materials(known)[0], known.task)
+    if not preset:
+        name, changes = choose(known, corpus, machine)
+        known = load_settings(name, *changes, *overrides)
+    return fit(known, corpus, machine)
+
+
+def _any_preset(overrides: tuple[str, ...]) -> str:
+    """One that the overrides fit, until the corpus is known and one can be chosen."""
+    tasks = [text.strip("\"'") for name, _, text in (each.partition("=") for each in overrides) if name == "task"]
+    return "lstm" if tasks and tasks[-1] in ("tag", "classify") else "transformer-tiny"
+
+
+def free_place(preset: str | Path, settings: Settings) -> Path:
+    """A folder for a new run, named after its preset or its corpus; with a number where there is one of that name."""
+    first = place(preset, settings)
+    if "RANK" in os.environ:  # torchrun's processes must agree, and one may have made it already
+        return first
+    others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
+    return next(folder for folder in itertools.chain((first,), others) if not folder.exists())
+
+
+def place(preset: str | Path, settings: Settings) -> Path:
+    """Where a new run would be if there were none of its name."""
+    return Path("runs") / (Path(preset).stem or _name(settings))
+
+
+def _name(settings: Settings) -> str:
+    """What a corpus is called: `de-en` for train.de and train.en, `fable-fr`, or the name of its file."""
+    data, task = settings.data, settings.task
+    files = [PurePath(name.removesuffix(".gz").removesuffix(".zst")) for name in (data.source, data.target) if name]
+    codes = [file.suffix.removeprefix(".") for file in files]
+    if task == "translate" and len(codes) == 2 and codes[0] != codes[1] and all(0 < len(code) < 4 for code in codes):
+        return "-".join(codes)
+    name = files[0].stem if files else PurePath(data.corpus.replace(":", "-")).name.partition(".")[0]
+    return name if task == "translate" else f"{name}-{task}"
+
+
+def start(folder: Path, settings: Settings, *listeners: Listener, device: str = "auto", remark: str = "") -> Outcome:
+    """Train a new run. ``remark`` is told first, and kept in its log."""
+    chosen = pick_device(device)
+    with workers(chosen) as together:
+        fresh = together.leads and not folder.exists()
+        if together.leads:
+            _can_begin(settings, chosen, together)
+            Run.create(folder, absolute(vectors.resolve(settings)))
+        together.wait()
+        with _held(folder, together):
+            with _undone(folder, fresh=fresh):
+                opened = open_run(Run.open(folder), chosen, together, *listeners, remark=remark)
+                _begin(opened)
+                _check_disk(opened, together)
+            return opened.trainer.run()
+
+
+def _can_begin(settings: Settings, device: torch.device, together: Workers) -> None:
+    """What cannot work is said before anything is made: a kind of step that needs a GPU, a file that is not there."""
+    step_kind(settings.train, device, together)
+    for material in materials(settings):
+        next(material.rows(task_of(settings.task).columns), None)
+
+
+def absolute(settings: Settings) -> Settings:
+    """The settings with whole paths: a run can be resumed from anywhere."""
+    names = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
+    given = {name: getattr(settings.data, name) for name in names}
+    whole = {name: str(Path(path).absolute()) for name, path in given.items() if path and Path(path).exists()}
+    return settings.model_copy(update={"data": settings.data.model_copy(update=whole)})
+
+
+def _check_disk(opened: Opened, together: Workers) -> None:
+    if together.leads:
+        check_disk(opened.trainer)
+
+
+def _held(folder: Path, together: Workers) -> AbstractContextManager[None]:
+    """The first process holds the run for all."""
+    return occupied(folder) if together.leads else nullcontext()
+
+
+@contextmanager
+def _undone(folder: Path, *, fresh: bool) -> Iterator[None]:
+    """A new run that cannot be prepared is taken away again: the mended command must find its place free."""
+    try:
+        yield
+    except Exception:
+        if fresh:
+            with suppress(OSError):
+                remove(folder)
+        raise
+
+
+def resume(folder: Path, *listeners: Listener, device: str = "auto", time: str = "", more: str = "") -> Outcome:
+    """Go on with a run from its last good checkpoint, as if it had never stopped.
+
+    ``time`` is for so much longer, such as 10m; ``more`` up to so many steps, such as 20000, or for so many, +5000.
+    """
+    chosen = pick_device(device)
+    run = Run.open(folder)
+    _can_go_on(run)
+    step_kind(run.settings.train, chosen, ALONE)
+    with workers(chosen) as together, _held(folder, together):
+        listener = _listener(run, together, *listeners)
+        saved = last_good(run, listener.tell)
+        if time or more:
+            run = _extended(run, Progress() if saved is None else saved.progress, time, more)
+        opened = open_run(run, chosen, together, *listeners)
+        if saved is None:
+            _begin(opened)
+        else:
+            opened.trainer.resume(saved)
+        _check_disk(opened, together)
+        if time or more:
+            if together.leads:
+                run.write()
+            opened.trainer.extend()
+            listener.tell(_going_on(run, opened.trainer.progress))
+        return opened.trainer.run()
+
+
+def _extended(run: Run, progress: Progress, time: str, more: str) -> Run:
+    """The run with later limits. What is given replaces both of them: time the steps, and steps the time."""
+    limit, until = "", NO_LIMIT
+    if time:
+        limit = f"{progress.seconds + parse_time(time):g}s"
+    if more:
+        number = more.removeprefix("+").replace(",", "")
+        if not number.isdecimal() or not int(number):
+            raise SettingsError(f"--steps = {more}: not a number of steps; write 20000, or +5000 for so many more")
+        until = int(number) + (progress.step if more.startswith("+") else 0)
+        if until <= progress.step:
+            behind = f"{run.folder} has {progress.step:,} steps behind it"
+            raise SettingsError(f"--steps = {more}: {behind}; give more, or +{number} for so many more")
+    train = run.settings.train.model_copy(update={"time": limit, "steps": until})
+    return Run(run.folder, run.settings.model_copy(update={"train": train}))
+
+
+def _going_on(run: Run, progress: Progress) -> str:
+    train = run.settings.train
+    until = [] if train.steps == NO_LIMIT else [f"step {train.steps:,}"]
+    until += [] if train.seconds is None else [f"{clock(train.seconds)} of training"]
+    again = "; the learning rate rises again and falls to zero by then" if train.schedule in DECAYING else ""
+    return f"going on from step {progress.step:,}, {clock(progress.seconds)}, until {' or '.join(until)}{again}"
+
+
+def _can_go_on(run: Run) -> None:
+    """An imported run may have weights alone: training it from the beginning is not what resuming means."""
+    found = steps(run.checkpoints)
+    if found and not any((path / checkpoint.OPTIMIZER).exists() for path in found):
+        raise ModelError(
+            f"{run.folder}: holds weights alone and cannot be resumed; export the run with --all where it was trained"
+        )
+
+
+def _begin(opened: Opened) -> None:
+    """What happens before the very first step: word vectors take their places. Later they are in the checkpoints."""
+    run = opened.run
+    if run.settings.model.vectors.file:
+        tokenizer = Tokenizers.load(run.tokenizer).source
+        vectors.begin(opened.task.model, tokenizer, run.settings.model.vectors, opened.trainer.listener.tell)
+
+
+def last_good(run: Run, tell: Tell) -> Checkpoint | None:
+    """The newest checkpoint that is whole. A damaged one is named and passed over."""
+    found = steps(run.checkpoints)
+    while found:
+        try:
+            saved = checkpoint.load(path := found.pop())
+        except ModelError as error:
+            if not found:
+                raise ModelError(f"{error}, and no other is whole; train anew with another --out") from None
+            tell(f"{error}; the one before is used")
+        else:
+            belongs(run, path)
+            return saved
+    return None
+
+
+def _listener(run: Run, together: Workers, *listeners: Listener) -> Listener:
+    return Log(run.log, *listeners) if together.leads else _Silence()
+
+
+def open_run(
+    run: Run, device: torch.device, together: Workers = ALONE, *listeners: Listener, remark: str = ""
+) -> Opened:
+    """Tokenizers, examples, model and trainer of a run. The first process makes what is missing."""
+    settings = run.settings
+    listener = _listener(run, together, *listeners)
+    if remark:
+        listener.tell(remark)
+    torch.manual_seed(settings.train.seed)
+    if not together.leads:
+        together.wait()
+    task = open_task(run, listener.tell)
+    if together.leads:
+        together.wait()
+    trainer = Trainer(
+        task,
+        settings.train,
+        run.folder,
+        listener,
+        width=settings.model.width,
+        longest=task.longest(settings.data.longest),
+        device=device,
+        workers=together,
+        belonging=belonging(run),
+        showing=Showing(task, settings.train.watch),
+    )
+    return Opened(run, task, trainer)
+
+
+class _Silence:
+    """What the processes that do not lead tell."""
+
+    def moment(self, moment: object) -> None: ...
+
+    def validation(self, validation: object) -> None: ...
+
+    def watch(self, step: int, watched: object) -> None: ...
+
+    def tell(self, line: str) -> None: ...
+
+
+def open_task(run: Run, tell: Tell) -> Task:
+    """The task that a run's settings describe, with its examples encoded and a model not yet trained."""
+    settings = run.settings
+    kind = task_of(settings.task)
+    train_rows, valid_rows = materials(settings)
+    if not run.tokenizer.exists():
+        _tell_held_out(valid_rows, kind, tell)
+    tokenizers = _tokenizers(run, kind, train_rows, tell)
+    encoder = kind.encoder(run, tokenizers, train_rows, valid_rows)
+    train, valid = (
+        _encoded(rows, encoder, run.data / name, tell) for name, rows in (("train", train_rows), ("valid", valid_rows))
+    )
+    held_out = [(row[0], row[-1]) for _, row in islice(valid_rows.rows(kind.columns), HELD_OUT)]
+    task = kind.open(run, tokenizers, train, valid, held_out)
+    check_length(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
+    return task
+
+
+def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
+    if not isinstance(rows, Files) or not rows.part:
+        return
+    held, noun = rows.held_out(kind.columns), "pairs" if kind.texts == 2 else "texts"
+    if held.repeats:
+        tell(f"too few {noun} to hold any out: validation repeats what training sees, and its score says little")
+    else:
+        tell(f"held out for validation: {held.count:,} of {held.rows:,} {noun}, which training does not see")
+
+
+def _encoded(rows: Material, encoder: Encoder, folder: Path, tell: Tell) -> Examples:
+    """Encoded rows. A corpus that is no longer the one of the beginning is told of."""
+    before = _fingerprint(folder)
+    examples = rows.encode(encoder, folder, Telling(tell, f"encoding {folder.name}"))
+    if before and _fingerprint(folder) != before:
+        tell(f"the {folder.name} corpus has changed since this run was prepared, and was encoded anew")
+    return examples
+
+
+def _fingerprint(folder: Path) -> str:
+    try:
+        return open_shards(folder, verify=False).manifest.fingerprint
+    except DataError:
+        return ""
+
+
+class Telling:
+    """Says now and then how far a preparation has come."""
+
+    def __init__(self, tell: Tell, what: str) -> None:
+        self._tell, self._what, self._last = tell, what, monotonic()
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        if monotonic() - self._last >= EVERY:
+            self._last = monotonic()
+            self._tell(f"{self._what}: {done:,}{f' of {total:,}' if total else ''}")
+
+    def counted(self, texts: Iterator[str]) -> Iterator[str]:
+        """The same texts, counted aloud."""
+        for number, text in enumerate(texts, start=1):
+            yield text
+            self(number)
+
+
+def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Tokenizers:
+    """The run's tokenizers, learned from its training text if there are none yet."""
+    if run.tokenizer.exists():
+        return Tokenizers.load(run.tokenizer)
+    settings, text = run.settings, run.settings.text
+    tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
+    names, pair = kind.columns, kind.texts == 2
+    telling = Telling(tell, "reading for the tokenizer")
+    tokenizers = Tokenizers.learn(
+        text.tokenizer,
+        telling.counted(column(rows, names, 0)),
+        telling.counted(column(rows, names, 1)) if pair else iter(()),
+        joint=text.joint or not pair,
+        size=text.size,
+        minimum=text.minimum,
+        seed=settings.train.seed,
+        case=text.case,
+    )
+    for line in size_remarks(tokenizers, text.size):
+        tell(line)
+    if settings.model.vectors.file:
+        tokenizers = vectors.extend(tokenizers, settings.model.vectors)
+    tokenizers.save(run.tokenizer)
+    return tokenizers
+
+
+def preflight(
+    folder: Path, settings: Settings | None, *listeners: Listener, device: str = "auto", remark: str = ""
+) -> Preflight:
+    """Prepare a run and estimate what its training needs, without training. What was prepared stays."""
+    chosen = pick_device(device)
+    fresh = not folder.exists()
+    _can_begin(Run.open(folder).settings if settings is None else settings, chosen, ALONE)
+    run = Run.open(folder) if settings is None else Run.create(folder, absolute(vectors.resolve(settings)))
+    with occupied(folder), _undone(folder, fresh=fresh):
+        return _estimate(open_run(run, chosen, ALONE, *listeners, remark=remark))
+
+
+def _estimate(opened: Opened) -> Preflight:
+    model = opened.run.settings.model
+    depth = model.encoder_depth + model.decoder_depth if isinstance(model, TransformerModel) else 2 * model.depth
+    size = Tokenizers.load(opened.run.tokenizer).target.size
+    return estimate(opened.trainer, opened.run.settings.train, depth=depth, width=model.width, size=size)

@@ -1,0 +1,49 @@
+"""What every task has to keep to, those of tomorrow too: each that the settings name is trained and used."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import corpora_for_tests as small
+from regard.decode.rules import Beam
+from regard.runs.folder import Run
+from regard.serve.schema.predict import Prediction
+from regard.settings import TaskName
+from regard.tasks.corpus import materials
+from regard.tasks.kinds import task_of
+from regard.tasks.load import load_predictor
+from regard.tasks.predictor import Writing
+from regard.trainer.start import start
+
+LEARN = ("train.steps=2", "train.validate_every=2", "data.pairs=61", "train.watch='the cat sleeps'")
+TEXTS = ["the cat sleeps", " ", "an old dog saw the river"]
+
+
+@pytest.mark.parametrize("name", get_args(TaskName))
+def test_a_task_is_trained_predicts_and_is_measured(name: TaskName, tmp_path: Path) -> None:
+    notes = small.Notes()
+    start(tmp_path / "run", small.settings("lstm", f"task={name}", *LEARN), notes, device="cpu")
+    task, run = task_of(name), Run.open(tmp_path / "run")
+    rows = list(islice(materials(run.settings)[1].rows(task.columns), 7))
+    assert not any(task.fault(row) for _, row in rows)
+    assert [len(row) for _, row in rows] == [len(task.columns)] * 7
+    predictor = load_predictor(run.folder)
+    assert predictor.task == name
+    if predictor.task == "translate":  # which is asked otherwise, and has tests of its own
+        assert len(predictor.translate(TEXTS)) == len(TEXTS)
+        return
+    answers = predictor.predict(TEXTS, Writing(5, Beam(2)))
+    for text, answer in zip(TEXTS, answers, strict=True):
+        assert len(str(answer).splitlines()) == bool(text.strip())
+        assert json.dumps(answer.to_dict())
+        assert set(answer.fields()) <= set(Prediction.model_fields)
+    assert len(predictor.read(TEXTS)) == len(TEXTS)
+    result = predictor.evaluate([rows], "corpus")
+    assert all(number > 0 or label != "accuracy" for label, number in result.numbers())
+    assert result.to_dict()["task"] == name
+    assert len(result.rows()) > len(result.confusions())
