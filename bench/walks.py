@@ -158,7 +158,7 @@ def options() -> dict[str, tuple[str, list[str]]]:
 
     note(typer.main.get_command(app), "")
     with suppress(ImportError):  # a version in which every verb has its own
-        from regard.cli.common import Common  # noqa: PLC0415
+        from regard.cli.verb import Common  # noqa: PLC0415
 
         found[EVERY] = Common.__module__, list(Common._fields)
     return found

@@ -85,7 +85,7 @@ def kind(annotation: Any) -> str:
     if annotation == (bool | None):
         return "`true` · `false`"
     if get_origin(annotation) is tuple:
-        return "text, with commas" if str in get_args(annotation) else "whole numbers, with commas"
+        return "whole numbers, with commas" if int in get_args(annotation) else "text, with commas"
     if get_origin(annotation) in (Union, types.UnionType):
         return "a table told apart by `kind`"
     if get_origin(annotation) is dict or (isinstance(annotation, type) and issubclass(annotation, Frozen)):

@@ -87,7 +87,7 @@ def test_the_numbers_are_the_traces_own(folder: Path, capsys: Capture, tmp_path:
 
 def test_files_are_written_and_named(folder: Path, capsys: Capture, tmp_path: Path) -> None:
     place = trained(folder, "translate")
-    files = [f"--{kind}={tmp_path / f'cat.{kind}'}" for kind in ("html", "svg", "png")]
+    files = [f"--out={tmp_path / f'cat.{kind}'}" for kind in ("html", "svg", "png")]
     assert run(["explain", str(place), CAT, *files]) == 0
     asks_for_nothing((tmp_path / "cat.html").read_text(encoding="utf-8"))
     ElementTree.fromstring((tmp_path / "cat.svg").read_text(encoding="utf-8"))
@@ -97,7 +97,7 @@ def test_files_are_written_and_named(folder: Path, capsys: Capture, tmp_path: Pa
 
 def test_all_heads_are_a_table_here_and_small_pictures_in_files(folder: Path, capsys: Capture, tmp_path: Path) -> None:
     place = trained(folder, "translate")
-    files = [f"--{kind}={tmp_path / f'cat.{kind}'}" for kind in ("svg", "png")]
+    files = [f"--out={tmp_path / f'cat.{kind}'}" for kind in ("svg", "png")]
     assert run(["explain", str(place), CAT, "--head", "all", "--side", "cross", *files]) == 0
     table = capsys.readouterr().out.splitlines()[2:]
     assert [line.split()[0] for line in table] == ["head", "1.1", "1.2", "2.1", "2.2"]

@@ -32,6 +32,7 @@ from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
 from regard.serve.server import Address, address, listens_on, make, own_names
+from regard.settings.call import ServeSettings
 from serving import CAT
 
 PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
@@ -390,15 +391,16 @@ def test_a_machine_knows_its_name_and_asks_nobody(monkeypatch: pytest.MonkeyPatc
 
 def test_off_this_machine_a_token_is_made_up_and_names_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.serve.server.own_names", lambda: ["here", "10.0.0.9"])
-    doors, made_up = verb._doors("0.0.0.0", "", ["Box.lan:5000"], ["https://a.example"])
+    named = ServeSettings(allow_host=("Box.lan:5000",), allow_origin=("https://a.example",))
+    doors, made_up = verb._doors("0.0.0.0", "", named, read_only=False)
     assert made_up
     assert len(doors.token) >= 32
     assert doors.hosts == {"127.0.0.1", "localhost", "::1", "box.lan", "here", "10.0.0.9"}
     assert doors.origins == {"https://a.example"}
-    given, made_up = verb._doors("10.0.0.7", OURS, None, None)
+    given, made_up = verb._doors("10.0.0.7", OURS, ServeSettings(), read_only=False)
     assert (given.token, made_up, "10.0.0.7" in given.hosts) == (OURS, False, True)
-    assert verb._doors("localhost", "", None, None)[0].token == ""
-    assert verb._doors("box.lan", "", None, None)[1]
+    assert verb._doors("localhost", "", ServeSettings(), read_only=False)[0].token == ""
+    assert verb._doors("box.lan", "", ServeSettings(), read_only=False)[1]
 
 
 @pytest.mark.parametrize(("token", "shown"), [("", True), (OURS, False)])
@@ -417,7 +419,7 @@ def test_a_token_is_shown_only_when_it_was_made_up(
     assert "the studio is at http://0.0.0.0:" in said.err
     (names,) = [line for line in said.err.splitlines() if line.startswith("it goes by the names ")]
     assert "localhost" in names
-    assert names.endswith("; add others with --allow-host NAME")
+    assert names.endswith("; add others with serve.allow_host=NAME")
     assert json.loads(said.out)["address"].startswith("http://127.0.0.1:")
     assert "?token=" in opened[0]
 
@@ -431,7 +433,7 @@ def test_a_read_only_service_says_so_and_keeps_its_doors(
     said = capsys.readouterr().err
     assert "read-only: nobody trains, uploads, renames or removes here\n" in said
     assert OURS not in said
-    doors, _ = verb._doors("localhost", "", None, None, OURS)
+    doors, _ = verb._doors("localhost", "", ServeSettings(admin_token=OURS), read_only=True)
     assert (doors.token, doors.admin, doors.opens(""), doors.opens_changes("")) == ("", OURS, True, False)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Sentence, called, common, only_one
+from regard.cli.verb import Sentence, called, common, only_one
 
 if TYPE_CHECKING:
     from regard.explain.beam import Searched

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Common, apart, called, common, with_settings
 from regard.cli.progress import LineCounter
 from regard.cli.streams import put, say, tell
+from regard.cli.verb import Common, apart, called, common, with_settings
 
 if TYPE_CHECKING:
     from regard.evaluate.comparison import Comparison

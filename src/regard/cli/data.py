@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from regard.cli.common import Verb, common
 from regard.cli.streams import put, say
+from regard.cli.verb import Command, common
 from regard.errors import DataError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ HeldOut = Annotated[
 ]
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def make(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="The built-in corpus: fable:fr or fable:hi.")],
@@ -73,7 +73,7 @@ def make(
         say(f"{folder}: {pairs:,} training pairs and twice {held_out:,} held out: {', '.join(files)}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def check(
     context: typer.Context,
     files: Files,
@@ -142,7 +142,7 @@ def _find_shift(files: list[Path]) -> int:
     return DataError.exit_code if where or len(first) != len(second) else 0
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def clean(
     context: typer.Context,
     files: Files,
@@ -174,7 +174,7 @@ def clean(
     say(f"written: {', '.join(report.files)}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def stats(
     context: typer.Context, files: Files, columns: Columns = "", run: Run = None, task: Task = "translate"
 ) -> None:
@@ -197,7 +197,7 @@ def stats(
         print(f"{side.side + ' different words':27}{side.different_words:,}")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def split(
     context: typer.Context,
     files: Files,

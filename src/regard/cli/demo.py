@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import common
+from regard.cli.verb import common
 
 if TYPE_CHECKING:
     from regard.tasks.translator import Translator

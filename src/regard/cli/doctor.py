@@ -15,7 +15,7 @@ import typer
 
 from regard import __version__
 from regard.cli.called import as_called
-from regard.cli.common import common
+from regard.cli.verb import common
 
 PACKAGES = (
     *("torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "pydantic", "typer", "rich", "fastapi", "uvicorn"),

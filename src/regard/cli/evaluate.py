@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.common import Common, called, common, only_one, with_settings
 from regard.cli.streams import put, say
+from regard.cli.verb import Common, called, common, only_one, with_settings
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:

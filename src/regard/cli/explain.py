@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.common import Sentence, called, common, only_one
 from regard.cli.streams import put, say, suffix_of, terminal_width, write_whole
+from regard.cli.verb import Sentence, called, common, only_one
 from regard.errors import SettingsError
 from regard.metrics.numbers import signed
 

@@ -36,8 +36,8 @@ from regard.cli import (
     walk,
 )
 from regard.cli.called import as_called
-from regard.cli.common import Verb
 from regard.cli.usage import complain, complain_of_usage
+from regard.cli.verb import Command
 from regard.errors import failure
 
 TRY = {
@@ -73,13 +73,13 @@ VERBS: dict[str, Callable[..., Any]] = {
     "doctor": doctor.doctor,
 }
 for name, verb in VERBS.items():
-    app.command(name, cls=Verb)(verb)
+    app.command(name, cls=Command)(verb)
 app.add_typer(data.app, name="data")
 app.add_typer(runs.app, name="runs")
 app.add_typer(settings.app, name="settings")
 
 
-@app.command("help", cls=Verb)
+@app.command("help", cls=Command)
 def help_of(
     words: Annotated[list[str] | None, typer.Argument(metavar="VERB...", help="Such as: train, or data check.")] = None,
 ) -> None:

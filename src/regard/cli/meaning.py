@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import common
 from regard.cli.streams import put, say, show
+from regard.cli.verb import common
 from regard.errors import DataError
 from regard.metrics.numbers import signed
 

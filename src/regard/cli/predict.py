@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.common import apart, called, common, with_settings
 from regard.cli.streams import Remarks, destination, kind_of, texts_of
+from regard.cli.verb import apart, called, common, with_settings
 
 
 def predict(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Common, apart, called, common, with_settings
 from regard.cli.compare import compared
 from regard.cli.streams import put, say, tell
+from regard.cli.verb import Common, apart, called, common, with_settings
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import Verb, common
 from regard.cli.streams import put, say
+from regard.cli.verb import Command, common
 from regard.errors import ModelError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
 TARGETS = ("archive", "ctranslate2")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def ls(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="Where to look, also in folders inside.")] = Path("runs"),
@@ -102,7 +102,7 @@ def _bytes(number: int) -> str:
     return f"{number:.1f} GiB"
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def show(context: typer.Context, run: RunFolder) -> None:
     """Tell all about a run: settings, curves, checkpoints."""
     from regard.runs.listing import portray
@@ -172,7 +172,7 @@ def _checkpoints(portrait: RunDetails) -> list[tuple[str, str]]:
     return lines
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def rename(
     context: typer.Context,
     run: RunFolder,
@@ -188,7 +188,7 @@ def rename(
     print(f"{run}: is {place} now", file=sys.stderr)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def rm(
     context: typer.Context,
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
@@ -225,7 +225,7 @@ def _remove(folder: Path, *, ask: bool) -> bool:
     return True
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def restore(
     context: typer.Context,
     run: Annotated[Path, typer.Argument(help="The run folder as it was, for example runs/demo.")],
@@ -240,7 +240,7 @@ def restore(
     print(f"{place}: is back", file=sys.stderr)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def verify(context: typer.Context, run: RunFolder) -> None:
     """Check every hash of a run: checkpoints, tokenizers, labels, settings, encoded corpus."""
     from regard.runs.archive import verify_run
@@ -257,7 +257,7 @@ def verify(context: typer.Context, run: RunFolder) -> None:
         say(f"{run}: has no checkpoint yet, and nothing to check")
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def sweep(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="A folder of runs.")] = Path("runs"),
@@ -305,7 +305,7 @@ def _confirmed(question: str) -> bool:
     return typer.confirm(question, err=True)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def export(
     context: typer.Context,
     run: RunFolder,
@@ -360,7 +360,7 @@ def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: b
     say(f"{folder}: {quantization}, {_bytes(size(folder))}{use}")
 
 
-@app.command("import", cls=Verb)
+@app.command("import", cls=Command)
 def import_run(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="An archive that regard runs export wrote.")],

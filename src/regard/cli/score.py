@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import common
 from regard.cli.streams import put
+from regard.cli.verb import common
 
 if TYPE_CHECKING:
     from regard.evaluate.evaluate import Scored

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from regard.cli.common import apart, called, common, with_settings
+from regard.cli.verb import apart, called, common, with_settings
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.common import Verb, common
 from regard.cli.train import preset_of
+from regard.cli.verb import Command, common
 
 app = typer.Typer(help="See what can be set and what it is set to.", no_args_is_help=True, rich_markup_mode=None)
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def show(
     context: typer.Context,
     words: Annotated[
@@ -37,7 +37,7 @@ def show(
     print(json.dumps(settings.model_dump(), indent=2) if common(context).json else settings.to_toml().rstrip())
 
 
-@app.command("explain", cls=Verb)
+@app.command("explain", cls=Command)
 def explain_setting(
     context: typer.Context,
     setting: Annotated[str, typer.Argument(help="A dotted name, such as model.heads or train.schedule.")],
@@ -49,7 +49,7 @@ def explain_setting(
     print(json.dumps(lines, indent=2, ensure_ascii=False) if common(context).json else "\n".join(lines))
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def schema() -> None:
     """Print the JSON schema of all settings."""
     from regard.settings import Settings
@@ -57,7 +57,7 @@ def schema() -> None:
     print(json.dumps(Settings.model_json_schema(), indent=2))
 
 
-@app.command(cls=Verb)
+@app.command(cls=Command)
 def presets(context: typer.Context) -> None:
     """List the built-in architectures, simplest first."""
     from regard.settings import load_settings, preset_names

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.common import common
+from regard.cli.verb import common
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:

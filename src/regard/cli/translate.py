@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.called import printable
-from regard.cli.common import apart, called, common, with_settings
 from regard.cli.imports import unswept
 from regard.cli.streams import Remarks, destination, kind_of, say, texts_of
+from regard.cli.verb import apart, called, common, with_settings
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:

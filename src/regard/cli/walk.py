@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from regard.cli.common import Sentence, called, common, only_one
 from regard.cli.streams import put, say, show
+from regard.cli.verb import Sentence, called, common, only_one
 from regard.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:

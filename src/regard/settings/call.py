@@ -27,7 +27,11 @@ def _numbered(value: Any) -> Any:
     return tuple(int(word) if isinstance(word, str) and word.isdecimal() else word for word in _listed(value))
 
 
-Words = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+# Nothing that anybody needs is beyond these; what one request may ask for is less, and in `serve.limits`.
+Whole = Annotated[int, Field(le=1_000_000)]
+Real = Annotated[float, Field(ge=-1e6, le=1e6)]
+Line = Annotated[str, Field(max_length=10_000)]
+Words = Annotated[tuple[Line, ...], Field(max_length=1000), BeforeValidator(_listed)]
 Numbers = Annotated[tuple[int, ...], BeforeValidator(_numbered)]
 
 
@@ -50,47 +54,47 @@ class DecodeSettings(Section):
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    beam: int = 5
+    beam: Whole = 5
     """Hypotheses kept at each step; 1 is greedy."""
-    best: int = 1
+    best: Whole = 1
     """Outputs of each text, best first."""
-    length_penalty: float = 1.0
+    length_penalty: Real = 1.0
     """Outputs are compared by log p / length^this."""
-    coverage: float = 0.0
+    coverage: Real = 0.0
     """Price of source words left unattended; 0.2 is usual."""
-    groups: int = 1
+    groups: Whole = 1
     """Groups of the beam that must differ; see `diversity`."""
-    diversity: float = 0.5
+    diversity: Real = 0.5
     """What a group pays for a word that an earlier one chose."""
     sample: bool = False
     """Draw the outputs instead of searching for them."""
-    temperature: float = 1.0
+    temperature: Real = 1.0
     """Of sampling; below 1 is more cautious."""
-    top_k: int = 0
+    top_k: Whole = 0
     """Draw from so many pieces; 0 from all."""
-    nucleus: float = 1.0
+    nucleus: Real = 1.0
     """Draw from the fewest pieces with this probability."""
-    seed: Annotated[int, Field(le=2**63 - 1)] = 1
+    seed: Annotated[int, Field(le=2**31)] = 1
     """Of sampling."""
-    risk: int = 0
+    risk: Whole = 0
     """Draw so many, and give the one most like all others (chrF)."""
-    shortest: float = 0.0
+    shortest: Real = 0.0
     """Target pieces for each source piece, at the least."""
-    longest: float = 2.0
+    longest: Real = 2.0
     """At the most, plus ten."""
-    length: int = 40
+    length: Whole = 40
     """Language models: pieces to add at the most."""
-    no_repeat: int = 0
+    no_repeat: Whole = 0
     """No sequence of so many pieces twice; 3 is usual."""
     forbid: Words = ()
     """Words not to write, with commas."""
-    prefix: str = ""
+    prefix: Line = ""
     """What each output begins with."""
-    glossary: dict[str, str] = Field(default={})
+    glossary: dict[Line, Line] = Field(default={})
     """Source terms and how they must be translated: `{bank = 'rive'}`."""
     copy_unknown: bool | None = None
     """Whether to copy words the model cannot write; not set: where words have no spelling."""
-    engine: str = "auto"
+    engine: Line = "auto"
     """Who searches: auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8."""
 
 

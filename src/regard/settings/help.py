@@ -42,7 +42,7 @@ def _takes(annotation: Any) -> str:
     if classes(annotation) or get_origin(annotation) is dict:
         return "a table"
     if get_origin(annotation) is tuple:
-        return f"{'texts' if str in get_args(annotation) else 'whole numbers'} with commas"
+        return f"{'whole numbers' if int in get_args(annotation) else 'texts'} with commas"
     if annotation == (bool | None):
         return "true or false, or not set"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[annotation]

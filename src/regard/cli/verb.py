@@ -54,7 +54,7 @@ def _parameters() -> list[Any]:
     return typer.main.get_command(app).params
 
 
-class Verb(TyperCommand):
+class Command(TyperCommand):
     """A verb with the flags that all have, and help that lists its settings."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -68,12 +68,12 @@ class Verb(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         super().format_options(ctx, formatter)
-        if rows := list(_settings(self.name or "")):
+        if rows := list(settings_of(self.name or "")):
             with formatter.section("Settings, for example decode.beam=3"):
                 formatter.write_dl(rows)
 
 
-def _settings(verb: str) -> Iterator[tuple[str, str]]:
+def settings_of(verb: str) -> Iterator[tuple[str, str]]:
     """What can be set in a call of a verb, by default and in words."""
     from regard.settings.call import TAKEN, CallSettings
     from regard.settings.loading import written
@@ -86,7 +86,7 @@ def _settings(verb: str) -> Iterator[tuple[str, str]]:
 
 def complete(context: typer.Context, incomplete: str) -> list[str]:
     """The settings that begin so, for the shell."""
-    names = (name.partition("=")[0] + "=" for name, _ in _settings(context.command.name or ""))
+    names = (name.partition("=")[0] + "=" for name, _ in settings_of(context.command.name or ""))
     return [name for name in names if name.startswith(incomplete)]
 
 
