@@ -37,7 +37,6 @@ def environment() -> Environment:
     made.policies["json.dumps_kwargs"] = {"allow_nan": False}
     made.globals |= {"svg": svg, "style": style, "sentence": sentence, "unknown": numbers.UNKNOWN}
     made.filters |= {
-        "and": several,
         "count": numbers.count,
         "duration": numbers.duration,
         "milliseconds": numbers.milliseconds,
