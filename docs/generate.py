@@ -11,6 +11,8 @@ import types
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
+import torch
+
 import regard
 from regard.explain import edits, looked, replay
 from regard.explain.walkthrough.example import example
@@ -118,7 +120,9 @@ def presets_page() -> str:
     lines.append("| preset | parameters | what it is |\n|---|---:|---|")
     for name in regard.preset_names():
         settings = regard.load_settings(name)
-        count = sum(p.numel() for p in regard.encoder_decoder(settings.model, 8000, 8000).parameters())
+        with torch.device("meta"):  # sizes without numbers
+            model = regard.encoder_decoder(settings.model, 8000, 8000)
+        count = sum(p.numel() for p in model.parameters())
         lines.append(f"| `{name}` | {count / 1e6:.1f} M | {settings.about} |")
     return "\n".join([*lines, ""])
 

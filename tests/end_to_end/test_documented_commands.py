@@ -143,7 +143,9 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
 
     monkeypatch.setattr(training, "Trainer", brief)
     monkeypatch.setattr(
-        material, "_fable", lambda data, part, count: replace(fable(data, part, 1), count=min(count, 120))
+        material,
+        "_fable",
+        lambda data, part, count: replace(fable(data, part, 1), count=min(count, 120 if part == "train" else 40)),
     )
     monkeypatch.setattr("regard.fable.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
     monkeypatch.setattr("regard.cli.demo.TESTED", 20)

@@ -185,21 +185,28 @@ def port() -> int:
     raise AssertionError("no port is free")
 
 
+TWO = """
+import os, sys, torch._dynamo, regard.trainer.start  # once for both: to import them takes longer than what they do
+from regard.cli.main import run
+other = os.fork()
+os.environ["RANK"] = os.environ["LOCAL_RANK"] = "0" if other else "1"
+code = run(sys.argv[1:])
+sys.exit(code or (os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]) if other else 0))
+"""
+
+
 def together(*arguments: str) -> str:
     """Two processes with the names that torchrun gives them, without its own; what they say."""
     shared = {**ENVIRONMENT, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port())}
-    command = [sys.executable, "-m", "regard", *arguments]
-    children = [
-        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=shared | {"RANK": rank, "LOCAL_RANK": rank})
-        for rank in ("0", "1")
-    ]
-    try:
-        said = [child.communicate(timeout=150)[1] for child in children]
-    finally:
-        for child in children:
-            child.kill()
-    assert [child.returncode for child in children] == [0, 0], said
-    return "".join(said)
+    command = [sys.executable, "-c", TWO, *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=shared, start_new_session=True) as first:
+        try:
+            said = first.communicate(timeout=150)[1]
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(first.pid, signal.SIGKILL)
+    assert first.returncode == 0, said
+    return said
 
 
 def losses(folder: Path) -> torch.Tensor:
