@@ -1,11 +1,13 @@
-"""Write docs/reference, the limits in docs/serving.md and the studio's colours from the code, docs/benchmarks.md from
-the ledger: so they agree.
+"""Write docs/reference, the limits in docs/serving.md, the lines that docs/architecture.md links to and the studio's
+colours from the code, docs/benchmarks.md from the ledger: so they agree.
 
 python docs/generate.py
 """
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
 import types
 from pathlib import Path
@@ -185,6 +187,24 @@ def serving_page() -> str:
     return f"{before}{MARKS[0]}{limits_table()}{MARKS[1]}{rest.partition(MARKS[1])[2]}"
 
 
+_LINK = re.compile(r"(\[`([\w.]+)`\]\(\.\./(src/regard/[\w/]+\.py)#L)\d+\)")
+
+
+def architecture_page() -> str:
+    """The page about the house, whose links lead to the lines where things are now."""
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    return _LINK.sub(lambda link: f"{link[1]}{line_of(DOCS.parent / link[3], link[2])})", text)
+
+
+def line_of(file: Path, name: str) -> int:
+    """Where a function, a class or a method is defined."""
+    found: ast.AST = ast.parse(file.read_text(encoding="utf-8"))
+    for part in name.split("."):
+        found = next(each for each in ast.iter_child_nodes(found) if getattr(each, "name", "") == part)
+    assert isinstance(found, ast.stmt)
+    return found.lineno
+
+
 PAGES = {"settings.md": settings_page, "presets.md": presets_page, "attention.md": attention_page}
 
 
@@ -200,5 +220,6 @@ if __name__ == "__main__":
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page(), encoding="utf-8")
     STUDIO_COLOURS.write_text(colours.module(), encoding="utf-8")
-    for name, text in {**benchmarks(), "serving.md": serving_page()}.items():
+    written = {"serving.md": serving_page(), "architecture.md": architecture_page()}
+    for name, text in {**benchmarks(), **written}.items():
         (DOCS / name).write_text(text, encoding="utf-8")

@@ -351,6 +351,13 @@ def test_an_unknown_word_is_copied_from_where_it_was_looked_at(translator: Trans
     assert sorted(text.replace("%", " %").split()) == sorted(["zyx", "qwx", "%", "chat"])
 
 
+def test_a_trace_shows_the_words_that_were_copied(translator: Translator) -> None:
+    chat = translator.tokenizers.target.encode("chat")[0]
+    trace = translator.trace(Part("the zyx ate", (UNK, chat, UNK), "zyx chat zyx"))
+    assert trace.target.words == ("zyx", "chat", "zyx")
+    assert trace.target.pieces == ("zyx", "chat", "zyx", "<end>")
+
+
 def test_without_attention_unknown_words_are_copied_in_their_order(translator: Translator) -> None:
     chat = translator.tokenizers.target.id("chat")
     copied = copied_in_order(translator.tokenizers, "the zyx ate qwx", (UNK, chat, UNK, UNK))

@@ -123,8 +123,9 @@ class Library:
         return {name: found.worker.result() for name, found in list(self._loaded.items()) if _is_ready(found.worker)}
 
     def close(self, seconds: float = 5.0) -> None:
-        """Let every thread finish what it has, all of them within so many seconds."""
-        self._loader.shutdown(cancel_futures=True)
+        """Let every thread finish what it has, all of them within so many seconds; what is being loaded is not waited
+        for."""
+        self._loader.shutdown(wait=False, cancel_futures=True)
         workers = list(self.loaded.values())
         for worker in workers:
             worker.close()

@@ -86,7 +86,7 @@ def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda
         timeout_graceful_shutdown=GRACE,
         backlog=512,
     )
-    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # bugs are logged by `watch`, and clients are refused
     return _Server(config, started, app.state.jobs.closing.set)
 
 

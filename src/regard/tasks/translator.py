@@ -255,7 +255,7 @@ class Translator:
         from regard.explain.replay import Spelling, replay
 
         source, target = self._sides(part)
-        spelling = Spelling(self.tokenizers.source, self.tokenizers.target, part.source)
+        spelling = Spelling(self.tokenizers.source, self.tokenizers.target, part.source, _with_copies(part))
         return replay(self.model, source.ids, target.ids, spelling=spelling)
 
     def explain(self, text: str, target: str | None = None, *, sentence: int | None = None) -> Explanation:
@@ -282,8 +282,7 @@ class Translator:
         from regard.explain.side import spell
 
         source = [*self.tokenizers.source.encode(part.source), END]
-        written = part.text if UNK in part.tokens else None
-        target = spell([*part.tokens, END], self.tokenizers.target, written)
+        target = spell([*part.tokens, END], self.tokenizers.target, _with_copies(part))
         return spell(source, self.tokenizers.source, part.source), target
 
     # Unknown words
@@ -306,6 +305,11 @@ class Translator:
                     left.discard(best)
             texts.append(copied(self.tokenizers, part.tokens, chosen))
         return texts
+
+
+def _with_copies(part: Part) -> str | None:
+    """The text of an output in which words were copied: its tokens alone do not say which."""
+    return part.text if UNK in part.tokens else None
 
 
 def attends(model: EncoderDecoder) -> bool:

@@ -242,6 +242,7 @@ class TrainingView {
     try {
       await remove(`/api/v1/runs/${encodeURIComponent(run)}`);
     } catch (problem) {
+      this.gone = false;
       this.problem.replaceChildren(trouble(problem));
       return;
     }
