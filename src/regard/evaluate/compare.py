@@ -105,15 +105,8 @@ def compare(
     check_numbers(("limit", 1 if limit is None else limit, 1))
     asked = decode or DecodeSettings(beam=beam)
     options = Options.of(asked)
-    how = MeasureSettings(
-        metrics=tuple(metrics),
-        edges=tuple(edges),
-        resamples=resamples,
-        trials=trials,
-        examples=examples,
-        seed=seed,
-        tokenize=tokenize,
-    )
+    how = MeasureSettings(metrics=tuple(metrics), edges=tuple(edges), tokenize=tokenize, resamples=resamples)
+    how = how.model_copy(update={"trials": trials, "examples": examples, "seed": seed})
     check_measures(how)
     check_numbers(("resamples", how.resamples, 2), ("trials", how.trials, 1), ("examples", how.examples, 0))
     say: Tell = tell or (lambda _: None)
