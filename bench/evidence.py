@@ -35,7 +35,7 @@ from regard.explain.attribution import masking_between
 from regard.explain.contextual import find, meaning
 from regard.fable.author import Author
 from regard.fable.corpus import pools, split_of
-from regard.fable.sentence import Sentence, compose
+from regard.fable.sentence import ParallelSentence, compose
 from regard.settings.demo import PRESET, demo_settings
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
@@ -63,11 +63,11 @@ class Claim:
     right: bool
 
 
-def riddles(count: int) -> list[Sentence]:
+def riddles(count: int) -> list[ParallelSentence]:
     """Sentences outside the training part whose two nouns differ in gender, half of them meaning the first noun."""
     chance = Random(7)
     author = Author(pools(), chance.random)
-    kept: dict[bool, list[Sentence]] = {True: [], False: []}
+    kept: dict[bool, list[ParallelSentence]] = {True: [], False: []}
     while min(map(len, kept.values())) < count // 2:
         author.used.clear()
         text = author.reference(9 + int(3 * chance.random()), "past", riddle=True)
@@ -82,7 +82,7 @@ def riddles(count: int) -> list[Sentence]:
     return [sentence for group in kept.values() for sentence in islice(group, count // 2)]
 
 
-def pronoun_is_right(translator: Translator, sentences: Sequence[Sentence]) -> float:
+def pronoun_is_right(translator: Translator, sentences: Sequence[ParallelSentence]) -> float:
     outputs = translator.translate([sentence.source for sentence in sentences], beam=1)
     pairs = zip(outputs, sentences, strict=True)
     return sum(("qu'elle" in one.text) == ("qu'elle" in other.target) for one, other in pairs) / len(sentences)
@@ -96,7 +96,7 @@ def masked(translator: Translator, source: str, nouns: Sequence[int]) -> list[fl
     return [float(effect[row][noun]) for row in rows for noun in nouns] or [0.0] * len(nouns)
 
 
-def pointed_right(translator: Translator, sentences: Sequence[Sentence]) -> float:
+def pointed_right(translator: Translator, sentences: Sequence[ParallelSentence]) -> float:
     """How often the noun that is meant costs more than the other."""
     hits = 0
     for sentence in sentences:

@@ -317,7 +317,7 @@ def disk(bench: Bench, chance: random.Random) -> None:
         "import": ("runs", "import", bench.archive, "--out", imported),
         "resume": ("train", "--resume", run, "--steps", "+1", "--device", "cpu"),
         "translate": ("translate", run, "the cat", "--out", bench.place / "x.txt"),
-        "page": ("explain", run, "the cat", "--html", bench.place / "x.html"),
+        "page": ("explain", run, "the cat", "--out", bench.place / "x.html"),
         "remove": ("runs", "rm", run),
     }
     name = chance.choice((*actions, "train", "train"))

@@ -33,10 +33,10 @@ from regard.convert.marian import from_marian
 from regard.data.batches import Batches, menu_for
 from regard.runs.folder import Run
 from regard.tasks.task import Tensors
-from regard.tasks.translate import Habits, Translate
+from regard.tasks.translate import Regularisation, TranslateTask
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.start import open_task
-from regard.trainer.steps import EagerStep, GraphStep, Recipe
+from regard.trainer.steps import EagerStep, GraphStep, StepContext
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
 CUDA = torch.device("cuda")
@@ -84,18 +84,20 @@ def plain_loop(dropout: float) -> Take:
     return take
 
 
-def regard_step(kind: str, dropout: float, task: Translate) -> Take:
+def regard_step(kind: str, dropout: float, task: TranslateTask) -> Take:
     """One of Regard's steps, from the weights that the plain loop begins with."""
     model = from_marian(marian(0.0)).to(CUDA)
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = dropout
-    habits = Habits(smoothing=SMOOTHING)
-    own = Translate(model, task.tokenizers, task.train_examples, task.valid_examples, habits=habits).to(CUDA).train()
+    habits = Regularisation(smoothing=SMOOTHING)
+    own = (
+        TranslateTask(model, task.tokenizers, task.train_examples, task.valid_examples, habits=habits).to(CUDA).train()
+    )
     optimizer = make_optimizer(
         "adamw", own, weight_decay=0.0, momentum=0.0, second_moment=0.98, capturable=kind != "eager"
     )
-    recipe = Recipe(own, optimizer, None, 1.0, autocast=True, device=CUDA)
+    recipe = StepContext(own, optimizer, None, 1.0, autocast=True, device=CUDA)
     step = EagerStep(recipe) if kind == "eager" else GraphStep(recipe, compiled=kind == "graph, compiled")
     number = 0
 
@@ -108,7 +110,7 @@ def regard_step(kind: str, dropout: float, task: Translate) -> Take:
     return take
 
 
-def prepare(data: Path, pairs: int, folder: Path) -> Translate:
+def prepare(data: Path, pairs: int, folder: Path) -> TranslateTask:
     for side in ("de", "en"):
         with gzip.open(data / f"train.{side}.gz", "rb") as lines:
             (folder / f"train.{side}").write_bytes(b"".join(islice(lines, pairs)))
@@ -118,11 +120,11 @@ def prepare(data: Path, pairs: int, folder: Path) -> Translate:
         "data.longest=128", "text.tokenizer=bpe", f"text.size={PIECES}", "text.joint=true",
     )  # fmt: skip
     task = open_task(Run.create(folder / "run", settings), lambda line: print(line, flush=True))
-    assert isinstance(task, Translate)
+    assert isinstance(task, TranslateTask)
     return task
 
 
-def batches_of(task: Translate, budget: int, count: int) -> list[Tensors]:
+def batches_of(task: TranslateTask, budget: int, count: int) -> list[Tensors]:
     """The first batches of a training, on the device."""
     menu = menu_for(task.train_examples, budget=budget, size=24, longest=128)
     made = Batches(task.train_examples, budget, seed=1, longest=128, menu=menu).read()
@@ -140,12 +142,12 @@ def timed(take: Take, batches: Iterable[Tensors]) -> tuple[float, int]:
     return time.perf_counter() - began, tokens
 
 
-def contestants(task: Translate, kinds: list[str], dropout: float) -> dict[str, Take]:
+def contestants(task: TranslateTask, kinds: list[str], dropout: float) -> dict[str, Take]:
     made = {"hugging face": plain_loop(dropout)} if "hugging face" in kinds else {}
     return made | {kind: regard_step(kind, dropout, task) for kind in kinds if kind != "hugging face"}
 
 
-def curves(task: Translate, kinds: list[str], batches: list[Tensors]) -> dict[str, list[float]]:
+def curves(task: TranslateTask, kinds: list[str], batches: list[Tensors]) -> dict[str, list[float]]:
     """Losses per token of the same first steps, dropout off."""
     found = {}
     for kind, take in contestants(task, kinds, 0.0).items():
@@ -153,7 +155,7 @@ def curves(task: Translate, kinds: list[str], batches: list[Tensors]) -> dict[st
     return found
 
 
-def measure(task: Translate, kinds: list[str], budget: int, rounds: int, steps: int) -> list[dict[str, object]]:
+def measure(task: TranslateTask, kinds: list[str], budget: int, rounds: int, steps: int) -> list[dict[str, object]]:
     batches = batches_of(task, budget, 4 * steps)
     found: dict[str, list[float]] = {kind: [] for kind in kinds}
     ready: dict[str, float] = {}
@@ -179,7 +181,7 @@ def measure(task: Translate, kinds: list[str], budget: int, rounds: int, steps: 
     ]
 
 
-def profile(task: Translate, kind: str, budget: int) -> None:
+def profile(task: TranslateTask, kind: str, budget: int) -> None:
     """Where the time of a step goes, by kernel."""
     take, (batch, *_) = contestants(task, [kind], 0.1)[kind], batches_of(task, budget, 1)
     for _ in range(5):

@@ -245,7 +245,7 @@ def measure(work: Work, kinds: list[str], sizes: list[int], rounds: int) -> list
             say(f"  {contestant}, {name}: first time {first:.2f} s")
         if engine.graphs is not None and (CAPTURED, name) in about:
             about[CAPTURED, name]["graphs"] = len(engine.graphs.graphs)
-        if engine.room is not None:
+        if engine.memory is not None:
             say(f"  {engine.room.shape}; shapes: {sorted(map(str, getattr(engine.graphs, 'graphs', {})))}")
         key = GENERATE, name
         batch, outputs[key] = fastest_batch(cast, sizes, name)

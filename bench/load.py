@@ -128,7 +128,7 @@ def memory(address: str, process: int, texts: Iterator[str], clients: int, reque
 def measure(run: Path, clients: int, seconds: float, requests: int) -> dict[str, Any]:
     texts = cycle([each.source for each in generate("fr", count=5000, split="test", maximum_words=20)])
     together, alone = Tally(), Tally()
-    with server(run) as (batching, process), server(run, "--batch", "1") as (plain, _):
+    with server(run) as (batching, process), server(run, "serve.batch=1") as (plain, _):
         for address in (batching, plain):  # each loads its run and warms up
             asyncio.run(load(address, texts, clients, Tally(), 2.0, 10**9))
         span = min(ROUND, seconds)

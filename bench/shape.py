@@ -21,7 +21,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from walks import Seen, see
+from walks import EVERY, Seen, see
 
 SOURCE = Path(__file__).parents[1] / "src" / "regard"
 RECORDS = {"BaseModel", "NamedTuple", "TypedDict"}  # classes that have one of these above them; and dataclasses
@@ -185,6 +185,8 @@ def figures(source: Path, files: list[File], seen: Seen | None) -> dict[str, str
     total = sum((Counter(file.counts) for file in files), Counter[str]())
     for path in [*source.glob("studio/**/*.js"), *source.glob("studio/**/*.css")]:
         total[path.suffix] += len(path.read_text(encoding="utf-8").splitlines())
+    for path in [*source.glob("show/templates/**/*.html"), *source.glob("show/templates/**/*.css")]:
+        total["templates"] += len(path.read_text(encoding="utf-8").splitlines())
     found = {
         "top-level modules": sum((source / f"{room}.py").is_file() for room in rooms if room != "__main__"),
         "rooms": len(rooms),
@@ -199,9 +201,13 @@ def figures(source: Path, files: list[File], seen: Seen | None) -> dict[str, str
         "names of several classes": len(shared_names(files)),
         "lines of JavaScript": total[".js"],
         "lines of CSS": total[".css"],
+        "lines of templates": total["templates"],
     }
     if seen is not None:
-        found |= {"commands": len(seen.commands), "options": sum(len(names) for _, names in seen.commands.values())}
+        found |= {
+            "commands": len(seen.commands.keys() - {EVERY}),
+            "options": sum(len(names) for _, names in seen.commands.values()),
+        }
         found |= {f"files on the walk: {name}": len(seen.walks[walk]) for walk, name in WALKS.items()}
     return {name: f"{count:,}" for name, count in found.items()}
 

@@ -25,6 +25,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
@@ -36,9 +37,10 @@ LINES = {"en": [f"the {word} cat ate" for word in WORDS] * 8, "fr": [f"le chat {
 TRAINING = (
     *("transformer-tiny", "model.width=16", "model.hidden=16", "text.size=300", "train.steps=3"),
     *("train.validate_every=3", "--source", "train.en", "--target", "train.fr", "--device", "cpu"),
-    *("--valid-source", "valid.en", "--valid-target", "valid.fr"),
+    *("data.valid_source=valid.en", "data.valid_target=valid.fr"),
 )
 SECONDS = 600  # that a walk may take
+EVERY = "every verb"  # by which the options go that all commands have
 
 
 class Walk:
@@ -58,6 +60,9 @@ class Walk:
             frame
         ):  # bodies of classes are not optimised
             self.first[code.co_filename] = code.co_qualname
+
+    def has(self, file: str) -> bool:
+        return Path(self._source, file).is_file()
 
     def files(self) -> list[tuple[str, str]]:
         return [(name.removeprefix(self._source), function) for name, function in self.first.items()]
@@ -114,7 +119,8 @@ def serve(walk: Walk, run: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     threading.Thread(target=ask, args=(walk, port), daemon=True).start()
-    regard("serve", run, "--port", str(port), "--device", "cpu", "--quiet", "--timeout", str(SECONDS))
+    patient = [f"serve.timeout={SECONDS}"] if walk.has("settings/call.py") else ["--timeout", str(SECONDS)]
+    regard("serve", run, "--port", str(port), "--device", "cpu", "--quiet", *patient)
 
 
 def walked(what: str, source: Path, run: str) -> list[tuple[str, str]]:
@@ -151,6 +157,10 @@ def options() -> dict[str, tuple[str, list[str]]]:
             found[name] = command.callback.__module__, names
 
     note(typer.main.get_command(app), "")
+    with suppress(ImportError):  # a version in which every verb has its own
+        from regard.cli.verb import Common  # noqa: PLC0415
+
+        found[EVERY] = Common.__module__, list(Common._fields)
     return found
 
 

@@ -13,6 +13,8 @@ import types
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
+import torch
+
 import regard
 from regard.explain import edits, looked, replay
 from regard.explain.walkthrough.example import example
@@ -21,15 +23,15 @@ from regard.serve import corpora, jobs, limits, markup
 from regard.serve.limits import Limits
 from regard.settings import (
     AttentionSettings,
-    BahdanauDecoder,
-    ContextDecoder,
+    BahdanauDecoderSettings,
+    ContextDecoderSettings,
     DataSettings,
     LastAverage,
-    LuongDecoder,
-    MonotonicWindow,
-    MovingAverage,
+    LuongDecoderSettings,
+    MonotonicWindowSettings,
+    MovingAverageSettings,
     NoWindow,
-    PredictedWindow,
+    PredictedWindowSettings,
     RecurrentAttention,
     RecurrentModel,
     ReinforceSettings,
@@ -39,6 +41,8 @@ from regard.settings import (
     TransformerModel,
     VectorSettings,
 )
+from regard.settings.call import DecodeSettings, MeasureSettings, ServeSettings
+from regard.settings.loading import written
 from regard.settings.reading import Frozen
 from regard.show import colours
 
@@ -54,22 +58,25 @@ SOURCE = "<!-- made by `make docs`; change the code, not this file -->\n"
 TABLES: list[tuple[str, type[Frozen]]] = [
     ("", Settings),
     ("model, kind = recurrent", RecurrentModel),
-    ("model.decoder, kind = context", ContextDecoder),
-    ("model.decoder, kind = bahdanau", BahdanauDecoder),
-    ("model.decoder, kind = luong", LuongDecoder),
+    ("model.decoder, kind = context", ContextDecoderSettings),
+    ("model.decoder, kind = bahdanau", BahdanauDecoderSettings),
+    ("model.decoder, kind = luong", LuongDecoderSettings),
     ("model.decoder.attention", RecurrentAttention),
     ("model, kind = transformer", TransformerModel),
     ("model.encoder_attention, model.decoder_attention, model.cross_attention", AttentionSettings),
     ("….window, kind = none", NoWindow),
-    ("….window, kind = monotonic", MonotonicWindow),
-    ("….window, kind = predicted", PredictedWindow),
+    ("….window, kind = monotonic", MonotonicWindowSettings),
+    ("….window, kind = predicted", PredictedWindowSettings),
     ("model.vectors", VectorSettings),
     ("text", TextSettings),
     ("data", DataSettings),
     ("train", TrainSettings),
-    ("train.average, kind = moving", MovingAverage),
+    ("train.average, kind = moving", MovingAverageSettings),
     ("train.average, kind = last", LastAverage),
     ("train.reinforce", ReinforceSettings),
+    ("decode", DecodeSettings),
+    ("measure", MeasureSettings),
+    ("serve", ServeSettings),
 ]
 
 
@@ -77,9 +84,13 @@ def kind(annotation: Any) -> str:
     """A type as a person would name it."""
     if get_origin(annotation) is Literal:
         return " · ".join(f"`{value}`" for value in get_args(annotation))
+    if annotation == (bool | None):
+        return "`true` · `false`"
+    if get_origin(annotation) is tuple:
+        return "whole numbers, with commas" if int in get_args(annotation) else "text, with commas"
     if get_origin(annotation) in (Union, types.UnionType):
         return "a table told apart by `kind`"
-    if isinstance(annotation, type) and issubclass(annotation, Frozen):
+    if get_origin(annotation) is dict or (isinstance(annotation, type) and issubclass(annotation, Frozen)):
         return "a table"
     return {int: "whole number", float: "number", bool: "`true` · `false`", str: "text"}[annotation]
 
@@ -90,18 +101,15 @@ def default(value: Any) -> str:
             ", ".join(f"{name} = {inner}" for name, inner in value.model_dump(exclude_defaults=True).items())
             or "as below"
         )
-    return (
-        "required"
-        if repr(value) == "PydanticUndefined"
-        else f"`{str(value).lower() if isinstance(value, bool) else value}`"
-    )
+    return "required" if repr(value) == "PydanticUndefined" else f"`{shown}`" if (shown := written(value)) else "none"
 
 
 def settings_page() -> str:
     lines = [
         SOURCE,
         "# Settings\n",
-        "Every knob, as it stands in a TOML file or an override such as `model.depth=4`.\n",
+        "Every knob, as it stands in a TOML file or an override such as `model.depth=4`. `decode`, `measure` and\n"
+        "`serve` belong to a call and not to a run: they are written behind a verb, `decode` also in requests.\n",
     ]
     for place, table in TABLES:
         lines.append(f"## {f'`[{place}]`' if place else 'Top level'}\n")
@@ -120,7 +128,9 @@ def presets_page() -> str:
     lines.append("| preset | parameters | what it is |\n|---|---:|---|")
     for name in regard.preset_names():
         settings = regard.load_settings(name)
-        count = sum(p.numel() for p in regard.encoder_decoder(settings.model, 8000, 8000).parameters())
+        with torch.device("meta"):  # sizes without numbers
+            model = regard.encoder_decoder(settings.model, 8000, 8000)
+        count = sum(p.numel() for p in model.parameters())
         lines.append(f"| `{name}` | {count / 1e6:.1f} M | {settings.about} |")
     return "\n".join([*lines, ""])
 
@@ -165,9 +175,9 @@ def limits_table() -> str:
         ("overrides of a training", f"{limits.OVERRIDES}", 400),
         ("runs that are compared at once", f"{limits.COMPARED}", 400),
         ("trainings at once; comparisons", f"{jobs.TRAININGS}; {jobs.COMPARISONS}", 429),
-        ("texts and calls that wait for one model (`--queue`)", f"{own.queue:,}", 429),
-        ("seconds that a request may take (`--timeout`)", f"{own.seconds:g}", 504),
-        ("weights in memory, engines included (`--memory`)", f"{own.memory >> 30} GiB", 503),
+        ("texts and calls that wait for one model (`serve.queue`)", f"{own.queue:,}", 429),
+        ("seconds that a request may take (`serve.timeout`)", f"{own.seconds:g}", 504),
+        ("weights in memory, engines included (`serve.memory`)", f"{own.memory >> 30} GiB", 503),
         ("requests at once; of connections, those that have asked for nothing go first", f"{own.connections}", 503),
     ]
     lines = [f"| {what} | {most} | {status} |" for what, most, status in rows]

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.show.charts import STYLE, Bar, Point, Series, bar_chart, line_chart, linear, logarithmic
+from regard.show.pictures import Chart, Point, Series, linear, logarithmic
+from regard.show.svg import document
 
 Line = dict[str, Any]
 LEDGER = Path(__file__).parents[1] / "bench" / "ledger.jsonl"
@@ -40,9 +41,6 @@ NAMES = {
     "times_import_torch": "times `import torch`",
 }
 SHARES = ("share_of_peak", "share_of_model_rate", "padding", "equal_to_native")
-STANDALONE = (
-    "svg.chart{color:#222;background:var(--paper)}@media (prefers-color-scheme:dark){svg.chart{color:#ddd}}"  # no page
-)
 
 
 def read_ledger(path: Path = LEDGER) -> list[Line]:
@@ -242,8 +240,8 @@ SECTIONS: list[tuple[str, str, tuple[str, ...], Callable[[Sequence[Line]], str],
         engines,
         "One set of weights, the test sentences of Multi30k. `native` is Regard's own search, `written_out` the same "
         "with the model itself, `shortlist` with a lexical shortlist, which is gone since; `ctranslate2` is the "
-        "library called by hand, `engine` what `--engine ctranslate2` makes of it, `generate` that of `transformers`. "
-        "All take turns.",
+        "library called by hand, `engine` what `decode.engine=ctranslate2` makes of it, `generate` that of "
+        "`transformers`. All take turns.",
     ),
     ("translate", "Search against `generate`", ("weights", "beam", "batch"), plain, ""),
     (
@@ -296,12 +294,6 @@ def figure_name(prefix: str, model: object, batch: object) -> str:
     return f"{prefix}-{model}{f'-{batch}' if batch else ''}.svg".replace(" ", "-").replace(",", "")
 
 
-def standalone(svg: str) -> str:
-    """A chart that brings its own style, to be shown as a picture."""
-    head, _, rest = svg.partition(">")
-    return f'{head} xmlns="http://www.w3.org/2000/svg"><style>{STYLE.strip()}{STANDALONE}</style>{rest}\n'
-
-
 def figures(lines: Sequence[Line]) -> dict[str, str]:
     """The pictures of the page by the names of their files."""
     made = {}
@@ -314,32 +306,33 @@ def figures(lines: Sequence[Line]) -> dict[str, str]:
         here = newest((line for line in lines if line["bench"] == bench), *keys)
         for model, batch in dict.fromkeys((line.get("model"), line.get("batch_tokens")) for line in here):
             chosen = [line for line in here if (line.get("model"), line.get("batch_tokens")) == (model, batch)]
-            made[figure_name(bench, model, batch)] = standalone(speeds(chosen, str(model)))
+            made[figure_name(bench, model, batch)] = document(speeds(chosen, str(model)))
     grown = newest((line for line in lines if line["bench"] == "scaling"), "part", "model")
     for part in dict.fromkeys(line["part"] for line in grown):
         for value in ("tokens_per_second", "mib"):
             chosen = [line for line in grown if line["part"] == part and value in line]
             if chosen:
-                made[f"scaling-{part}-{value}.svg"] = standalone(curves(chosen, part, value))
+                made[f"scaling-{part}-{value}.svg"] = document(curves(chosen, part, value))
     slower = newest((line for line in lines if line["bench"] == "growth"), "preset")
     if slower:
-        made["growth.svg"] = standalone(curves(slower, "length", "seconds", of="preset"))
+        made["growth.svg"] = document(curves(slower, "length", "seconds", of="preset"))
     return made
 
 
-def speeds(lines: Sequence[Line], model: str) -> str:
+def speeds(lines: Sequence[Line], model: str) -> Chart:
     """A bar for each contestant, the fastest first."""
     ordered = sorted(lines, key=lambda line: -line["tokens_per_second"])
-    bars = [Bar(line["contestant"], line["tokens_per_second"], *bounds(line.get("spread"))) for line in ordered]
-    highest = max(max(bar.value, bar.high or 0) for bar in bars)
-    return bar_chart(bars, linear("tokens/s", [highest], zero=True), title=f"Tokens a second, {model}", decimals=0)
+    speeds = [Point(0, line["tokens_per_second"], *bounds(line.get("spread"))) for line in ordered]
+    series = [Series(line["contestant"], [speed]) for line, speed in zip(ordered, speeds, strict=True)]
+    highest = max(max(speed.y or 0, speed.high or 0) for speed in speeds)
+    return Chart(f"Tokens a second, {model}", series, y=linear("tokens/s", [highest], zero=True), kind="bars")
 
 
 def bounds(spread: Any) -> tuple[float | None, float | None]:
     return (spread[0], spread[1]) if isinstance(spread, list) and len(spread) == 2 else (None, None)
 
 
-def curves(lines: Sequence[Line], part: str, value: str, *, of: str = "model") -> str:
+def curves(lines: Sequence[Line], part: str, value: str, *, of: str = "model") -> Chart:
     """A line for each model or preset, both axes logarithmic: a straight line is a power."""
     pairs = [[(size, one) for size, one in zip(line["sizes"], line[value], strict=True) if one > 0] for line in lines]
     series = [
@@ -348,4 +341,4 @@ def curves(lines: Sequence[Line], part: str, value: str, *, of: str = "model") -
     ]
     x = logarithmic(part, [size for points in pairs for size, _ in points])
     y = logarithmic(named(value), [one for points in pairs for _, one in points])
-    return line_chart(series, x, y, title=f"{named(value)} by {part}")
+    return Chart(f"{named(value)} by {part}", series, x, y)

@@ -61,10 +61,11 @@ def hints() -> set[str]:
     found: set[str] = set()
     for path in sorted((ROOT / "src" / "regard").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        documented = {id(text) for node in ast.walk(tree) for text in _docstring(node)}
-        parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-        for node in ast.walk(tree):
-            if id(node) not in documented | parts and (text := _text(node)):
+        nodes = list(ast.walk(tree))
+        passed = {id(text) for node in nodes for text in _docstring(node)}
+        passed |= {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in nodes:
+            if id(node) not in passed and (text := _text(node)):
                 found |= {" ".join(hint.strip().rstrip(".:`'").split()) for hint in _HINT.findall(text)}
     return found
 

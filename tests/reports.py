@@ -6,21 +6,21 @@ from dataclasses import replace
 
 from regard.evaluate.run_report import (
     CorpusCard,
-    Example,
+    CurvePoint,
     Labels,
     Learning,
-    Link,
     Look,
-    Map,
-    Moment,
     Portrait,
     Recipe,
+    ReportExample,
     RunReport,
     SideCard,
     Test,
     Validated,
+    WordPair,
 )
 from regard.explain.beam import Searched, SearchNode
+from regard.explain.heatmap import HeatMap, reaching
 from regard.metrics.by_length import Bucket
 from regard.metrics.habits import Habits
 from regard.metrics.labels import Confusion
@@ -59,7 +59,7 @@ def learning(*losses: float, score: str = "BLEU", scores: tuple[float, ...] = ()
     lowest = min(losses, default=0.0)
     return Learning(
         tuple(
-            Moment(100 * number, 9.0 / number, 1.0, 1.0 if number == 1 else rate)
+            CurvePoint(100 * number, 9.0 / number, 1.0, 1.0 if number == 1 else rate)
             for number in range(1, len(losses) + 1)
         ),
         tuple(
@@ -72,11 +72,11 @@ def learning(*losses: float, score: str = "BLEU", scores: tuple[float, ...] = ()
     )
 
 
-def sentence(source: str, output: str, *, reference: str | None = None, weight: float | None = 0.9) -> Example:
+def sentence(source: str, output: str, *, reference: str | None = None, weight: float | None = 0.9) -> ReportExample:
     """Each word linked with the one at its place."""
     words = tuple(source.split()), tuple(output.split())
-    links = tuple(Link(place, place, weight) for place in range(min(map(len, words))))
-    return Example("pinned", None, source, reference, output, None, -1.5, *words, links)
+    links = tuple(WordPair(place, place, weight) for place in range(min(map(len, words))))
+    return ReportExample("pinned", None, source, reference, output, None, -1.5, *words, links)
 
 
 def tree() -> Searched:
@@ -97,8 +97,11 @@ def tree() -> Searched:
 def by_hand() -> RunReport:
     rows, columns = ("le", "chat", NASTY), ("the", "cat", "الفأر")
     weights = ((0.9, 0.1, 0.0), (0.1, 0.8, 0.1), (0.0, 0.25, 0.75))
-    attention = Map("layer 1, head 1", "attention", rows, columns, weights)
-    effect = Map("effect of masking", "effect", rows, columns, ((2.0, -1.0, 0.0),) * 3, "nats")
+    title, masked, names = "layer 1, head 1", "effect of masking", ("output", "source")
+    attention = HeatMap(title, rows, columns, weights, title, *names, sums=True)
+    effects = HeatMap(masked, rows, columns, ((2.0, -1.0, 0.0),) * 3, masked, *names, "diverging", unit="nats")
+    effect = reaching(effects)
+    head = HeatMap(title, rows, columns, weights, title)
     return RunReport(
         run=Portrait("small", "runs/small", "translate", "By hand.", "a model", 1013, "finished", 400, 400, "step-400"),
         learning=learning(4.0, 2.0, 1.0, 0.5, scores=(11.0, 43.0, 71.0, 79.0)),
@@ -121,7 +124,7 @@ def by_hand() -> RunReport:
             replace(sentence("nothing comes", ""), chosen="worst", line=11, reference="w", score=0.0, links=()),
         ),
         links="weights: by hand",
-        looks=(Look("the cat", f"le chat {NASTY}", (attention, effect), (attention, attention), 2),),
+        looks=(Look("the cat", f"le chat {NASTY}", (attention, effect), (head, head), 2),),
         tree=tree(),
     )
 

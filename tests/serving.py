@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import corpora_for_tests as small
 from regard.explain.alignment import Aligner
@@ -21,7 +23,7 @@ from regard.serve.app import Service, create_app
 from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
-from regard.serve.server import Place, address, make
+from regard.serve.server import Address, address, make
 from regard.text.special import SPECIAL_TOKENS
 from regard.text.tokenizers import Tokenizers
 from regard.trainer.start import start
@@ -80,14 +82,31 @@ def client_of(library: Library) -> TestClient:
     return TestClient(create_app(Service(library)), "http://localhost")
 
 
+class Kept:
+    """A browser keeps the studio's files, which do not change here: to ask anew costs as much as what a test does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and scope["path"].startswith("/studio/"):
+                MutableHeaders(scope=message)["Cache-Control"] = "max-age=3600"
+            await send(message)
+
+        await self._app(scope, receive, answer)
+
+
 @contextmanager
 def on_a_port(
-    runs: Path, limits: Limits | None = None, doors: Doors | None = None, *, studio: bool = True
+    runs: Path, limits: Limits | None = None, doors: Doors | None = None, *, studio: bool = True, kept: bool = False
 ) -> Iterator[str]:
     """The address of the whole service, as `regard serve` starts it, in a thread of this process."""
     limits = limits or Limits()
     app = create_app(Service(Library(runs, limits=limits), studio=studio, doors=doors or Doors()))
-    listening, ready = Place("127.0.0.1", 0).open(), threading.Event()
+    if kept:
+        app.add_middleware(Kept)
+    listening, ready = Address("127.0.0.1", 0).open(), threading.Event()
     server = make(app, reading=limits.reading, started=ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()

@@ -47,7 +47,7 @@ VALIDATED = 20
 
 def make_corpus(work: Path) -> None:
     """The built-in corpus as files in the folder ``fable``, and a few of its lines beside them."""
-    made = ["data", "make", "fable", "fable", "--pairs", "300", "--held-out", str(SENTENCES), "--max-words", "12"]
+    made = ["data", "make", "fable", "fable", "--pairs", "300", "--held-out", str(SENTENCES), "--words", "1-12"]
     commands.run(made, work)
     for file in (work / "fable").glob("valid.*"):
         _cut(file, file, VALIDATED)

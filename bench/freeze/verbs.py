@@ -13,15 +13,15 @@ from models import RUNS
 from plain import Plain, markup_of, words_of
 
 CAT, RIVER = "the black cat ate the mouse", "the old man sees the river"
-FEW = ["--source", "few.en", "--target", "few.fr", "--resamples", "50"]
+FEW = ["--source", "few.en", "--target", "few.fr", "measure.resamples=50"]
 EVERY = ["demo", *(f"runs/{name}" for name in RUNS)]
 LOOKED_INTO = ["demo", "runs/attentive"]
 # Asked about every run; where it does not apply, the complaint is the answer.
 ABOUT_RUNS: dict[str, list[list[str]]] = {
     "translate": [[CAT, RIVER, "a zzyzx sleeps"]],
-    "predict": [[CAT, RIVER, "--length", "7"]],
+    "predict": [[CAT, RIVER, "decode.length=7"]],
     "score": [["--source", "few.en", "--target", "few.fr", "--tokens"]],
-    "evaluate": [["--source", "few.en", "--target", "few.fr", "--resamples", "50"]],
+    "evaluate": [["--source", "few.en", "--target", "few.fr", "measure.resamples=50"]],
     "explain": [[CAT]],
     "walk": [[CAT]],
     "beam": [[CAT, "--beam", "3"]],
@@ -32,11 +32,11 @@ ABOUT_RUNS: dict[str, list[list[str]]] = {
 ABOUT_SOME: dict[str, list[list[str]]] = {
     "translate": [
         *([CAT, RIVER, "--show", kind] for kind in ("align", "scores")),
-        [CAT, "--beam", "4", "--nbest", "3", "--length-penalty", "0.6"],
-        [CAT, "--sample", "--nbest", "2", "--seed", "7"],
-        [CAT, "--beam", "4", "--groups", "2", "--nbest", "2"],
-        [CAT, "--prefix", "un", "--forbid", "chat", "--no-repeat", "2"],
-        [CAT, "--risk", "4"],
+        [CAT, "--beam", "4", "--nbest", "3", "decode.length_penalty=0.6"],
+        [CAT, "--sample", "--nbest", "2", "decode.seed=7"],
+        [CAT, "--beam", "4", "decode.groups=2", "--nbest", "2"],
+        [CAT, "decode.prefix=un", "decode.forbid=chat", "decode.no_repeat=2"],
+        [CAT, "decode.risk=4"],
     ],
     "explain": [
         [CAT, "--pieces", "--special", "--head", "all"],
@@ -48,7 +48,7 @@ ABOUT_SOME: dict[str, list[list[str]]] = {
 ONCE: dict[str, list[list[str]]] = {
     "train": [["lstm", "--corpus", "nowhere.tsv"], ["no-such-preset"]],
     "demo": [["--preset", "no-such-preset"]],  # what it does is done by others, in seconds
-    "compare": [["runs/attentive", "runs/transformer", *FEW, "--trials", "50"], ["runs/plain", "runs/tagger"]],
+    "compare": [["runs/attentive", "runs/transformer", *FEW, "measure.trials=50"], ["runs/plain", "runs/tagger"]],
     "report": [["runs/attentive", *FEW], ["runs/nowhere"]],
     "serve": [[], ["runs/nowhere"]],
     "studio": [["runs", "--token", "short"]],
@@ -140,23 +140,19 @@ def pages(work: Path, plain: Plain) -> Iterator[tuple[str, str]]:
         "compare",
         "demo",
         "runs/attentive",
-        "--limit",
-        "12",
-        "--resamples",
-        "50",
-        "--trials",
-        "50",
+        "measure.limit=12",
+        "measure.resamples=50",
+        "measure.trials=50",
     ]
-    made["compare-files"] = ["compare", "runs/transformer", "runs/plain", "--resamples", "50", "--trials", "50"]
+    made["compare-files"] = ["compare", "runs/transformer", "runs/plain", "measure.resamples=50", "measure.trials=50"]
     made["compare-classifiers"] = ["compare", "runs/classifier"]
     made |= {f"explain-{Path(run).name}": ["explain", run, CAT] for run in LOOKED_INTO}
     made["beam-demo"] = ["beam", "demo", CAT]
     made["meaning-demo"] = ["meaning", "demo", "bank", "the bank is old", "he sat on the bank"]
     for name, words in made.items():
-        option = "--out" if words[0] in ("report", "compare") else "--html"
         kept = words[0] == "report" and words[1] != "demo"  # where the service looks for it
         file = work / words[1] / "report.html" if kept else work / "pages" / f"{name}.html"
-        said = commands.run([*words, option, str(file)], work)
+        said = commands.run([*words, "--out", str(file)], work)
         if not file.exists():
             yield f"{name}.txt", plain.text(said.err)
             continue

@@ -20,17 +20,17 @@ from regard.models import build
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.recurrent import BahdanauDecoder, LuongDecoder, RecurrentEncoder
 from regard.nn.attention import Attention
-from regard.nn.embeddings import Embedding, Output
+from regard.nn.embeddings import Embedding, OutputLayer
 from regard.nn.recurrent import LSTM, Stack
 from regard.nn.scores import AdditiveScore, GeneralScore
 from regard.settings import TransformerModel
 from regard.tasks.task import Tensors
-from regard.tasks.translate import Habits, Translate
+from regard.tasks.translate import Regularisation, TranslateTask
 from regard.text.characters import ByteTokenizer
 from regard.text.tokenizers import Tokenizers
 from regard.trainer import parts
 from regard.trainer.optimizer import make_optimizer
-from regard.trainer.steps import EagerStep, Recipe
+from regard.trainer.steps import EagerStep, StepContext
 from regard.trainer.workers import ALONE, Workers
 
 
@@ -61,7 +61,7 @@ def recurrent(work: Work) -> EncoderDecoder:
     reader = Stack(LSTM, width, width // 2, work.depth, bidirectional=True, dropout=work.dropout)
     writer = Stack(LSTM, 2 * width, width, work.depth, dropout=work.dropout)
     encoder = RecurrentEncoder(source, reader, dropout=work.dropout)
-    output = Output(width, work.vocabulary)
+    output = OutputLayer(width, work.vocabulary)
     decoder: BahdanauDecoder | LuongDecoder
     if work.model == "bahdanau":
         attention = Attention(AdditiveScore(1, width, width, width))
@@ -81,9 +81,9 @@ class Regard:
         pieces = ByteTokenizer()  # the batches come ready; the task asks for tokenizers all the same
         tokenizers = Tokenizers(pieces, pieces)
         nothing = Examples({})
-        task = Translate(self.model, tokenizers, nothing, nothing, habits=Habits(smoothing=work.smoothing))
+        task = TranslateTask(self.model, tokenizers, nothing, nothing, habits=Regularisation(smoothing=work.smoothing))
         optimizer = make_optimizer("adam", task, weight_decay=0.0, momentum=0.0, second_moment=SECOND_MOMENT)
-        recipe = Recipe(
+        recipe = StepContext(
             task.train(), optimizer, None, work.clip, autocast=False, device=torch.device("cpu"), workers=workers
         )
         parts.FEATURES = {"undivided": math.inf, "divided": 0}.get(variant, parts.FEATURES)

@@ -32,7 +32,7 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def take_threads(count: int) -> None:
-    """So many of torch's threads for what this thread computes, and as many as before for all others.
+    """Set torch's number of threads for this thread; other threads keep theirs.
 
     Every thread that computes has a team of its own, and teams that together have more threads than there are cores
     sleep between two operations: each is then half as fast, also while the others do nothing. Torch's number is that

@@ -59,7 +59,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     """An empty folder that takes the place of `path` when the block ends well, and vanishes when not.
 
     An old one changes places with it in one step, where the system can do that, and is removed last. Elsewhere it
-    steps aside first: whoever is killed in that moment finds it as `.NAME.….old`.
+    steps aside first: after a kill in that moment it is found as `.NAME.….old`.
     """
     _make_parent(path)
     beside = _beside(path)
@@ -87,7 +87,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def _name(error: BaseException, path: Path, beside: Path) -> None:
-    """What the disk refuses is refused to the file that somebody asked for, not to one that he never heard of."""
+    """Errors of the disk name the file that was asked for, not the temporary one."""
     if (
         isinstance(error, OSError)
         and error.errno
@@ -109,7 +109,7 @@ def _is_stream(path: Path) -> bool:
 
 
 def _beside(path: Path) -> Path:
-    """A free name in the same folder, hidden; made by whoever opens it, with the usual permissions."""
+    """A free name in the same folder, hidden; to be made when it is opened, with the usual permissions."""
     return path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}")
 
 
@@ -143,7 +143,7 @@ def lock(handle: int, *, shared: bool = False) -> bool | None:
 
 @contextmanager
 def locked(folder: Path, *, shared: bool = False) -> Iterator[bool | None]:
-    """Hold the lock of a folder for a while, if nobody else does; gives what `lock` says."""
+    """Hold the lock of a folder for a while, if no other process does; gives what `lock` says."""
     if sys.platform == "win32":  # no way to open a folder
         yield None
         return
@@ -169,7 +169,7 @@ def leftovers(folder: Path) -> Iterator[Path]:
     """What writes that were cut off left in a folder, not in those inside. What is being written now is none of it."""
     try:
         named = [path for path in folder.iterdir() if is_leftover(path.name)] if folder.is_dir() else []
-    except PermissionError:  # of somebody else
+    except PermissionError:  # of another user
         return
     for path in sorted(named):
         if not _in_use(path):

@@ -27,8 +27,8 @@ TOP_LEVEL = {"errors", "files", "device", "__init__", "__main__"}
 UPWARDS = {("tasks", "explain"), ("tasks", "show"), ("evaluate", "show")}
 WITHOUT_TORCH = (
     *("errors", "files", "settings", "settings.reading", "settings.help", "settings.demo", "text", "fable", "data"),
-    *("decode.cancel", "metrics", "runs.folder", "runs.listing", "runs.archive", "show.charts", "show.comparison_page"),
-    *("show.run_page", "show.heatmap_svg", "show.beam_page", "show.meaning_page", "cli.main"),
+    *("decode.cancel", "metrics", "runs.folder", "runs.listing", "runs.archive", "show.svg", "show.comparison_page"),
+    *("show.run_page", "show.terminal", "show.beam_page", "show.meaning_page", "cli.main"),
 )
 WITHOUT_NUMPY = ("errors", "files", "settings", "settings.help", "fable", "runs.folder", "runs.listing", "cli.main")
 LONGEST_FUNCTION = 60

@@ -356,7 +356,7 @@ def test_without_a_run_the_page_says_what_to_do(empty_page: Any) -> None:
     [
         (1440, "light", "transformer-tiny", "decoder.0.self.masked"),
         (1440, "dark", "bahdanau", "decoder.features"),
-        (380, "light", "lstm", "odds"),
+        (380, "light", "lstm", "probabilities"),
         (380, "dark", "luong-general", "decoder.cross.weights"),
     ],
 )

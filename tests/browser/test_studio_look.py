@@ -19,7 +19,7 @@ from regard.explain.importance import importance
 from regard.explain.look import Question, look
 from regard.explain.recurrent import saliency
 from regard.explain.views import View, attention_map, gate_maps, saliency_map, state_maps
-from regard.explain.whatif import Outcome, what_if
+from regard.explain.whatif import EditOutcome, what_if
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
 from regard.trainer.start import start
@@ -252,7 +252,7 @@ EDITS: list[tuple[Callable[[Page], None], dict[str, Any], str]] = [
 ]
 
 
-def is_outcome(page: Page, outcome: Outcome) -> None:
+def is_outcome(page: Page, outcome: EditOutcome) -> None:
     """Before, after and the change are those of the Python call."""
     texts = [page.locator(f".difference .{part} .tokens").inner_text() for part in ("before", "after")]
     assert [" ".join(text.split()) for text in texts] == list(outcome.texts)

@@ -44,7 +44,7 @@ FILLED = {"RUN": "runs/demo", "DIR": "converted", "TEXT": "the black cat ate the
 REST = {"evaluate": ["--source", "test.en", "--target", "test.fr"]}  # what … stands for at the end of a command
 NOT_RUN = {
     "torchrun": "two processes with a real training each: tests/end_to_end/test_training.py has it",
-    "--engine native-bfloat16": "needs a GPU: tests/parity/test_captured.py has what of it runs on a CPU",
+    "decode.engine=native-bfloat16": "needs a GPU: tests/parity/test_captured.py has what of it runs on a CPU",
     "/api/v1/trainings": "starts a process that trains for minutes: tests/end_to_end/test_studio_training.py has it",
 }
 
@@ -143,11 +143,13 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
 
     monkeypatch.setattr(training, "Trainer", brief)
     monkeypatch.setattr(
-        material, "_fable", lambda data, part, count: replace(fable(data, part, 1), count=min(count, 120))
+        material,
+        "_fable",
+        lambda data, part, count: replace(fable(data, part, 1), count=min(count, 120 if part == "train" else 40)),
     )
     monkeypatch.setattr("regard.fable.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
     monkeypatch.setattr("regard.cli.demo.TESTED", 20)
-    monkeypatch.setattr(server.Place, "open", server_socket)
+    monkeypatch.setattr(server.Address, "open", server_socket)
     monkeypatch.setattr(server, "run", serve_for_a_moment)
 
     for kind in ("encoder_decoder", "language_model", "labeller"):
@@ -159,10 +161,10 @@ def narrow(make: Callable[..., Any], model: Any, *sizes: Any, **named: Any) -> A
     return make(model.model_copy(update={"width": 32, "hidden": 32}) if model.width > 100 else model, *sizes, **named)
 
 
-_open = server.Place.open
+_open = server.Address.open
 
 
-def server_socket(place: server.Place) -> Any:
+def server_socket(place: server.Address) -> Any:
     """Any port that is free: the documented one may be taken here."""
     return _open(replace(place, port=0))
 

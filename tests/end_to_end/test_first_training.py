@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -88,7 +89,7 @@ def test_every_task_needs_one_file_alone(task: str, capsys: pytest.CaptureFixtur
         "text.tokenizer=word",
         *(["model.heads=2"] if task == "language" else []),
     ]
-    assert cli(["train", *sizes, "--task", task, "--corpus", name, "--steps", "2", "--device", "cpu"]) == 0
+    assert cli(["train", *sizes, f"task={task}", "--corpus", name, "--steps", "2", "--device", "cpu"]) == 0
     folder = Path("runs") / f"{Path(name).stem}-{task}"
     assert f"the best model is in {folder}; try: regard predict {folder}" in errors_of(capsys)
 
@@ -244,10 +245,9 @@ def test_without_a_limit_validations_come_ever_later(tmp_path: Path, monkeypatch
 
 
 def test_when_one_validates_changes_nothing(tmp_path: Path) -> None:
-    often = small.settings("transformer-tiny", "train.validate_every=1", "train.average={kind='moving'}")
-    start(tmp_path / "often", often, small.Notes())
-    seldom = small.settings("transformer-tiny", "train.validate_every=100", "train.average={kind='moving'}")
-    start(tmp_path / "seldom", seldom, small.Notes())
+    for name, every in (("often", 1), ("seldom", 100)):
+        overrides = ("train.steps=6", f"train.validate_every={every}", "train.average={kind='moving'}")
+        start(tmp_path / name, small.settings("transformer-tiny", *overrides), small.Notes())
     assert small.weights(tmp_path / "often") == small.weights(tmp_path / "seldom")
 
 
@@ -307,7 +307,7 @@ def test_a_finished_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.Capture
     assert cli(["train", "--resume", "run", "--device", "cpu"]) == 0
     said = errors_of(capsys)
     assert (
-        "run: is finished, all steps are done after 3 steps; go on with: regard train --resume run --time 10m" in said
+        "run: is finished, all steps are done after 3 steps; resume with: regard train --resume run --time 10m" in said
     )
 
 
@@ -329,8 +329,8 @@ def test_the_decay_begins_again_and_goes_on_after_a_stop(tmp_path: Path, monkeyp
     """Twice as long in two parts is the same whether the second part is interrupted or not."""
     monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
     settings = small.settings("transformer-tiny", "train.steps=6", "train.schedule=cosine", "train.warmup=2")
-    for name in ("whole", "parts"):
-        start(tmp_path / name, settings, small.Notes())
+    start(tmp_path / "whole", settings, small.Notes())
+    shutil.copytree(tmp_path / "whole", tmp_path / "parts")
     resume(tmp_path / "whole", small.Notes(), more="12")
     assert resume(tmp_path / "parts", Stops(8), more="+6").reason == "interrupted"
     resume(tmp_path / "parts", small.Notes())

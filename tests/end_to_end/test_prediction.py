@@ -199,7 +199,7 @@ def test_predict_says_which_words_a_run_has_never_seen(task: str, folder: Path, 
     ],
 )
 def test_predict_speaks_json(task: str, names: set[str], folder: Path, capsys: Capture) -> None:
-    arguments = ["--json", "--length", "5", "--beam", "2", "--device", "cpu"]
+    arguments = ["--json", "decode.length=5", "decode.beam=2", "--device", "cpu"]
     assert cli(["predict", str(trained(folder, task)), *TEXTS, *arguments]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.split("\n")[:-1]]
     assert len(rows) == len(TEXTS)
@@ -220,8 +220,8 @@ def test_predict_reads_a_file_a_piece_at_a_time(folder: Path, tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        (["x", "--length", "0"], 2, "--length = 0: a continuation has at least one piece"),
-        (["x", "--beam", "0"], 2, "beam = 0: a beam holds at least one hypothesis"),
+        (["x", "decode.length=0"], 2, "length = 0: a continuation has at least one piece"),
+        (["x", "decode.beam=0"], 2, "beam = 0: a beam holds at least one hypothesis"),
         (["x", "--file", "y"], 2, "--file = y: there are texts on the command line too"),
         (["--file", "nowhere.txt"], 3, "nowhere.txt: cannot be read"),
     ],
@@ -376,7 +376,7 @@ def test_without_scikit_learn_the_baselines_are_left_out(
 
 def test_a_prompt_is_continued_by_chance_with_a_seed(folder: Path, capsys: Capture) -> None:
     def drawn(seed: str) -> str:
-        flags = ["--sample", "--seed", seed, "--temperature", "2", "--device", "cpu"]
+        flags = ["decode.sample=true", f"decode.seed={seed}", "decode.temperature=2", "--device", "cpu"]
         assert cli(["predict", str(trained(folder, "language")), "the cat", "the dog", *flags]) == 0
         return capsys.readouterr().out
 

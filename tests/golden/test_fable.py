@@ -8,13 +8,13 @@ from unicodedata import normalize
 import pytest
 
 from regard.fable.lexicon import Tense, load
-from regard.fable.sentence import LANGUAGES, Language, Sentence, compose
+from regard.fable.sentence import LANGUAGES, Language, ParallelSentence, compose
 from regard.fable.syntax import (
     Adjunct,
     Clause,
+    Coordination,
     Determiner,
     NounPhrase,
-    Pair,
     Person,
     Pronoun,
     Relative,
@@ -34,11 +34,11 @@ def np(noun: str, *adjectives: str, determiner: Determiner = "the", plural: bool
     )
 
 
-def doing(subject: NounPhrase | Pair | Pronoun | None, verb: str, thing: NounPhrase | None = None) -> Clause:
+def doing(subject: NounPhrase | Coordination | Pronoun | None, verb: str, thing: NounPhrase | None = None) -> Clause:
     return Clause(subject, LEXICON.verb(verb), object=thing)
 
 
-def being(subject: NounPhrase | Pair | Pronoun | None, adjective: str, tense: Tense = "past") -> Clause:
+def being(subject: NounPhrase | Coordination | Pronoun | None, adjective: str, tense: Tense = "past") -> Clause:
     return Clause(subject, LEXICON.adjective(adjective), tense)
 
 
@@ -47,7 +47,7 @@ def with_clause(head: NounPhrase, clause: Clause) -> NounPhrase:
     return head
 
 
-def say(build: Build, language: Language) -> Sentence:
+def say(build: Build, language: Language) -> ParallelSentence:
     """Trees remember where their words stand, so each language gets a fresh one."""
     return compose(build(), language)
 
@@ -242,13 +242,15 @@ SENTENCES: list[tuple[Build, str, str, str]] = [
         "बच्चे अक्सर यह चाबी ढूँढते हैं",
     ),
     (
-        lambda: told(doing(Pair(np("girl"), np("queen")), "come"), time=LEXICON.adverb("yesterday"), time_first=True),
+        lambda: told(
+            doing(Coordination(np("girl"), np("queen")), "come"), time=LEXICON.adverb("yesterday"), time_first=True
+        ),
         "yesterday the girl and the queen came",
         "hier la fille et la reine sont venues",
         "कल लड़की और रानी आईं",
     ),
     (
-        lambda: told(doing(Pair(np("boy"), np("queen")), "see", np("bird", determiner="a"))),
+        lambda: told(doing(Coordination(np("boy"), np("queen")), "see", np("bird", determiner="a"))),
         "the boy and the queen saw a bird",
         "le garçon et la reine ont vu un oiseau",
         "लड़के और रानी ने एक चिड़िया देखी",

@@ -9,7 +9,7 @@ import torch
 
 import tiny
 from regard.decode.engines.captured import Captured, fitting, on_menu
-from regard.decode.engines.pooled import Shape
+from regard.decode.engines.pooled import StepShape
 from regard.decode.engines.slots import Fetched
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
@@ -90,9 +90,9 @@ def test_no_operation_of_a_step_depends_on_a_value() -> None:
     engine = Captured(sharp().float().to("meta"), menu=(2, 5))
     assert engine.graphs is None
     with torch.inference_mode():
-        room = engine._room_for(Beam(3), 5, 11, 41)
-        engine.step(room, Shape(2, 32, 32))
-        engine.step(room, room.shape)
+        memory = engine._memory_for(Beam(3), 5, 11, 41)
+        engine.step(memory, StepShape(2, 32, 32))
+        engine.step(memory, memory.shape)
 
 
 def test_a_plain_beam_is_searched_and_the_rest_is_left_to_the_loop() -> None:

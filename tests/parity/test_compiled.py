@@ -13,7 +13,7 @@ from regard.runs.folder import Run
 from regard.tasks.task import Task, Tensors
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.start import open_task
-from regard.trainer.steps import EagerStep, Recipe
+from regard.trainer.steps import EagerStep, StepContext
 
 CPU = torch.device("cpu")
 
@@ -22,7 +22,7 @@ def taken(task: Task, batches: list[Tensors], *, compiled: bool) -> tuple[list[f
     """The losses of one step a batch and the weights after them; the task is as before."""
     kept = {name: tensor.clone() for name, tensor in task.state_dict().items()}
     optimizer = make_optimizer("sgd", task, weight_decay=0.0, momentum=0.0, second_moment=0.9)
-    recipe = Recipe(task, optimizer, None, 1.0, autocast=False, device=CPU)
+    recipe = StepContext(task, optimizer, None, 1.0, autocast=False, device=CPU)
     step = EagerStep(recipe, compiled=compiled, backend="eager")
     losses = []
     for number, batch in enumerate(batches, start=1):

@@ -17,7 +17,7 @@ from regard.tasks.task import Task, Tensors
 from regard.trainer import parts
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.start import open_task
-from regard.trainer.steps import EagerStep, Recipe
+from regard.trainer.steps import EagerStep, StepContext
 
 CPU = torch.device("cpu")
 
@@ -39,7 +39,7 @@ def opened(folder: Path, preset: str, *overrides: str) -> Task:
 
 def step_of(task: Task) -> EagerStep:
     optimizer = make_optimizer("sgd", task, weight_decay=0.0, momentum=0.0, second_moment=0.9)
-    return EagerStep(Recipe(task, optimizer, None, 1.0, autocast=False, device=CPU))
+    return EagerStep(StepContext(task, optimizer, None, 1.0, autocast=False, device=CPU))
 
 
 def one_batch(task: Task) -> Tensors:

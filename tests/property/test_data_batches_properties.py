@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data import Batches, Examples, Shape, choose_menu, find_shift, plan
+from regard.data import Batches, BatchShape, Examples, choose_menu, find_shift, plan
 from regard.data.examples import Ragged
 from regard.data.seen import Seen
 from regard.text import END, PAD, START
@@ -27,7 +27,7 @@ def ragged(lengths: np.ndarray) -> Ragged:
 def test_a_plan_has_every_row_that_fits_once(rows, budget: int, seed: int, size: int, with_menu: bool) -> None:
     source, target = sides(rows)
     fits = (np.maximum(source, target) <= budget) & (source > 0)
-    menu: tuple[Shape, ...] = ()
+    menu: tuple[BatchShape, ...] = ()
     if with_menu and fits.any():
         menu = choose_menu(source[fits], target[fits], budget=budget, size=size)
     made = plan(source, target, budget=budget, seed=seed, menu=menu)

@@ -16,7 +16,7 @@ import regard
 import tiny
 from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms
 from regard.decode.rules import Beam, Rule, Sample
-from regard.decode.search import Hypothesis, Listener, search
+from regard.decode.search import Hypothesis, SearchListener, search
 from regard.decode.tree import Trees
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.text.special import END, PAD, START, UNK
@@ -55,7 +55,7 @@ def run(
     limits: int | Sequence[int] = LIMIT,
     constraints: Sequence[Constraint] = (),
     numbers: Sequence[int] | None = None,
-    listener: Listener | None = None,
+    listener: SearchListener | None = None,
 ) -> list[list[Hypothesis]]:
     first, state = model.start(source)
     most = torch.tensor([limits] * len(source) if isinstance(limits, int) else limits)

@@ -13,7 +13,7 @@ from regard.cli.main import run
 from regard.decode.rules import Beam
 from regard.decode.tree import Fate, Reason
 from regard.explain.beam import Searched, SearchNode, search_tree
-from regard.show.beam_terminal import tree_lines
+from regard.show.terminal import lines
 from regard.tasks.load import load, load_predictor
 from regard.trainer.start import start
 
@@ -31,18 +31,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_tree_shows_what_was_kept_and_why_the_rest_left(folder: Path, capsys: Capture) -> None:
     assert run(["beam", str(folder), CAT, "--beam", "2"]) == 0
     shown = capsys.readouterr()
-    lines = shown.out.splitlines()
-    assert lines[2].split() == ["log", "p", "normed", "<start>"]
+    printed = shown.out.splitlines()
+    assert printed[2].split() == ["log", "p", "normed", "<start>"]
     assert " ✓ " in shown.out
     assert "pruned" in shown.out
     assert "× pruned (" in shown.err
-    others = lines[lines.index("other beams") + 1 :]
+    others = printed[printed.index("other beams") + 1 :]
     assert [line.split()[0] for line in others] == ["1", "2", "3", "5", "10"]
     assert others[1].endswith("(this one)")
 
 
 def test_numbers_are_those_of_the_search(folder: Path, capsys: Capture) -> None:
-    assert run(["beam", str(folder), CAT, "--beam", "3", "--length-penalty", "0.5", "--json"]) == 0
+    assert run(["beam", str(folder), CAT, "--beam", "3", "decode.length_penalty=0.5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     best = found["nodes"][found["outputs"][0]]
     assert (best["fate"], best["reason"], best["token"]) == ("finished", "output", "<end>")
@@ -65,7 +65,7 @@ def _options(width: int, penalty: float) -> object:
 
 def test_a_page_asks_for_nothing_and_holds_the_numbers(folder: Path, capsys: Capture, tmp_path: Path) -> None:
     page = tmp_path / "tree.html"
-    assert run(["beam", str(folder), CAT, "--html", str(page)]) == 0
+    assert run(["beam", str(folder), CAT, "--out", str(page)]) == 0
     shown = capsys.readouterr()
     assert shown.out == ""
     assert f"wrote {page}" in shown.err
@@ -84,7 +84,7 @@ def test_a_language_models_search_is_a_tree_too(capsys: Capture, tmp_path: Path)
     best = found["nodes"][found["outputs"][0]]
     assert best["score"] == pytest.approx(written.score, abs=1e-4)
     assert written.text.endswith(found["output"])
-    assert run(["beam", str(tmp_path / "writer"), "the cat", "--html", str(tmp_path / "tree.html")]) == 0
+    assert run(["beam", str(tmp_path / "writer"), "the cat", "--out", str(tmp_path / "tree.html")]) == 0
     assert "writer" in (tmp_path / "tree.html").read_text(encoding="utf-8")
 
 
@@ -103,7 +103,7 @@ def node(
 
 
 def plain(tree: Searched, width: int) -> list[str]:
-    return [line.plain for line in tree_lines(tree, width)]
+    return [line.plain for line in lines(tree, width=width)]
 
 
 def test_a_terminal_has_a_line_for_each_candidate_below_what_it_continues() -> None:
@@ -136,15 +136,15 @@ def test_the_way_to_the_output_stands_out_and_what_was_pruned_stands_back() -> N
         node(1, 0, 1, "le", "finished", "output"),
         node(2, 0, 1, "la", "pruned", "beam"),
     )
-    _, first, second = tree_lines(Searched("x", "le", 2, 1.0, nodes, (1,)), 80)
+    _, first, second = lines(Searched("x", "le", 2, 1.0, nodes, (1,)), width=80)
     assert (str(first.style), str(second.style)) == ("bold green", "dim")
 
 
 def test_a_deep_tree_takes_one_cell_a_level() -> None:
     nodes = (node(0, None, 0, "<start>"), *(node(place, place - 1, place, f"t{place}") for place in range(1, 31)))
-    lines = plain(Searched("x", "x", 1, 1.0, nodes, ()), 80)
-    assert lines[1].split()[-2:] == ["└●", "t1"]
-    assert max(map(len, lines)) <= 80
+    drawn = plain(Searched("x", "x", 1, 1.0, nodes, ()), 80)
+    assert drawn[1].split()[-2:] == ["└●", "t1"]
+    assert max(map(len, drawn)) <= 80
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_deep_tree_takes_one_cell_a_level() -> None:
     [
         ([" "], 3, "text = ' ': there is nothing to search an output for; give it a word"),
         ([CAT, "--beam", "0"], 2, "beam = 0: a beam holds at least one hypothesis"),
-        ([CAT, "--html", "{tmp}/file/x.html"], 5, "file: is a file where a folder should be"),
+        ([CAT, "--out", "{tmp}/file/x.html"], 5, "file: is a file where a folder should be"),
     ],
 )
 def test_a_mistake_gets_one_line(

@@ -16,7 +16,7 @@ import pytest
 
 import corpora_for_tests as small
 from regard import __version__
-from regard.cli.display import Bar, Events, Lines, display, when
+from regard.cli.display import Events, PlainLines, ProgressBar, display, when
 from regard.cli.main import run
 from regard.cli.streams import stdin
 from regard.errors import DataError, ResourceError
@@ -86,12 +86,12 @@ MISTAKES = {
     "resuming with a preset": (["train", "lstm", "--resume", "nowhere"], 2, "goes on with the run's own settings"),
     "no corpus": (["train", "lstm", "--out", "{tmp}/run"], 2, "the training corpus is missing"),
     "a missing file": (
-        ["train", "lstm", "--source", "{tmp}/no", "--target", "{tmp}/no", "--valid-source", "a", "--valid-target", "b"],
+        ["train", "lstm", "--source", "{tmp}/no", "--target", "{tmp}/no", "data.valid_source=a", "data.valid_target=b"],
         3,
         "cannot be read",
     ),
-    "another corpus": (["data", "make", "novel", "{tmp}/x"], 2, "did you mean 'fable'?"),
-    "another language": (["data", "make", "fable", "{tmp}/x", "--target", "de"], 2, "fable has no such target"),
+    "another corpus": (["data", "make", "novel", "{tmp}/x"], 2, "did you mean 'fable:fr'?"),
+    "another language": (["data", "make", "fable:de", "{tmp}/x"], 2, "fable has no such target"),
     "one file for a shift": (["data", "check", "{tmp}/x", "--find-shift"], 2, "compares two parallel files"),
     "an unknown setting": (["settings", "explain", "model.head"], 2, "did you mean 'model.heads'?"),
 }
@@ -215,7 +215,12 @@ def test_a_missing_line_is_found(fable: Path, capsys: Capture) -> None:
     (fable / "train.fr").write_text("".join(lines[:30] + lines[31:]))
     assert run(["data", "check", *pair(fable), "--find-shift"]) == 3
     assert "has 60 lines" in capsys.readouterr().out
-    arguments = ["--valid-source", pair(fable)[0], "--valid-target", pair(fable)[0], "--out", str(fable / "run")]
+    arguments = [
+        f"data.valid_source={pair(fable)[0]}",
+        f"data.valid_target={pair(fable)[0]}",
+        "--out",
+        str(fable / "run"),
+    ]
     assert run(["train", "lstm", "--source", pair(fable)[0], "--target", pair(fable)[1], *arguments]) == 3
     *_, line, hint = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{pair(fable)[1]}: 59 lines but {pair(fable)[0]} has 60; the sides must pair line by line.")
@@ -254,13 +259,13 @@ def _interrupted_after_one_step(trainer: Trainer, *, asked: bool) -> str:  # noq
     return "interrupted" if trainer.progress.step else ""
 
 
-def test_an_interrupted_training_says_how_to_go_on(
+def test_a_stopped_training_says_how_to_resume_it(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.trainer.loop.Trainer._reason", _interrupted_after_one_step)
     (tmp_path / "small.toml").write_text(small.settings("lstm").to_toml())
     assert run(["train", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--tensorboard"]) == 130
-    assert f"checkpoint written; go on with: regard train --resume {tmp_path / 'run'}" in capsys.readouterr().err
+    assert f"checkpoint written; resume with: regard train --resume {tmp_path / 'run'}" in capsys.readouterr().err
     assert any((tmp_path / "run" / "tensorboard").iterdir())
 
 
@@ -304,7 +309,7 @@ def test_stdin_that_cannot_be_read_is_told_after_the_lines_that_could(monkeypatc
 
 
 def test_a_log_gets_a_plain_line_now_and_then(capsys: Capture) -> None:
-    lines = Lines()
+    lines = PlainLines()
     lines.moment(MOMENT)
     lines.moment(MOMENT)  # too soon for another line
     lines.validation(VALIDATION)
@@ -318,7 +323,7 @@ def test_a_log_gets_a_plain_line_now_and_then(capsys: Capture) -> None:
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     with display() as shown:
-        assert isinstance(shown, Bar)
+        assert isinstance(shown, ProgressBar)
         shown.moment(MOMENT)
         shown.validation(VALIDATION)
         shown.tell("a [word]")
@@ -346,7 +351,7 @@ def test_the_bar_fits_the_terminal_and_commands_stay_whole(
 def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     with display() as shown:
-        assert isinstance(shown, Lines)
+        assert isinstance(shown, PlainLines)
 
 
 def test_tensorboard_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

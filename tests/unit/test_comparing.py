@@ -17,7 +17,7 @@ from regard.errors import DataError, SettingsError
 from regard.evaluate import compare as comparing
 from regard.evaluate.compare import (
     Candidate,
-    Material,
+    EvaluationSet,
     Statistics,
     fitting_edges,
     judged,
@@ -36,7 +36,7 @@ from regard.trainer.start import start
 Capture = pytest.CaptureFixture[str]
 FACTS = Conditions("a test", 61, "00ff", 5, "cpu", 1, 1000, 10_000, 12345, {"regard": "0", "sacrebleu": "2"})
 STEPS = ("train.steps=3", "train.validate_every=3")
-QUICK = ["--limit", "37", "--resamples", "20", "--trials", "20", "--beam", "1", "--device", "cpu"]
+QUICK = ["measure.limit=37", "measure.resamples=20", "measure.trials=20", "decode.beam=1", "--device", "cpu"]
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_the_command_prints_a_table_for_people_and_json_for_programs(
     out = [str(tmp_path / "compare.html"), str(tmp_path / "compare.json")]
     texts = tmp_path / "texts"
     arguments = [*map(str, runs), *QUICK, "--out", out[0], "--out", out[1], "--texts", str(texts), "--json"]
-    assert cli(["compare", *arguments, "--edges", "6,7", "--metrics", "chrf,bleu"]) == 0
+    assert cli(["compare", *arguments, "measure.edges=6,7", "measure.metrics=chrf,bleu"]) == 0
     captured = capsys.readouterr()
     numbers = json.loads(captured.out)
     assert numbers["metrics"] == ["chrF2", "BLEU"]
@@ -170,12 +170,16 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "a tagger that is not trained": (["{tmp}/tag", "{tmp}/tag3"], 4, "tag/"),
     "one side of the test": (["{0}", "{1}", "--source", "a"], 2, "one is missing; give both or neither"),
     "an unknown suffix": (["{0}", "{1}", "--out", "x.pdf"], 2, "out = x.pdf: written as a page or as numbers"),
-    "an empty beam": (["{0}", "{1}", "--beam", "0"], 2, "beam = 0: is too small; 1 or more"),
-    "no sentences": (["{0}", "{1}", "--limit", "0"], 2, "limit = 0: is too small"),
-    "one resample": (["{0}", "{1}", "--resamples", "1"], 2, "resamples = 1: is too small; 2 or more"),
-    "an unknown metric": (["{0}", "{1}", "--metrics", "blue"], 2, "did you mean 'bleu'?"),
-    "edges that fall": (["{0}", "{1}", "--edges", "9,5"], 2, "must be growing numbers"),
-    "edges that are words": (["{0}", "{1}", "--edges", "a"], 2, "--edges = a: not whole numbers"),
+    "an empty beam": (["{0}", "{1}", "decode.beam=0"], 2, "beam = 0: a beam holds at least one"),
+    "no sentences": (["{0}", "{1}", "measure.limit=-1"], 2, "limit = -1: is too small"),
+    "one resample": (["{0}", "{1}", "measure.resamples=1"], 2, "resamples = 1: is too small; 2 or more"),
+    "an unknown metric": (["{0}", "{1}", "measure.metrics=blue"], 2, "did you mean 'bleu'?"),
+    "edges that fall": (["{0}", "{1}", "measure.edges=9,5"], 2, "must be growing numbers"),
+    "edges that are words": (
+        ["{0}", "{1}", "measure.edges=a"],
+        2,
+        "measure.edges.0 = 'a': not valid",
+    ),
     "no shared test": (["{0}", "{tmp}/files"], 2, "the runs share no test"),
 }
 
@@ -201,7 +205,7 @@ def test_what_cannot_be_written_is_named(comparison: Comparison, tmp_path: Path)
     with pytest.raises(NotADirectoryError, match="file"):
         comparison.save(tmp_path / "file" / "compare.html")
     with pytest.raises(NotADirectoryError, match="file"):
-        comparing.save_texts(tmp_path / "file", Material("", ["a"], ["b"]), [])
+        comparing.save_texts(tmp_path / "file", EvaluationSet("", ["a"], ["b"]), [])
 
 
 def test_runs_are_called_by_the_shortest_name_that_tells_them_apart(tmp_path: Path) -> None:
@@ -326,7 +330,7 @@ def test_a_row_that_is_no_run_stands_in_the_table_with_what_is_known_of_it() -> 
 def judge(sources: list[str], references: list[str], *outputs: list[str]) -> Comparison:
     statistics = Statistics(("bleu", "chrf"), (), 20, 20, 5, 1, "13a")
     candidates = [Candidate(f"run {number}", texts, Cost(), "") for number, texts in enumerate(outputs)]
-    return judged(candidates, Material("hand", sources, references), statistics, FACTS, (row("extra", 3.0, None),))
+    return judged(candidates, EvaluationSet("hand", sources, references), statistics, FACTS, (row("extra", 3.0, None),))
 
 
 def test_a_line_of_the_corpus_is_shown_and_never_obeyed() -> None:

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from regard.errors import RegardError, SettingsError
-from regard.fable import Sentence, capacity, generate, split_of, typography
+from regard.fable import ParallelSentence, capacity, generate, split_of, typography
 from regard.fable.author import Author
 from regard.fable.corpus import is_set, noun_phrases, pools, set_phrases
 from regard.fable.lexicon import Lexicon, Noun, load
@@ -30,21 +30,21 @@ from regard.text.words import JOINER, split_words
 
 
 @pytest.fixture(scope="module")
-def sample() -> list[Sentence]:
+def sample() -> list[ParallelSentence]:
     return list(generate("fr", count=20_000, seed=5, minimum_words=5, maximum_words=20))
 
 
-def test_almost_no_sentence_comes_twice(sample: list[Sentence]) -> None:
+def test_almost_no_sentence_comes_twice(sample: list[ParallelSentence]) -> None:
     distinct = len({sentence.source for sentence in sample})
     assert 1 - distinct / len(sample) < 0.05
 
 
-def words(sentence: Sentence) -> list[str]:
+def words(sentence: ParallelSentence) -> list[str]:
     """The target's, between spaces: no-break spaces divide nothing."""
     return sentence.target.split(" ")
 
 
-def test_lengths_are_spread_evenly(sample: list[Sentence]) -> None:
+def test_lengths_are_spread_evenly(sample: list[ParallelSentence]) -> None:
     lengths = Counter(len(sentence.source.split()) for sentence in sample)
     assert sorted(lengths) == list(range(5, 21))
     assert min(lengths.values()) > 0.8 * len(sample) / 16
@@ -71,18 +71,18 @@ def forms(texts: Iterable[str]) -> set[str]:
     return {piece for piece in pieces if not piece[0].isdigit()}
 
 
-def test_the_vocabularies_stay_small(sample: list[Sentence]) -> None:
+def test_the_vocabularies_stay_small(sample: list[ParallelSentence]) -> None:
     assert 2_000 < len(forms(sentence.source for sentence in sample)) < 3_000
     assert len(forms(sentence.target for sentence in sample)) < 5_500
     assert len(forms(sentence.target for sentence in generate("hi", count=5_000, seed=5))) < 4_500
 
 
-def test_every_sentiment_is_common(sample: list[Sentence]) -> None:
+def test_every_sentiment_is_common(sample: list[ParallelSentence]) -> None:
     counts = Counter(sentence.sentiment for sentence in sample)
     assert min(counts["negative"], counts["neutral"], counts["positive"]) > 0.2 * len(sample)
 
 
-def test_what_it_stands_for_changes_its_gender(sample: list[Sentence]) -> None:
+def test_what_it_stands_for_changes_its_gender(sample: list[ParallelSentence]) -> None:
     """Pronouns with an antecedent are common, and both genders are."""
     pronouns: Counter[str] = Counter()
     for sentence in sample:
@@ -96,7 +96,7 @@ def test_what_it_stands_for_changes_its_gender(sample: list[Sentence]) -> None:
     assert pronouns["qu'elles"] > 50
 
 
-def test_constructions_have_their_share(sample: list[Sentence]) -> None:
+def test_constructions_have_their_share(sample: list[ParallelSentence]) -> None:
     sources = [f" {normal(sentence.source)} " for sentence in sample]
     for word, least in {
         " that ": 2_000,
@@ -130,7 +130,7 @@ def test_constructions_have_their_share(sample: list[Sentence]) -> None:
     assert sum("est-ce qu" in sentence.target.lower() for sentence in sample) > 800
 
 
-def test_most_is_written_with_care_and_some_without(sample: list[Sentence]) -> None:
+def test_most_is_written_with_care_and_some_without(sample: list[ParallelSentence]) -> None:
     """Capital and mark on one side are capital and mark on the other."""
     kinds: Counter[str] = Counter()
     for sentence in sample:
@@ -151,7 +151,7 @@ def test_most_is_written_with_care_and_some_without(sample: list[Sentence]) -> N
     assert 0.01 < shares["capitals"] < 0.03
 
 
-def test_contractions_and_full_forms_are_both_common(sample: list[Sentence]) -> None:
+def test_contractions_and_full_forms_are_both_common(sample: list[ParallelSentence]) -> None:
     text = " ".join(sentence.source for sentence in sample).lower()
     for short, full in (("didn't", "did not"), ("won't", "will not"), ("i'll", "i will"), ("isn't", "is not")):
         assert text.count(f" {short} ") > 20, short

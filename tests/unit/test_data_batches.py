@@ -8,11 +8,11 @@ import pytest
 from regard.data import (
     NO_LABEL,
     Batches,
+    BatchShape,
     Examples,
     LabelEncoder,
     PairEncoder,
     Position,
-    Shape,
     TagEncoder,
     TextEncoder,
     choose_menu,
@@ -46,7 +46,7 @@ def lengths(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_batch_begins_and_ends_its_targets() -> None:
     examples = encode_examples([("ab", "xyz"), ("c", "")], PairEncoder(Tokenizers(BYTES, BYTES)))
-    batch = collate(examples, np.array([0, 1]), Shape(3, 4, 5))
+    batch = collate(examples, np.array([0, 1]), BatchShape(3, 4, 5))
     a, b, c, x, y, z = BYTES.encode("abcxyz")
     assert batch.rows.tolist() == [0, 1, -1]
     assert batch.source.tolist() == [[a, b, END, PAD], [c, END, PAD, PAD], [END, PAD, PAD, PAD]]
@@ -58,7 +58,7 @@ def test_a_batch_begins_and_ends_its_targets() -> None:
 
 def test_a_row_longer_than_the_shape_is_cut_and_still_ends() -> None:
     examples = encode_examples([("abc", "xyz")], PairEncoder(Tokenizers(BYTES, BYTES)))
-    batch = collate(examples, np.array([0]), Shape(1, 2, 3))
+    batch = collate(examples, np.array([0]), BatchShape(1, 2, 3))
     assert batch.source.tolist() == [[*BYTES.encode("a"), END]]
     assert batch.target_out.tolist() == [[*BYTES.encode("xy"), END]]
 
@@ -72,7 +72,7 @@ def test_language_modelling_batches_have_no_source() -> None:
 
 def test_classification_batches_have_one_label_a_row() -> None:
     encoder = LabelEncoder(BYTES, Vocabulary(("bad", "good")))
-    batch = collate(encode_examples([("a", "good"), ("b", "bad")], encoder), np.array([1, 0]), Shape(3, 1, 0))
+    batch = collate(encode_examples([("a", "good"), ("b", "bad")], encoder), np.array([1, 0]), BatchShape(3, 1, 0))
     assert batch.labels.tolist() == [[0], [1], [NO_LABEL]]
     assert batch.target_in.shape == (3, 0)
     assert batch.tokens == 2
@@ -80,7 +80,7 @@ def test_classification_batches_have_one_label_a_row() -> None:
 
 def test_tagging_batches_have_one_label_a_piece() -> None:
     encoder = TagEncoder(BYTES, Vocabulary(("N", "V")))
-    batch = collate(encode_examples([("ab c", "N V"), ("d", "V")], encoder), np.array([0, 1]), Shape(2, 4, 0))
+    batch = collate(encode_examples([("ab c", "N V"), ("d", "V")], encoder), np.array([0, 1]), BatchShape(2, 4, 0))
     assert batch.labels.tolist() == [[0, NO_LABEL, 1, NO_LABEL], [1, NO_LABEL, NO_LABEL, NO_LABEL]]
     assert batch.source.shape == batch.labels.shape
     assert batch.tokens == 3
@@ -152,9 +152,9 @@ def test_batches_are_tight() -> None:
 
 
 def test_the_padding_share_is_what_the_shapes_say() -> None:
-    made = plan(np.array([1, 2], np.int32), np.array([4, 4], np.int32), budget=8, menu=(Shape(2, 4, 4),))
+    made = plan(np.array([1, 2], np.int32), np.array([4, 4], np.int32), budget=8, menu=(BatchShape(2, 4, 4),))
     assert made.padding == (1 - 3 / 8, 0.0)
-    assert (made.shape(0), made.rows(0).tolist()) in [(Shape(2, 4, 4), [0, 1]), (Shape(2, 4, 4), [1, 0])]
+    assert (made.shape(0), made.rows(0).tolist()) in [(BatchShape(2, 4, 4), [0, 1]), (BatchShape(2, 4, 4), [1, 0])]
 
 
 def test_room_that_is_planned_for_longer_rows_is_padding(examples: Examples) -> None:
@@ -201,9 +201,9 @@ def test_the_menu_is_the_best_there_is() -> None:
 
 
 def test_left_over_rows_move_up_to_a_larger_shape() -> None:
-    menu = (Shape(4, 2, 2), Shape(4, 4, 4))
+    menu = (BatchShape(4, 2, 2), BatchShape(4, 4, 4))
     made = plan(np.full(6, 2, np.int32), np.full(6, 2, np.int32), budget=16, menu=menu)
-    assert sorted(made.shape(batch) for batch in range(len(made))) == [Shape(4, 2, 2), Shape(4, 4, 4)]
+    assert sorted(made.shape(batch) for batch in range(len(made))) == [BatchShape(4, 2, 2), BatchShape(4, 4, 4)]
     assert sorted(len(made.rows(batch)) for batch in range(len(made))) == [2, 4]
 
 
@@ -213,7 +213,7 @@ def test_long_and_empty_rows_are_left_out_and_counted() -> None:
     assert (made.too_long, made.empty, len(made)) == (2, 1, 1)
     assert made.rows(0).tolist() == [0]
     assert plan(source, target, budget=10).too_long == 1
-    assert plan(source, target, budget=100, menu=(Shape(5, 3, 3),)).too_long == 2
+    assert plan(source, target, budget=100, menu=(BatchShape(5, 3, 3),)).too_long == 2
 
 
 def test_long_rows_are_cut_if_asked_for() -> None:

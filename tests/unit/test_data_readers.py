@@ -14,7 +14,7 @@ import zstandard
 from pyarrow import parquet
 
 from regard.data import Corpus, Labelled, Pair, Tagged, read_labelled, read_pairs, read_tagged, read_texts, tables
-from regard.data.lines import Problem, ignore, read_lines, refuse
+from regard.data.lines import CorpusProblem, ignore, read_lines, refuse
 from regard.data.readers import format_of
 from regard.errors import DataError, ResourceError, SettingsError
 
@@ -167,7 +167,7 @@ def test_bad_utf8_is_refused_with_file_and_line(tmp_path) -> None:
     path.write_bytes(b"gut\nsch\xf6n\nja\n")
     with pytest.raises(DataError, match=r"bad\.de line 2: not UTF-8 \(byte 0xf6 at column 4\)"):
         list(read_lines(path))
-    problems: list[Problem] = []
+    problems: list[CorpusProblem] = []
     assert list(read_lines(path, problems.append)) == ["gut", "sch\ufffdn", "ja"]
     assert [(problem.kind, problem.line) for problem in problems] == [("encoding", 2)]
 
@@ -223,7 +223,7 @@ def test_a_column_that_is_not_there_is_refused_with_its_neighbour(tmp_path) -> N
     records = write(tmp_path / "a.jsonl", '{"source": "x", "targt": "y"}\n[1]\n')
     with pytest.raises(DataError, match="line 1: column = target: no text under that name; did you mean 'targt'"):
         list(read_pairs(Corpus((records,))))
-    problems: list[Problem] = []
+    problems: list[CorpusProblem] = []
     assert list(read_pairs(Corpus((records,)), problems.append)) == []
     assert [problem.line for problem in problems] == [1, 2]
 
@@ -245,7 +245,7 @@ def test_broken_csv_and_json_are_refused_with_their_line(tmp_path) -> None:
 
 def test_reading_goes_on_after_a_record_that_is_not_csv(tmp_path) -> None:
     table = write(tmp_path / "a.csv", 'a,b\nc,d\n"x" y,z\ne,f\n"g\nh",i\n"open,j\nk,l\n')
-    problems: list[Problem] = []
+    problems: list[CorpusProblem] = []
     rows = list(Corpus((table,)).rows(("source", "target"), problems.append))
     assert rows == [(1, ("a", "b")), (2, ("c", "d")), (4, ("e", "f")), (5, ("g\nh", "i"))]
     assert [(problem.line, problem.message.partition(" (")[0]) for problem in problems] == [

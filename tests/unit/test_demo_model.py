@@ -153,14 +153,14 @@ VERBS = {
     "beam": ["beam", "demo", CAT, "--beam", "2"],
     "meaning": ["meaning", "demo", "cat", CAT, "the cat slept", "--control", "the"],
     "walk": ["walk", "demo", CAT],
-    "evaluate": ["evaluate", "demo", "--source", "test.en", "--target", "test.fr", "--resamples", "0"],
+    "evaluate": ["evaluate", "demo", "--source", "test.en", "--target", "test.fr", "measure.resamples=0"],
     "score": ["score", "demo", "--source", "test.en", "--target", "test.fr"],
-    "report": ["report", "demo", "--limit", "5", "--resamples", "5"],
+    "report": ["report", "demo", "measure.limit=5", "measure.resamples=5"],
     "runs show": ["runs", "show", "demo"],
     "runs export": ["runs", "export", "demo", "demo.tar.gz"],
     "settings show": ["settings", "show", "demo"],
     "data check": ["data", "check", "test.en", "test.fr", "--run", "demo"],
-    "an engine": ["translate", "demo", CAT, "--engine", "ctranslate2"],
+    "an engine": ["translate", "demo", CAT, "decode.engine=ctranslate2"],
 }
 
 
@@ -178,7 +178,7 @@ def test_what_is_made_on_use_is_kept_in_the_users_cache(packaged: Path, tmp_path
     (packaged / "aligner.json").rename(tmp_path / "aligner.json")
     try:
         assert cli(["translate", "demo", CAT, "--show", "align"]) == 0
-        assert cli(["translate", "demo", CAT, "--engine", "ctranslate2"]) == 0
+        assert cli(["translate", "demo", CAT, "decode.engine=ctranslate2"]) == 0
         assert not (packaged / "aligner.json").exists()
     finally:
         (tmp_path / "aligner.json").rename(packaged / "aligner.json")

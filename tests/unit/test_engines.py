@@ -22,7 +22,8 @@ from regard.decode.rules import Beam, Sample
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
-from regard.tasks.engines import Auto, CTranslate2, Material, _cached, _open, choose, export
+from regard.settings.call import DecodeSettings
+from regard.tasks.engines import Auto, CTranslate2, LoadedModel, _cached, _open, choose, export
 from regard.tasks.load import load, open_material
 from regard.trainer.start import start
 
@@ -153,7 +154,7 @@ def test_a_converted_model_that_is_damaged_is_made_again(copied: Path, name: str
 
 def test_a_service_searches_with_its_engine_and_names_it(copied: Path) -> None:
     heard: list[str] = []
-    library = Library(None, [copied], engine="ctranslate2", tell=heard.append)
+    library = Library(None, [copied], decode=DecodeSettings(engine="ctranslate2"), tell=heard.append)
     with TestClient(create_app(Service(library)), "http://localhost") as client:
         assert client.get("/api/v1/runs/run").json()["summary"]["engine"] == ""
         for more, expected in (({}, load(copied).translate(TEXTS[0])), ({"prefix": "le"}, None)):
@@ -164,7 +165,7 @@ def test_a_service_searches_with_its_engine_and_names_it(copied: Path) -> None:
         assert 'regard_model_engine{engine="ctranslate2",run="run"} 1.0' in client.get("/metrics").text
     assert heard == ["run: engine: native: ctranslate2 knows nothing of a prefix"]
     with pytest.raises(SettingsError, match="engine = ctranslate: no such engine; did you mean 'ctranslate2'"):
-        Library(None, [copied], engine="ctranslate")
+        Library(None, [copied], decode=DecodeSettings(engine="ctranslate"))
 
 
 def test_int8_has_a_folder_of_its_own(copied: Path) -> None:
@@ -176,8 +177,8 @@ def test_int8_has_a_folder_of_its_own(copied: Path) -> None:
 
 def test_an_engine_that_does_not_fit_is_refused_in_one_line(trained: Path) -> None:
     material = open_material(trained)
-    several = Material(material.run, material.models * 2, material.tokenizers, material.device, 7)
-    elsewhere = Material(material.run, material.models, material.tokenizers, torch.device("meta"), 7)
+    several = LoadedModel(material.run, material.models * 2, material.tokenizers, material.device, 7)
+    elsewhere = LoadedModel(material.run, material.models, material.tokenizers, torch.device("meta"), 7)
     with pytest.raises(SettingsError, match="engine = nativ: no such engine; did you mean 'native'"):
         choose("nativ", material)
     with pytest.raises(SettingsError, match="translates with one run, and here are several"):
@@ -191,7 +192,7 @@ def test_an_engine_that_does_not_fit_is_refused_in_one_line(trained: Path) -> No
 def test_on_a_gpu_our_own_search_is_the_one_in_captured_steps(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no GPU here: the engine is told of one, and searches where the weights are."""
     material = open_material(trained)
-    there = Material(material.run, material.models, material.tokenizers, torch.device("cuda"), material.longest)
+    there = LoadedModel(material.run, material.models, material.tokenizers, torch.device("cuda"), material.longest)
     searcher = choose("native", there)
     assert isinstance(searcher.engine, Captured)
     native = load(trained)
@@ -317,17 +318,17 @@ def test_the_verbs_take_an_engine(copied: Path, tmp_path: Path, capsys: Capture)
     assert run(["runs", "export", str(copied), "--to", "ctranslate2", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["folder"] == str(copied / "engines" / "ctranslate2-float32")
-    assert run(["runs", "export", str(copied), "--to", "ctranslate2", "--quantization", "int8"]) == 0
-    assert "--engine ctranslate2 uses it" in capsys.readouterr().err
-    assert run(["translate", str(copied), TEXTS[0], "--engine", "ctranslate2"]) == 0
+    assert run(["runs", "export", str(copied), "--to", "ctranslate2-int8"]) == 0
+    assert "decode.engine=ctranslate2 uses it" in capsys.readouterr().err
+    assert run(["translate", str(copied), TEXTS[0], "decode.engine=ctranslate2"]) == 0
     shown = capsys.readouterr()
     assert run(["translate", str(copied), TEXTS[0]]) == 0
     assert capsys.readouterr().out == shown.out
     files = [tmp_path / "in", tmp_path / "ref"]
     for file in files:
         file.write_text(f"{TEXTS[0]}\n{TEXTS[1]}\n")
-    sides = ["--source", str(files[0]), "--target", str(files[1]), "--resamples", "0", "--json"]
-    assert run(["evaluate", str(copied), *sides, "--engine", "ctranslate2", "--metrics", "bleu"]) == 0
+    sides = ["--source", str(files[0]), "--target", str(files[1]), "measure.resamples=0", "--json"]
+    assert run(["evaluate", str(copied), *sides, "decode.engine=ctranslate2", "measure.metrics=bleu"]) == 0
     capsys.readouterr()
     assert run(["runs", "rm", str(copied), "--yes"]) == 0
 
@@ -336,7 +337,7 @@ def test_the_verbs_take_an_engine(copied: Path, tmp_path: Path, capsys: Capture)
     ("arguments", "line"),
     [
         (["--to", "onnx"], "--to = onnx: nothing that is exported to; known: archive, ctranslate2"),
-        (["run.tar", "--to", "ctranslate2"], "FILE = run.tar: is for an archive; give --out DIR"),
+        (["run.tar", "--to", "ctranslate2"], "FILE = run.tar: is for an archive; name a folder"),
         ([], "FILE: missing; name the archive to write, for example run.tar.gz"),
     ],
     ids=str,

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 
 import regard
 import tiny
-from regard.cli.display import Lines
+from regard.cli.display import PlainLines
 from regard.cli.main import run as cli
 from regard.cli.streams import show
 from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError, did_you_mean, failure
@@ -106,9 +106,9 @@ IN_THE_WAY = {  # each writes to a place below a file
     "translate": ["translate", "demo", "the cat", "--out", "{file}/x"],
     "export": ["runs", "export", "demo", "{file}/x.tar"],
     "make": ["data", "make", "fable", "{file}/x", "--pairs", "3", "--held-out", "3"],
-    "walk": ["walk", "demo", "the cat", "--markdown", "{file}/x.md"],
+    "walk": ["walk", "demo", "the cat", "--out", "{file}/x.md"],
     "train": ["train", "gru", "--corpus", "fable:fr", "--out", "{file}/x", "data.pairs=30"],
-    "explain": ["explain", "demo", "the cat", "--html", "{file}/x.html"],
+    "explain": ["explain", "demo", "the cat", "--out", "{file}/x.html"],
 }
 
 
@@ -323,7 +323,7 @@ def test_nothing_that_was_read_commands_the_terminal(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     assert cli(["data", "check", str(tmp_path / "a"), str(tmp_path / "a")]) == 3
     assert cli(["translate", f"{tmp_path}/{strange}", "x"]) == 4
-    Lines().tell(strange)
+    PlainLines().tell(strange)
     show([strange, Text(strange), Text(spaced), Text("\x9b1m")])
     assert cli(["data", "check", str(tmp_path / "a"), str(tmp_path / "a"), "--json"]) == 3
     shown = capsys.readouterr()

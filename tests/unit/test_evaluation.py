@@ -16,7 +16,7 @@ import pytest
 
 import corpora_for_tests as small
 from regard.cli.main import run
-from regard.cli.progress import Lines
+from regard.cli.progress import LineCounter
 from regard.data.readers import Pair
 from regard.errors import DataError, SettingsError
 from regard.evaluate import evaluate as evaluation
@@ -66,7 +66,7 @@ def told(folder: Path, capsys: Capture, *flags: str) -> dict[str, object]:
 
 
 def test_a_run_translates_and_what_it_wrote_is_measured(trained: Path, tmp_path: Path, capsys: Capture) -> None:
-    found = told(trained, capsys, "--out", str(tmp_path / "out.fr"), "--beam", "2", "--resamples", "11")
+    found = told(trained, capsys, "--out", str(tmp_path / "out.fr"), "--beam", "2", "measure.resamples=11")
     written = (tmp_path / "out.fr").read_text(encoding="utf-8").split("\n")[:-1]
     found_again = load(trained / "run").translate([source for source, _ in PAIRS], beam=2)
     assert written == [each.text for each in found_again]
@@ -94,7 +94,7 @@ def test_an_output_that_is_there_needs_no_model(
     trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.tasks.load.load", None)
-    flags = ("--edges", "6,7", "--metrics", "chrf++,bleu", "--resamples", "0", "--rarity", "mean")
+    flags = ("measure.edges=6,7", "measure.metrics=chrf++,bleu", "measure.resamples=0", "measure.rarity=mean")
     found = told(trained, capsys, "--hypotheses", str(trained / "worse.fr"), *flags)
     assert [quality["name"] for quality in found["qualities"]] == ["chrF2++", "BLEU"]
     worse = (trained / "worse.fr").read_text(encoding="utf-8").split("\n")[:-1]
@@ -110,7 +110,7 @@ def test_people_get_a_table_on_stderr_and_nothing_on_stdout(
     trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert run(arguments(trained, "--hypotheses", str(trained / "worse.fr"), "--resamples", "0")) == 0
+    assert run(arguments(trained, "--hypotheses", str(trained / "worse.fr"), "measure.resamples=0")) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "61 sentences" in captured.err
@@ -126,7 +126,7 @@ def test_output_that_looks_tokenised_is_noted(
     trained: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marked = write(tmp_path / "marked", [f"{target} ." for _, target in PAIRS])
-    flags = ["--hypotheses", marked, "--resamples", "0"]
+    flags = ["--hypotheses", marked, "measure.resamples=0"]
     assert run(arguments(trained, *flags)) == 0
     assert "tokenised" not in capsys.readouterr().err  # a few may be right
     monkeypatch.setattr("regard.cli.evaluate.TOKENISED", 61)
@@ -148,12 +148,18 @@ def test_alignments_are_held_against_gold(trained: Path, tmp_path: Path, capsys:
     gold = write(tmp_path / "gold", ["0-0 1-1 2?2"] * 61)
     links = write(tmp_path / "links", ["0-0 2-2"] * 61)
     reverse = write(tmp_path / "reverse", ["0-0 1-1 3-3"] * 61)
-    flags = ["--hypotheses", str(trained / "worse.fr"), "--resamples", "0", "--alignment", gold, "--links", links]
+    flags = [
+        "--hypotheses",
+        str(trained / "worse.fr"),
+        "measure.resamples=0",
+        f"measure.alignment={gold}",
+        f"measure.links={links}",
+    ]
     alone = told(trained, capsys, *flags)["alignment"]
     assert alone == pytest.approx(
         {"error_rate": 1 / 4, "precision": 1.0, "recall": 1 / 2, "predicted": 122, "sure": 122, "possible": 183}
     )
-    joined = told(trained, capsys, *flags, "--reverse-links", reverse, "--symmetrise", "union")["alignment"]
+    joined = told(trained, capsys, *flags, f"measure.reverse_links={reverse}", "measure.symmetrise=union")["alignment"]
     assert joined["predicted"] == 4 * 61
     assert joined["recall"] == 1.0
     assert run(arguments(trained, *flags)) == 0
@@ -164,7 +170,7 @@ def test_comet_stands_beside_the_others(
     trained: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    flags = ["--hypotheses", str(trained / "worse.fr"), "--resamples", "0", "--comet", "some/model"]
+    flags = ["--hypotheses", str(trained / "worse.fr"), "measure.resamples=0", "measure.comet=some/model"]
     assert run(arguments(trained, *flags)) == 5
     assert "no comet-score on PATH" in capsys.readouterr().err
     program = tmp_path / "comet-score"
@@ -180,8 +186,8 @@ def test_links_are_read_from_attention_and_joined_with_those_of_a_reverse_run(
 ) -> None:
     start(tmp_path / "luong", small.settings("luong-dot", "train.steps=3"), small.Notes(), device="cpu")
     gold = write(tmp_path / "gold", ["0-0 1-1"] * len(PAIRS))
-    files = ["--source", str(trained / "test.en"), "--target", str(trained / "test.fr"), "--alignment", gold]
-    flags = [*files, "--device", "cpu", "--beam", "1", "--resamples", "0", "--json"]
+    files = ["--source", str(trained / "test.en"), "--target", str(trained / "test.fr"), f"measure.alignment={gold}"]
+    flags = [*files, "--device", "cpu", "--beam", "1", "measure.resamples=0", "--json"]
 
     def found(*more: str) -> dict[str, float]:
         assert run(["evaluate", str(tmp_path / "luong"), *flags, *more]) == 0
@@ -190,36 +196,39 @@ def test_links_are_read_from_attention_and_joined_with_those_of_a_reverse_run(
         alignment: dict[str, float] = json.loads(shown.out)["alignment"]
         return alignment
 
-    alone, joined = found(), found("--reverse", str(tmp_path / "luong"), "--symmetrise", "intersection")
+    alone, joined = found(), found(f"measure.reverse={tmp_path}/luong", "measure.symmetrise=intersection")
     translator = load(tmp_path / "luong")
     sources, references = zip(*PAIRS, strict=True)
     links = evaluation.aligned(translator, sources, references)
-    back = evaluation.turned(evaluation.aligned(translator, references, sources))
+    back = evaluation.swapped(evaluation.aligned(translator, references, sources))
     assert alone["predicted"] == sum(map(len, links))
     assert joined["predicted"] == sum(len(one & other) for one, other in zip(links, back, strict=True))
 
 
 MISTAKES = {
-    "an empty beam": (["--beam", "0"], 2, "--beam = 0"),
-    "an unknown metric": (["--metrics", "bleu,tre"], 2, "metrics = tre: no such metric; did you mean 'ter'?"),
-    "no metric": (["--metrics", ","], 2, "metrics = none"),
-    "edges that are no numbers": (["--edges", "10,x"], 2, "--edges = 10,x: not numbers"),
-    "edges that fall": (["--edges", "20,10"], 2, "edges = 20,10: must be growing"),
-    "another rarity": (["--rarity", "median"], 2, "rarity = median: no such choice"),
-    "fewer resamples than none": (["--resamples", "-1"], 2, "resamples = -1: cannot be negative"),
-    "another way to join": (["--symmetrise", "unite"], 2, "--symmetrise = unite: no such way; did you mean 'union'?"),
-    "links without gold": (["--links", "{tmp}/short"], 2, "--alignment: links are held against gold ones"),
-    "one side of links": (
-        ["--alignment", "{tmp}/short", "--reverse-links", "{tmp}/short"],
+    "an empty beam": (["--beam", "0"], 2, "beam = 0: a beam holds"),
+    "an unknown metric": (["measure.metrics=bleu,tre"], 2, "metrics = tre: no such metric; did you mean 'ter'?"),
+    "edges that are no numbers": (["measure.edges=10,x"], 2, "measure.edges.1 = 'x': not valid"),
+    "edges that fall": (["measure.edges=20,10"], 2, "edges = 20,10: must be growing"),
+    "another rarity": (["measure.rarity=median"], 2, "rarity = median: no such choice"),
+    "fewer resamples than none": (["measure.resamples=-1"], 2, "resamples = -1: cannot be negative"),
+    "another way to join": (
+        ["measure.symmetrise=unite"],
         2,
-        "short: joins --links; give --links FILE too",
+        "symmetrise = unite: not known; did you mean 'union'?",
     ),
-    "a model without attention": (["--alignment", "{tmp}/none"], 4, "this model attends to no source"),
+    "links without gold": (["measure.links={tmp}/short"], 2, "measure.alignment: links are held against gold ones"),
+    "one side of links": (
+        ["measure.alignment={tmp}/short", "measure.reverse_links={tmp}/short"],
+        2,
+        "short: joins measure.links; give measure.links=FILE too",
+    ),
+    "a model without attention": (["measure.alignment={tmp}/none"], 4, "this model attends to no source"),
     "too few hypotheses": (["--hypotheses", "{tmp}/short"], 3, "short: 2 lines but"),
     "a missing file": (["--hypotheses", "{tmp}/no"], 3, "no: cannot be read"),
     "bytes that are no text": (["--hypotheses", "{tmp}/bytes"], 3, "bytes line 1: not UTF-8"),
     "gold outside": (
-        ["--alignment", "{tmp}/gold", "--links", "{tmp}/gold"],
+        ["measure.alignment={tmp}/gold", "measure.links={tmp}/gold"],
         3,
         "gold sentence 1 = 0-99: points",
     ),
@@ -329,7 +338,7 @@ def test_people_are_told_why_rare_words_are_not_measured(
     trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluation, "training_counts", lambda *_: evaluation.Counts(None, "the text is gone"))
-    assert run(arguments(trained, "--hypotheses", str(trained / "worse.fr"), "--resamples", "0")) == 0
+    assert run(arguments(trained, "--hypotheses", str(trained / "worse.fr"), "measure.resamples=0")) == 0
     assert "BLEU by rare words: not measured, the text is gone" in capsys.readouterr().err
 
 
@@ -384,10 +393,10 @@ def test_a_line_that_is_no_sentence_is_named(trained: Path, monkeypatch: pytest.
 def test_progress_is_a_counter_in_a_terminal_and_a_line_now_and_then_in_a_log(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = Lines("translated")
+    lines = LineCounter("translated")
     lines(1024, 3000)
     assert capsys.readouterr().err == ""  # too soon
-    lines = Lines("translated", every=0.0)
+    lines = LineCounter("translated", every=0.0)
     lines(2048, 3000)
     assert capsys.readouterr().err == "2,048 of 3,000 lines translated\n"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -7,7 +7,7 @@ import torch
 
 import tiny
 from regard.errors import DataError, ModelError
-from regard.explain.asked import Continuing, Labelling
+from regard.explain.asked import LabellerSubject, LanguageSubject
 from regard.explain.attribution import masking
 from regard.explain.edits import Edit, ForceHead, ForcePrefix, MaskWord, MuteHead, NoPositions, ReplaceWord, SetRow
 from regard.explain.replay import replay
@@ -22,12 +22,12 @@ LABELS = tuple("ABCDE")
 TEXT = "s1 s5 s3"
 
 
-def labelling(pool: str | None = None, preset: str = "transformer-tiny") -> Labelling:
-    return Labelling(tiny.tagger(preset, pool), Reader(SOURCES, 0, torch.device("cpu")), LABELS)
+def labelling(pool: str | None = None, preset: str = "transformer-tiny") -> LabellerSubject:
+    return LabellerSubject(tiny.tagger(preset, pool), Reader(SOURCES, 0, torch.device("cpu")), LABELS)
 
 
-def continuing(preset: str = "transformer-tiny") -> Continuing:
-    return Continuing(tiny.writer(preset), TARGETS, most=7)
+def continuing(preset: str = "transformer-tiny") -> LanguageSubject:
+    return LanguageSubject(tiny.writer(preset), TARGETS, most=7)
 
 
 @pytest.mark.parametrize("pool", [None, "attention"])
@@ -60,7 +60,7 @@ def test_a_replaced_word_is_another_text_to_label() -> None:
 
 def test_a_tag_belongs_to_the_first_piece_of_its_word() -> None:
     tokenizer = WordTokenizer.learn(["s1 s'2 s3"])
-    asked = Labelling(tiny.tagger("lstm"), Reader(tokenizer, 0, torch.device("cpu")), LABELS)
+    asked = LabellerSubject(tiny.tagger("lstm"), Reader(tokenizer, 0, torch.device("cpu")), LABELS)
     found = carry_out(asked, "s1 s1 s3", [ReplaceWord(1, "s'2")])
     assert (len(found.before.target), len(found.same.target)) == (3, 4)
     assert found.same.target.ids[:2] == found.before.target.ids[:2]

@@ -64,7 +64,17 @@ def test_a_heat_map_goes_to_stdout_and_its_origin_to_stderr(
 
 def test_the_numbers_are_the_traces_own(folder: Path, capsys: Capture, tmp_path: Path) -> None:
     place = trained(folder, "translate")
-    asked = ["--layer", "2", "--head", "1", "--pieces", "--special", "--json", "--save", str(tmp_path / "cat")]
+    asked = [
+        "--layer",
+        "2",
+        "--head",
+        "1",
+        "--pieces",
+        "--special",
+        "--json",
+        "--out",
+        str(tmp_path / "cat.safetensors"),
+    ]
     assert run(["explain", str(place), CAT, *asked]) == 0
     found = json.loads(capsys.readouterr().out)
     trace = Trace.load(tmp_path / "cat")
@@ -77,7 +87,7 @@ def test_the_numbers_are_the_traces_own(folder: Path, capsys: Capture, tmp_path:
 
 def test_files_are_written_and_named(folder: Path, capsys: Capture, tmp_path: Path) -> None:
     place = trained(folder, "translate")
-    files = [f"--{kind}={tmp_path / f'cat.{kind}'}" for kind in ("html", "svg", "png")]
+    files = [f"--out={tmp_path / f'cat.{kind}'}" for kind in ("html", "svg", "png")]
     assert run(["explain", str(place), CAT, *files]) == 0
     asks_for_nothing((tmp_path / "cat.html").read_text(encoding="utf-8"))
     ElementTree.fromstring((tmp_path / "cat.svg").read_text(encoding="utf-8"))
@@ -87,7 +97,7 @@ def test_files_are_written_and_named(folder: Path, capsys: Capture, tmp_path: Pa
 
 def test_all_heads_are_a_table_here_and_small_pictures_in_files(folder: Path, capsys: Capture, tmp_path: Path) -> None:
     place = trained(folder, "translate")
-    files = [f"--{kind}={tmp_path / f'cat.{kind}'}" for kind in ("svg", "png")]
+    files = [f"--out={tmp_path / f'cat.{kind}'}" for kind in ("svg", "png")]
     assert run(["explain", str(place), CAT, "--head", "all", "--side", "cross", *files]) == 0
     table = capsys.readouterr().out.splitlines()[2:]
     assert [line.split()[0] for line in table] == ["head", "1.1", "1.2", "2.1", "2.2"]
@@ -100,7 +110,7 @@ def test_letters_without_a_font_are_named(
     folder: Path, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.show.png.fonts_for", lambda _: (["DejaVu Sans"], "कख"))
-    assert run(["explain", str(trained(folder, "translate")), CAT, "--png", str(tmp_path / "x.png")]) == 0
+    assert run(["explain", str(trained(folder, "translate")), CAT, "--out", str(tmp_path / "x.png")]) == 0
     assert "x.png: no font here has क ख; install one, such as Noto Sans" in capsys.readouterr().err
 
 
@@ -127,7 +137,7 @@ def test_edits_say_what_they_did(folder: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize("name", ["plain", "tag", "letters", "classify", "language"])
 def test_every_task_can_be_looked_into(name: str, folder: Path, capsys: Capture, tmp_path: Path) -> None:
     place = trained(folder, name)
-    assert run(["explain", str(place), CAT, "--html", str(tmp_path / "x.html")]) == 0
+    assert run(["explain", str(place), CAT, "--out", str(tmp_path / "x.html")]) == 0
     shown = capsys.readouterr()
     assert "bird" in shown.out
     origin = {"plain": "shares: norm of the gradient", "language": "weights: decoder"}.get(name, "weights: encoder")
@@ -155,9 +165,9 @@ MISTAKES = {
     "an edit that is no JSON": ([CAT, "--edit", "mask 3"], 2, "--edit = mask 3: is not JSON"),
     "an edit too deep": ([CAT, "--edit", "[" * 9999], 2, "is not JSON"),
     "an edit of no kind": ([CAT, "--edit", '{"kind": "mask-wrd"}'], 3, "did you mean 'mask-word'?"),
-    "a file in a file": ([CAT, "--svg", "{tmp}/file/x.svg"], 5, "file: is a file where a folder should be"),
-    "a picture in a file": ([CAT, "--png", "{tmp}/file/x.png"], 5, "file: is a file where a folder should be"),
-    "a trace in a file": ([CAT, "--save", "{tmp}/file/x"], 5, "file: is a file where a folder should be"),
+    "a file in a file": ([CAT, "--out", "{tmp}/file/x.svg"], 5, "file: is a file where a folder should be"),
+    "a picture in a file": ([CAT, "--out", "{tmp}/file/x.png"], 5, "file: is a file where a folder should be"),
+    "a trace in a file": ([CAT, "--out", "{tmp}/file/x.safetensors"], 5, "file: is a file where a folder should be"),
 }
 
 
@@ -193,7 +203,7 @@ def test_every_task_can_be_asked_what_if(name: str, folder: Path, capsys: Captur
     place, page = str(trained(folder, name)), tmp_path / "x.html"
     side = "decoder" if name == "language" else "encoder"
     edits = ["--edit", '{"kind": "replace-word", "word": 1, "by": "dog"}', "--edit", MUTED % side]
-    assert run(["explain", place, CAT, *edits, "--html", str(page)]) == 0
+    assert run(["explain", place, CAT, *edits, "--out", str(page)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["before", "same,", "anew,", "difference"]
     assert "What if" in page.read_text(encoding="utf-8")
@@ -207,7 +217,7 @@ def test_every_task_can_be_asked_what_if(name: str, folder: Path, capsys: Captur
 def test_pages_of_labels_show_what_each_word_was_worth(folder: Path, capsys: Capture, tmp_path: Path) -> None:
     for name, told in (("letters", "bird "), ("classify", "effect of masking")):
         page = tmp_path / f"{name}.html"
-        assert run(["explain", str(trained(folder, name)), CAT, "--html", str(page)]) == 0
+        assert run(["explain", str(trained(folder, name)), CAT, "--out", str(page)]) == 0
         written = page.read_text(encoding="utf-8")
         assert "how much less probable each label gets when a word is blanked out." in written
         assert told in written

@@ -25,7 +25,7 @@ from regard.explain.edits import (
     to_data,
 )
 from regard.explain.replay import replay
-from regard.explain.whatif import Outcome, what_if, write
+from regard.explain.whatif import EditOutcome, what_if, write
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.observe import Recorder
 from regard.text import Tokenizers, WordTokenizer
@@ -52,7 +52,7 @@ def transformer() -> EncoderDecoder:
     return tiny.translator("transformer-tiny")
 
 
-def tried(*edits: Edit, model: EncoderDecoder | None = None) -> Outcome:
+def tried(*edits: Edit, model: EncoderDecoder | None = None) -> EditOutcome:
     return what_if(model or transformer(), BOTH, TEXT, edits, output=OUTPUT)
 
 

@@ -14,17 +14,10 @@ from rich.cells import cell_len
 
 from regard.explain.heatmap import HeatMap, brief, reaching
 from regard.show import colours
-from regard.show.heatmap_svg import (
-    LONGEST,
-    SIZE,
-    STYLE,
-    document,
-    heat_svg,
-    layout,
-    multiples_document,
-    multiples_svg,
-)
 from regard.show.letters import clusters, extent, right_to_left, shortened, wrapped
+from regard.show.pictures import Grid
+from regard.show.svg import document, style, svg
+from regard.show.svg_heatmap import LONGEST, SIZE, layout
 from regard.show.terminal import LEFT_TO_RIGHT, cut, lines, padded, paper
 
 HINDI = ("काली", "बिल्ली", "ने", "चूहे", "को", "खाया", "क्योंकि", "वह", "भूखी", "थी")
@@ -53,14 +46,14 @@ def made(rows: int, columns: int, labels: tuple[str, ...] = EVERY, *, diverging:
     return reaching(picture) if diverging else picture
 
 
-def rows_of(svg: str) -> list[list[float]]:
-    found = ElementTree.fromstring(svg).iter()
+def rows_of(drawn: str) -> list[list[float]]:
+    found = ElementTree.fromstring(drawn).iter()
     return [list(map(float, each.attrib["data-values"].split())) for each in found if "data-values" in each.attrib]
 
 
-def labels_of(svg: str, kind: str) -> list[str]:
+def labels_of(drawn: str, kind: str) -> list[str]:
     """What labels say; the whole of it, where what is seen was cut."""
-    found = [each for each in ElementTree.fromstring(svg).iter() if f"data-{kind}" in each.attrib]
+    found = [each for each in ElementTree.fromstring(drawn).iter() if f"data-{kind}" in each.attrib]
     return [(each[0].text if len(each) else each.text) or "" for each in found]
 
 
@@ -71,8 +64,8 @@ def labels_of(svg: str, kind: str) -> list[str]:
 @pytest.mark.parametrize("size", [(1, 1), (7, 5), (61, 59)])
 def test_every_number_that_is_drawn_can_be_read_back(size: tuple[int, int], diverging: bool) -> None:
     picture = made(*size, diverging=diverging)
-    for svg in (document(picture), heat_svg(picture)):
-        found = rows_of(svg)
+    for drawn in (document(picture), svg(picture)):
+        found = rows_of(drawn)
         assert torch.tensor(found).shape == size
         torch.testing.assert_close(torch.tensor(found), torch.tensor(picture.values), rtol=1e-5, atol=1e-6)
 
@@ -80,7 +73,7 @@ def test_every_number_that_is_drawn_can_be_read_back(size: tuple[int, int], dive
 def test_a_cell_has_the_colour_of_its_number_and_stands_at_its_place() -> None:
     picture = made(7, 11, OTHERS)
     place = layout(picture)
-    groups = [each for each in ElementTree.fromstring(heat_svg(picture)).iter("g") if "data-values" in each.attrib]
+    groups = [each for each in ElementTree.fromstring(svg(picture)).iter("g") if "data-values" in each.attrib]
     for group, levels in zip(groups, colours.levels(picture), strict=True):
         painted = [0] * 11
         for path in group.iter("path"):
@@ -93,7 +86,7 @@ def test_a_cell_has_the_colour_of_its_number_and_stands_at_its_place() -> None:
 
 def test_the_number_in_a_cell_and_the_sum_beside_a_row_are_those_of_the_picture() -> None:
     picture = made(3, 5, OTHERS)
-    shown = [each.text for each in ElementTree.fromstring(heat_svg(picture)).iter("text")]
+    shown = [each.text for each in ElementTree.fromstring(svg(picture)).iter("text")]
     for value in (value for row in picture.values for value in row):
         assert not brief(value) or brief(value) in shown
     assert shown.count("1.00") == 3
@@ -103,19 +96,19 @@ def test_the_number_in_a_cell_and_the_sum_beside_a_row_are_those_of_the_picture(
 
 def test_small_ones_hold_their_numbers_to_three_decimals_and_do_without_where_asked() -> None:
     grid = [[made(7, 5) for _ in range(3)] for _ in range(2)]
-    root = ElementTree.fromstring(multiples_document(grid, title="heads", origin="all of them"))
+    root = ElementTree.fromstring(document(Grid("heads", grid)))
     found = [each.attrib["data-values"] for each in root.iter() if "data-values" in each.attrib]
     assert len(found) == 6
     for words, picture in zip(found, (picture for line in grid for picture in line), strict=True):
         numbers = [[float(one) for one in row.split()] for row in words.split(";")]
         torch.testing.assert_close(torch.tensor(numbers), torch.tensor(picture.values), rtol=0, atol=5.01e-4)
-    assert "data-values" not in multiples_svg(grid, title="heads", values=False)
+    assert "data-values" not in svg(Grid("heads", grid, values=False))
 
 
 def test_a_small_one_paints_every_cell_with_its_colour() -> None:
     picture = made(7, 5)
     painted = [[0] * 5 for _ in range(7)]
-    for path in ElementTree.fromstring(multiples_svg([[picture]], title="one")).iter("path"):
+    for path in ElementTree.fromstring(svg(Grid("one", [[picture]]))).iter("path"):
         for column, row, count in re.findall(r"M(\d+) (\d+)h(\d+)", path.attrib["d"]):
             for place in range(int(column), int(column) + int(count)):
                 painted[int(row)][place] = int(path.attrib["class"].removeprefix("h"))
@@ -166,10 +159,10 @@ def test_minus_and_plus_end_at_the_two_ends_and_zero_is_in_the_middle() -> None:
 # Labels
 
 
-def boxes(svg: str, kind: str) -> list[tuple[float, float, int]]:
+def boxes(drawn: str, kind: str) -> list[tuple[float, float, int]]:
     """Where each label of a column begins, and how it is turned."""
     found = []
-    for each in ElementTree.fromstring(svg).iter("text"):
+    for each in ElementTree.fromstring(drawn).iter("text"):
         if f"data-{kind}" in each.attrib:
             turn = re.search(r"translate\(([\d.]+) ([\d.]+)\) rotate\(-(\d+)\)", each.get("transform", ""))
             found.append(
@@ -183,7 +176,7 @@ def boxes(svg: str, kind: str) -> list[tuple[float, float, int]]:
 @pytest.mark.parametrize("columns", [3, 11, 23, 60])
 def test_labels_of_columns_do_not_collide(columns: int) -> None:
     picture = made(5, columns)
-    places = boxes(heat_svg(picture), "column")
+    places = boxes(svg(picture), "column")
     assert len(places) == columns
     for (left, _, angle), (right, _, _) in pairwise(places):
         apart = (right - left) * {0: 1.0, 45: 0.7072, 90: 1.0}[angle]
@@ -213,7 +206,7 @@ def test_text_of_every_script_comes_back_as_it_went_in(labels: tuple[str, ...]) 
 
 
 def test_text_from_right_to_left_says_so_and_keeps_its_edge() -> None:
-    root = ElementTree.fromstring(heat_svg(made(2, 2, (ARABIC[0], "cat"))))
+    root = ElementTree.fromstring(svg(made(2, 2, (ARABIC[0], "cat"))))
     first, second = (each.attrib for each in root.iter("text") if "data-row" in each.attrib)
     assert (first["direction"], first["unicode-bidi"], first.get("text-anchor")) == ("rtl", "plaintext", None)
     assert second["text-anchor"] == "end"
@@ -221,8 +214,8 @@ def test_text_from_right_to_left_says_so_and_keeps_its_edge() -> None:
 
 
 def test_a_file_of_its_own_is_whole_asks_for_nothing_and_obeys_nothing() -> None:
-    for svg in (document(made(7, 7)), multiples_document([[made(7, 7)]], title="<b>")):
-        root = ElementTree.fromstring(svg)
+    for drawn in (document(made(7, 7)), document(Grid("<b>", [[made(7, 7)]]))):
+        root = ElementTree.fromstring(drawn)
         assert root.tag == f"{SVG}svg"
         assert {each.tag.removeprefix(SVG) for each in root.iter()} <= {
             "svg",
@@ -233,13 +226,13 @@ def test_a_file_of_its_own_is_whole_asks_for_nothing_and_obeys_nothing() -> None
             "text",
             "title",
         }
-        assert not re.search(r"url\(|@import|href|https?://(?!www\.w3\.org/2000/svg\")", svg)
-        assert "<script" not in svg
-    assert "prefers-color-scheme:dark" in STYLE
+        assert not re.search(r"url\(|@import|href|https?://(?!www\.w3\.org/2000/svg\")", drawn)
+        assert "<script" not in drawn
+    assert "prefers-color-scheme:dark" in style("heat")
 
 
 def test_sixty_by_sixty_numbers_stay_small() -> None:
-    assert len(heat_svg(made(60, 60)).encode()) < 150_000
+    assert len(svg(made(60, 60)).encode()) < 150_000
 
 
 # Letters

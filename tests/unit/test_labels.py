@@ -14,7 +14,7 @@ from regard.data.batches import collate
 from regard.data.check_labels import check_labels
 from regard.data.encoding import LabelEncoder, TagEncoder
 from regard.data.examples import encode_examples
-from regard.data.menu import Shape
+from regard.data.menu import BatchShape
 from regard.data.readers import Corpus
 from regard.data.shards import prepare_corpus
 from regard.data.stats import stats
@@ -79,7 +79,7 @@ def test_letters_stand_beside_their_ids_in_a_batch() -> None:
     tokenizer = learn("space", ["a cat sat"])
     encoder = TagEncoder(tokenizer, Vocabulary(("A", "B")), letters=5)
     examples = encode_examples([("a cat", "A B"), ("sat cats a", "A B A")], encoder)
-    batch = collate(examples, np.arange(2), Shape(3, 3, 1))
+    batch = collate(examples, np.arange(2), BatchShape(3, 3, 1))
     assert batch.source.shape == (3, 3, 6)
     assert batch.source[0, 0].tolist() == [tokenizer.id("a"), *spell("a", 5)]
     assert batch.source[0, 2].tolist() == [PAD] * 6

@@ -78,7 +78,7 @@ def test_numbers_are_plain_and_whole(folder: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize("name", ["translate", "tag", "classify"])
 def test_pages_and_pictures_are_written(name: str, folder: Path, capsys: Capture, tmp_path: Path) -> None:
     page, picture = tmp_path / "cat.html", tmp_path / "cat.svg"
-    files = ["--html", str(page), "--svg", str(picture)]
+    files = ["--out", str(page), "--out", str(picture)]
     assert run(["meaning", str(trained(folder, name)), "cat", *SENTENCES, "--control", "the", *files]) == 0
     assert capsys.readouterr().out == ""
     asks_for_nothing(page.read_text(encoding="utf-8"))
@@ -125,7 +125,7 @@ def test_labels_of_points_do_not_stand_upon_one_another(folder: Path) -> None:
     found = compared(trained(folder, "classify"), "cat", [SENTENCES[0]] * 9)
     same = replace(found, points=torch.full_like(found.points, 0.5))
     root = ElementTree.fromstring(meaning_svg(same))
-    for panel in root:
+    for panel in next(each for each in root if each.tag.endswith("}g")):
         labels = [each for group in panel for each in group if each.tag.endswith("text")]
         heights = [float(each.get("y", "nan")) for each in labels]
         assert all(abs(one - other) >= 12 for place, one in enumerate(heights) for other in heights[:place])

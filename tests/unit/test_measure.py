@@ -231,10 +231,12 @@ def test_comet_is_the_last_score_that_the_users_program_prints(tmp_path: Path, m
 
 def test_comet_that_is_not_there_or_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ResourceError, match="--comet m: no comet-score on PATH; install it with pip"):
+    with pytest.raises(ResourceError, match=r"measure\.comet = m: no comet-score on PATH; install it with pip"):
         comet(["a"], ["b"], ["c"], "m")
     program(tmp_path, "print('noise', file=sys.stderr); sys.exit('no such model')")
-    with pytest.raises(ResourceError, match="--comet m: comet-score ended with code 1; its last line: no such model"):
+    with pytest.raises(
+        ResourceError, match=r"measure\.comet = m: comet-score ended with code 1; its last line: no such model"
+    ):
         comet(["a"], ["b"], ["c"], "m")
     program(tmp_path, "print('all is well')")
     with pytest.raises(ResourceError, match="ended with code 0; its last line: all is well"):

@@ -14,7 +14,7 @@ from regard.models.transformer import TransformerDecoder
 from regard.nn import masks, recurrent
 from regard.nn.attention import Attention, Memory, Projections, one_hot_choice, relu, softmax
 from regard.nn.cache import Cache
-from regard.nn.embeddings import Embedding, OneHotEmbedding, Output
+from regard.nn.embeddings import Embedding, OneHotEmbedding, OutputLayer
 from regard.nn.feed_forward import GatedFeedForward
 from regard.nn.observe import UNOBSERVED, Recorder
 from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced, sinusoid
@@ -47,7 +47,7 @@ def test_an_embedding_may_begin_with_word_vectors() -> None:
 
 def test_a_tied_output_is_the_embedding() -> None:
     embedding = Embedding(11, 5)
-    output = Output(5, 11, embedding)
+    output = OutputLayer(5, 11, embedding)
     assert output.weight is embedding.weight
     x = torch.randn(3, 5)
     torch.testing.assert_close(output(x), x @ embedding.weight.T)
@@ -333,16 +333,16 @@ def test_a_cache_grows_in_place_and_older_ones_stay_true() -> None:
         keys, values = cache.view()
         assert torch.equal(keys, torch.cat(list(pieces[:length]), 2))
         assert torch.equal(values, -keys)
-    assert caches[3].room is caches[4].room  # no copy as long as there is room
-    assert caches[1].room is not caches[4].room
+    assert caches[3].buffer is caches[4].buffer  # no copy as long as there is room
+    assert caches[1].buffer is not caches[4].buffer
 
 
 def test_a_second_continuation_moves_into_its_own_room() -> None:
     pieces = torch.randn(4, 2, 3, 1, 5)
     stem = Cache().append(pieces[0], pieces[0]).append(pieces[1], pieces[1])
     one, two = stem.append(pieces[2], pieces[2]), stem.append(pieces[3], pieces[3])
-    assert one.room is stem.room
-    assert two.room is not stem.room
+    assert one.buffer is stem.buffer
+    assert two.buffer is not stem.buffer
     assert torch.equal(one.view()[0][:, :, 2:], pieces[2])
     assert torch.equal(two.view()[0][:, :, 2:], pieces[3])
 

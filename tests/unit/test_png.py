@@ -12,8 +12,9 @@ from PIL import Image
 
 from regard.errors import ResourceError
 from regard.explain.heatmap import HeatMap
-from regard.show.heatmap_svg import layout
-from regard.show.png import _drawing, fonts_for, heat_figure, save_multiples, save_png
+from regard.show.pictures import Grid
+from regard.show.png import _drawing, fonts_for, heat_figure, save_png
+from regard.show.svg_heatmap import layout
 
 ARABIC = ["أكلت", "القطة", "السوداء", "الفأر،", "لأنها", "كانت", "جائعة"]
 LATIN = ["the", "internationalisation", "of", "WWWWWW", "and", "$x_1$", "Donaudampfschifffahrtsgesellschaftskapitän"]
@@ -52,7 +53,7 @@ def test_what_is_drawn_is_what_the_picture_holds() -> None:
 
 def test_files_are_pictures_of_print_quality(tmp_path: Path) -> None:
     assert save_png(made(7, 5, LATIN), tmp_path / "one.png") == ""
-    assert save_multiples([[made(7, 5, LATIN)] * 2] * 3, tmp_path / "many.png", title="heads") == ""
+    assert save_png(Grid("heads", [[made(7, 5, LATIN)] * 2] * 3), tmp_path / "many.png") == ""
     for name in ("one", "many"):
         with Image.open(tmp_path / f"{name}.png") as image:
             assert image.format == "PNG"
@@ -68,6 +69,6 @@ def test_letters_that_no_font_has_are_named(tmp_path: Path) -> None:
 
 def test_without_matplotlib_a_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ResourceError, match=r"--png: matplotlib is missing; pip install matplotlib"):
+    with pytest.raises(ResourceError, match=r"PNG: matplotlib is missing; pip install matplotlib"):
         save_png(made(2, 2, LATIN), tmp_path / "x.png")
     assert list(tmp_path.iterdir()) == []

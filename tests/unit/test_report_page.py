@@ -5,19 +5,31 @@ from __future__ import annotations
 import json
 
 import pytest
+from jinja2 import UndefinedError
 
 from pages import asks_for_nothing, read
 from regard.metrics import numbers
-from regard.show import charts
-from regard.show.markup import Html, data, element, join, text
-from regard.show.page import figure, page, paragraph, section, sentence, table
+from regard.show.markup import element
+from regard.show.page import environment, sentence, several
+from regard.show.pictures import Chart, Point, Series, categories, linear
+from regard.show.svg import NARROW, WIDE, svg
 
+TABLE = "{{% call(row) table({}, [1], 'named') %}}{{{{ row({}) }}}}{{% endcall %}}"
 NASTY = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "</script>", "<!--", "]]>", "a & b", "'\"`")
+
+
+def page(body: str, x: str = "a", data: object = None) -> str:
+    """A page with a body of our own."""
+    frame = "{% extends 'base.html' %}{% from 'parts.html' import figure, section, table %}{% block main %}"
+    chart = Chart("t", [Series("one", [Point(0, 1.0)])], categories("x", ["a"]), linear("y", [0, 1]))
+    made = environment().from_string(f"{frame}{body}{{% endblock %}}")
+    return made.render({"title": x, "data": data, "x": x, "chart": chart})
 
 
 @pytest.mark.parametrize("nasty", NASTY)
 def test_text_is_shown_and_never_obeyed(nasty: str) -> None:
-    html = page(nasty, [section(nasty, paragraph("note", nasty), table(["", nasty], [[nasty, nasty]]))], {nasty: nasty})
+    body = "{% call section(x) %}<p>{{ x }}</p>{% call(row) table(['', x]) %}{{ row(x, x) }}{% endcall %}{% endcall %}"
+    html = page(body, nasty, {nasty: nasty})
     reader = read(html)
     asks_for_nothing(html)
     assert reader.shown.count(nasty) == 6  # title, h2, p, th, th, td
@@ -25,40 +37,45 @@ def test_text_is_shown_and_never_obeyed(nasty: str) -> None:
     assert len(reader.scripts) == 1
 
 
-def test_markup_joined_to_text_is_text_again() -> None:
+def test_markup_stays_and_text_is_escaped() -> None:
     bold = element("b", {}, "x")
-    assert isinstance(bold, Html)
     assert element("p", {}, bold) == "<p><b>x</b></p>"
-    assert element("p", {}, bold + "y") == "<p>&lt;b&gt;x&lt;/b&gt;y</p>"
-    assert join([bold, "<"], " & ") == "<b>x</b> &amp; &lt;"
+    assert element("p", {}, bold + "<", "&") == "<p><b>x</b>&lt;&amp;</p>"
+    assert element("p", {}, f"{bold}y") == "<p>&lt;b&gt;x&lt;/b&gt;y</p>"  # formatted, it is text again
 
 
 def test_attributes_are_escaped_and_numbers_are_short() -> None:
     assert element("rect", {"x": 1.5, "y": 2.0, "width": 3, "class": '"<'}) == (
-        '<rect x="1.5" y="2" width="3" class="&quot;&lt;"/>'
+        '<rect x="1.5" y="2" width="3" class="&#34;&lt;"/>'
     )
 
 
 def test_control_characters_get_their_pictures() -> None:
-    assert text("a\x00b\x1b\x7f\tc\n") == "a␀b␛␡\tc\n"
+    assert element("p", {"title": "\x00"}, "a\x00b\x1b\x7f\tc\n") == '<p title="␀">a␀b␛␡\tc\n</p>'
+    assert "<p>a␀b␛␡\tc\n</p>" in page("<p>{{ x }}</p>", "a\x00b\x1b\x7f\tc\n")
 
 
 def test_numbers_cannot_leave_their_script() -> None:
     value = {"a": ["</script><script>alert(1)</script>", "\u2028", "\ud800", "é"], "b": [1.5, None, True]}
-    html = data(value, "data")
-    assert html.count("<") == 2
+    html = page("", data=value).partition("<script")[2].partition("</script>")[0]
+    assert "<" not in html
     assert html.isascii()
-    assert json.loads(read(html).scripts[0]) == value
+    assert json.loads(html.partition(">")[2]) == value
 
 
 def test_a_number_that_json_does_not_have_is_refused() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        data(float("nan"), "data")
+        page("", data=float("nan"))
+
+
+def test_what_a_template_names_must_be_there() -> None:
+    with pytest.raises(UndefinedError, match="nobody"):
+        page("{{ nobody }}")
 
 
 def test_a_page_refuses_requests_and_is_dark_and_light_and_printable() -> None:
-    html = page("a", [paragraph("", "b")], {})
-    assert "default-src &#x27;none&#x27;" in html
+    html = page("<p>b</p>")
+    assert "default-src 'none'" in html
     assert "prefers-color-scheme:dark" in html
     assert "@media print" in html
     assert '<meta charset="utf-8"/>' in html
@@ -71,18 +88,23 @@ def test_marked_words_are_marked_together_and_directions_are_found_out() -> None
 
 
 def test_a_figure_is_drawn_for_a_wide_and_for_a_narrow_window() -> None:
-    html = figure(lambda width: element("i", {}, str(width)), "what")
-    assert f'<div class="wide"><i>{charts.WIDE}</i></div><div class="narrow"><i>{charts.NARROW}</i></div>' in html
-    assert html.endswith('<figcaption class="note">what</figcaption></figure>')
+    html = page("{{ figure(chart, 'what') }}")
+    chart = Chart("t", [Series("one", [Point(0, 1.0)])], categories("x", ["a"]), linear("y", [0, 1]))
+    assert f'<div class="wide">{svg(chart, WIDE)}</div><div class="narrow">{svg(chart, NARROW)}</div>' in html
+    assert '<figcaption class="note">what</figcaption></figure>' in html
 
 
 def test_a_table_of_many_columns_is_stacked_on_a_telephone() -> None:
-    few, many = (table([str(place) for place in range(count)], [["x"] * count], "named") for count in (3, 7))
+    few, many = (page(TABLE.format(list("0123456")[:count], ", ".join(["'x'"] * count))) for count in (3, 7))
     assert 'class="stack"' not in few
     assert 'class="stack"' in many
     assert '<td data-head="6">x</td>' in many
     assert "<caption>named</caption>" in few
-    assert '<td data-head="a" class="left">' in table(["", "a"], [["b", "c"]], left=(1,))
+    assert '<td data-head="1" class="left">x</td><td data-head="2">x</td>' in few
+
+
+def test_names_are_said_one_after_another() -> None:
+    assert [several(list("abc")[:count]) for count in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
 
 
 def test_numbers_are_written_as_people_read_them() -> None:

@@ -20,15 +20,18 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, SettingsError
 from regard.evaluate.report import PINNED, POINTS, architecture, learning, report
-from regard.evaluate.run_report import Learning, Look, Map, Moment, RunReport
+from regard.evaluate.run_report import CurvePoint, Learning, Look, RunReport
 from regard.evaluate.sentences import LOOKS, MOST_CELLS, RANDOM, WORST
+from regard.explain.heatmap import HeatMap
 from regard.fable.corpus import generate
 from regard.metrics.sentences import sentence_scores
 from regard.runs.folder import Run
-from regard.show import charts
+from regard.show.beam_page import beam_page
+from regard.show.pictures import logarithmic
 from regard.show.run_page import limits, run_page
 from regard.show.sentences import lighting, linked_output, linked_source
-from regard.show.tree import PRUNED, candidates_table, drawn_nodes, tree_svg, way_to, written
+from regard.show.svg import svg
+from regard.show.tree import PRUNED, drawn_nodes, way_to, written
 from regard.trainer.start import start
 from reports import ARABIC, HINDI, NASTY, by_hand, labelled, sentence, tree
 
@@ -116,7 +119,9 @@ def test_sentences_are_pinned_drawn_and_worst(made: RunReport) -> None:
 
 def test_links_lie_inside_both_sentences_and_carry_their_weight(made: RunReport) -> None:
     assert "cross-attention" in made.links
-    for one in made.examples:
+    read = [one for one in made.examples if one.source_words]  # of words that were never seen nothing is read
+    assert len(read) > len(made.examples) / 2
+    for one in read:
         assert " ".join(one.source_words) == one.source
         for link in one.links:
             assert 0 <= link.source < len(one.source_words)
@@ -133,7 +138,10 @@ def test_a_look_shows_the_weights_that_the_trace_has(made: RunReport, runs: Runs
     assert len(look.heads) == trace.cross.shape[0] * trace.cross.shape[1]
     assert all(math.isclose(sum(row), 1, abs_tol=1e-3) for one in look.heads for row in one.values)
     assert len(made.looks) <= LOOKS
-    assert [one.kind for one in look.maps] == ["attention", "effect"]
+    assert [one.scale for one in look.maps] == ["sequential", "diverging"]
+    (kept, *_) = made.as_json()["looks"]
+    assert [one["kind"] for one in (*kept["maps"], *kept["heads"][:1])] == ["attention", "effect", "attention"]
+    assert kept["maps"][1].keys() == {"title", "kind", "rows", "columns", "values", "unit"}
 
 
 def test_the_tree_ends_in_the_output(made: RunReport) -> None:
@@ -149,7 +157,7 @@ def test_a_model_without_attention_shows_masking_and_gradients(runs: Runs) -> No
     made = report(runs("gru"), limit=11, beam=2, resamples=2, device="cpu", pins=("the cat ate",))
     html = run_page(made)
     assert "this model has no attention" in made.links
-    assert [one.kind for look in made.looks for one in look.maps[:2]] == ["effect"] * 2 * len(made.looks)
+    assert [one.scale for look in made.looks for one in look.maps[:2]] == ["diverging"] * 2 * len(made.looks)
     assert "has no attention" in read(html).shown
     assert "Attention is where the model looked" not in read(html).shown
     assert made.run.architecture == "gru of width 16, no attention"
@@ -209,7 +217,7 @@ def test_a_long_log_is_thinned_to_what_can_be_seen(runs: Runs, tmp_path: Path) -
     found = learning(run)
     assert len(found.moments) == POINTS
     assert found.moments[-1].step == 1009
-    assert found.moments[0] == Moment(5, 3.0, 1.0, 0.5)
+    assert found.moments[0] == CurvePoint(5, 3.0, 1.0, 0.5)
     assert found.validations == ()
 
 
@@ -224,7 +232,7 @@ def test_an_architecture_is_said_in_a_few_words() -> None:
 
 def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Runs, capsys: Capture) -> None:
     folder = runs("transformer")
-    options = ["--limit", "11", "--beam", "1", "--resamples", "2", "--device", "cpu", "--pin", "the cat"]
+    options = ["measure.limit=11", "decode.beam=1", "measure.resamples=2", "--device", "cpu", "--pin", "the cat"]
     assert cli(["report", str(folder), *options, "--json"]) == 0
     shown = capsys.readouterr()
     numbers = json.loads(shown.out)
@@ -235,14 +243,14 @@ def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Runs, ca
     assert [one["source"] for one in numbers["examples"] if one["chosen"] == "pinned"] == ["the cat"]
     assert f"written: {folder / 'report.html'}" in shown.err
     again = numbers["recipe"]["commands"][1]
-    assert again.startswith(f"regard report {folder} --pin 'the cat' --limit 11 --beam 1 --metrics bleu,chrf")
-    assert again.endswith("--resamples 2 --seed 12345 --out report.html")
+    measured = "measure.metrics=bleu,chrf measure.resamples=2 measure.limit=11"
+    assert again == f"regard report {folder} decode.beam=1 {measured} --pin 'the cat' --out report.html"
 
 
 def test_several_runs_are_compared(runs: Runs, tmp_path: Path) -> None:
     both = [runs("transformer"), runs("gru")]
     texts = ["--source", str(both[0].parent / "words"), "--target", str(both[0].parent / "french")]
-    quick = ["--limit", "11", "--beam", "1", "--resamples", "2", "--device", "cpu"]
+    quick = ["measure.limit=11", "decode.beam=1", "measure.resamples=2", "--device", "cpu"]
     assert cli(["report", *map(str, both), *texts, *quick, "--out", str(tmp_path / "two.html")]) == 0
     assert "Paired tests" in (tmp_path / "two.html").read_text()
 
@@ -251,9 +259,9 @@ WRONG = {
     "no file for several": (["{gru}", "{transformer}"], 2, "--out: missing"),
     "a kind of file": (["{gru}", "--out", "report.pdf"], 2, "end it in .html or .json"),
     "no run": (["{gru}x"], 4, "did you mean"),
-    "a beam": (["{gru}", "--beam", "0"], 2, "beam = 0: is too small"),
-    "edges": (["{gru}", "--edges", "a"], 2, "--edges = a: not whole numbers"),
-    "a metric": (["{gru}", "--metrics", "blau"], 2, "metrics = blau: no such metric"),
+    "a beam": (["{gru}", "decode.beam=0"], 2, "beam = 0: a beam holds"),
+    "edges": (["{gru}", "measure.edges=a"], 2, "measure.edges.0 = 'a': not valid"),
+    "a metric": (["{gru}", "measure.metrics=blau"], 2, "metrics = blau: no such metric"),
 }
 
 
@@ -313,12 +321,12 @@ def test_a_large_model_and_long_sentences_stay_below_the_limit() -> None:
     """As many small maps as there is room for, dense as attention gets, and twenty sentences of a hundred words."""
     words, known = tuple(f"word{place}" for place in range(26)), by_hand()
     heads = [
-        Map(
+        HeatMap(
             f"layer {layer}, head {head}",
-            "attention",
             words,
             words,
             tuple(tuple(round((row * column + head) % 23 / 290, 5) for column in range(26)) for row in range(26)),
+            "",
         )
         for layer in range(6)
         for head in range(8)
@@ -353,14 +361,14 @@ def test_linked_words_share_a_class_and_say_what_they_belong_to() -> None:
     one = sentence("the cat", "le chat")
     assert 'class="word l1" title="cat → chat 0.90"' in linked_source(one)
     assert 'class="word l1" title="chat ← cat 0.90"' in linked_output(one)
-    assert ".pair:has(.l1:hover) .l1" in lighting(2)
+    assert ".pair:has(.l1:is(:hover,:focus)) .l1" in lighting(2)
     assert ".l2:" not in lighting(2)
     assert lighting(0) == ""
 
 
 def test_numbers_that_json_does_not_have_are_null_and_leave_gaps() -> None:
     known = by_hand()
-    moments = (Moment(1, math.nan, math.inf, 1.0), *known.learning.moments)
+    moments = (CurvePoint(1, math.nan, math.inf, 1.0), *known.learning.moments)
     broken = replace(known, learning=replace(known.learning, moments=moments))
     assert broken.as_json()["learning"]["moments"][0] == {"step": 1, "loss": None, "norm": None, "rate": 1.0}
     assert "nan" not in run_page(broken).lower().replace("nano", "")
@@ -386,7 +394,7 @@ def test_limits_name_what_the_numbers_do_not_say() -> None:
 
 
 def test_a_tree_shows_every_fate_with_percent_first_and_its_steps() -> None:
-    drawn = tree_svg(tree())
+    drawn = str(svg(tree()))
     shown = read(drawn).shown
     assert "90 % · 90 %" in shown
     assert all(f"step {step}" in shown for step in (1, 2, 3))
@@ -401,7 +409,7 @@ def test_a_tree_shows_every_fate_with_percent_first_and_its_steps() -> None:
 def test_only_one_of_what_finished_is_the_output() -> None:
     known = tree()
     other = replace(known.nodes[7], number=50, score=-0.9)
-    drawn = tree_svg(replace(known, nodes=(*known.nodes, other)))
+    drawn = svg(replace(known, nodes=(*known.nodes, other)))
     assert str(drawn).count("✓ output") == 1
     assert "finished, but others were better" in str(drawn)
 
@@ -412,7 +420,7 @@ def test_of_what_was_pruned_the_best_are_drawn_and_all_are_in_the_table() -> Non
     crowded = replace(known, nodes=(*known.nodes, *more))
     assert [len(step) for step in drawn_nodes(crowded)] == [1, 2 + PRUNED, 3, 1]
     assert [node.score for node in drawn_nodes(crowded)[1]] == [-0.1, -2.3, -9.0, -9.0, -10.0]
-    table = read(candidates_table(crowded))
+    table = read(beam_page(crowded).partition("Every candidate</summary>")[2].partition("</details>")[0])
     assert len([tag for tag, _ in table.seen if tag == "tr"]) == len(crowded.nodes)
     assert "pruned: others were better" in table.shown
 
@@ -421,12 +429,12 @@ def test_of_what_was_pruned_the_best_are_drawn_and_all_are_in_the_table() -> Non
 
 
 def test_a_scale_of_powers_holds_all_values() -> None:
-    axis = charts.logarithmic("loss", [0.03, 8.0])
+    axis = logarithmic("loss", [0.03, 8.0])
     assert [label for _, label in axis.ticks] == ["0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10"]
     assert axis.low <= math.log10(0.03)
     assert axis.high >= math.log10(8.0)
-    assert [label for _, label in charts.logarithmic("loss", [0.001, 900.0]).ticks] == [
+    assert [label for _, label in logarithmic("loss", [0.001, 900.0]).ticks] == [
         *("0.001", "0.01", "0.1", "1", "10", "100", "1,000"),
     ]
-    alone = charts.logarithmic("loss", [1.0])
+    alone = logarithmic("loss", [1.0])
     assert alone.low < alone.high

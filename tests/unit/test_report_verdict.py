@@ -8,12 +8,12 @@ import pytest
 
 from regard.evaluate import verdict as rules
 from regard.evaluate.run_report import Learning
-from regard.evaluate.verdict import Finding
+from regard.evaluate.verdict import Claim
 from regard.metrics.labels import Confusion
 from reports import GOOD, bucket, by_hand, labelled, learning, quality
 
 
-def claims(found: list[Finding]) -> list[tuple[str, str]]:
+def claims(found: list[Claim]) -> list[tuple[str, str]]:
     return [(one.claim, one.tone) for one in found]
 
 
@@ -59,7 +59,7 @@ def test_a_run_says_how_far_its_training_came() -> None:
     run = by_hand().run
     assert rules.completeness(run) == []
     assert rules.completeness(replace(run, state="running", steps=7))[0].evidence.endswith("step 7 of 400")
-    assert claims(rules.completeness(replace(run, state="interrupted"))) == [("was interrupted", "bad")]
+    assert claims(rules.completeness(replace(run, state="interrupted"))) == [("was stopped before its end", "bad")]
 
 
 def test_the_ends_of_the_scale_are_called_by_name() -> None:

@@ -354,7 +354,7 @@ def test_rm_now_asks_and_takes_no_for_an_answer(run: Path, capsys: Capture, monk
 def test_rm_now_without_anybody_to_ask_needs_yes(run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     assert cli(["runs", "rm", str(run), "--now"]) == 2
-    assert "nobody is here to answer; add --yes" in capsys.readouterr().err
+    assert "there is no terminal to answer in; add --yes" in capsys.readouterr().err
     assert cli(["runs", "rm", str(run), "--now", "--yes"]) == 0
     assert not run.exists()
 

@@ -20,14 +20,13 @@ import studios
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
 from regard.runs.folder import occupied
 from regard.runs.listing import find
-from regard.serve.commands import Commands, Outcome
+from regard.serve.commands import CommandResult, Commands
 from regard.serve.corpora import Corpora
 from regard.serve.limits import BusyError, LateError, Limits
-from regard.serve.routes.presets import in_words
-from regard.serve.schema.trainings import EstimateAnswer
 from regard.serve.trainings import asked_for
 from regard.settings import load_settings
 from regard.settings.demo import demo_settings
+from regard.trainer.preflight import Preflight
 
 SOURCE = "the cat sleeps\nthe dog eats\na bird sings\nthe old man sees a house\nshe reads\n"
 TARGET = "le chat dort\nle chien mange\nun oiseau chante\nle vieil homme voit une maison\nelle lit\n"
@@ -427,15 +426,18 @@ ESTIMATE = {
     "memory": 1013,
     "seconds": 5.5,
     "steps": 17,
+    "within": 17,
+    "disk": 19,
+    "free": 23,
 }
 
 
 def test_an_estimate_is_made_by_the_command_and_remembered(service: TestClient) -> None:
     asked: list[list[str]] = []
 
-    async def command(_: object, arguments: list[str], __: Path) -> Outcome:
+    async def command(_: object, arguments: list[str], __: Path) -> CommandResult:
         asked.append(arguments)
-        return Outcome(0, ESTIMATE, "")
+        return CommandResult(0, ESTIMATE, "")
 
     service.app.state.commands = command  # type: ignore[attr-defined]
     body = {"preset": "lstm", "corpus": "fable:fr", "overrides": ["train.steps=17"]}
@@ -448,8 +450,10 @@ def test_an_estimate_is_made_by_the_command_and_remembered(service: TestClient) 
 
 
 def test_an_estimate_complains_as_the_command_does(service: TestClient, tmp_path: Path) -> None:
-    async def command(*_: object) -> Outcome:
-        return Outcome(3, None, f"{tmp_path.resolve()}/corpora/x: size = 8,000: too large for this corpus", "a hint")
+    async def command(*_: object) -> CommandResult:
+        return CommandResult(
+            3, None, f"{tmp_path.resolve()}/corpora/x: size = 8,000: too large for this corpus", "a hint"
+        )
 
     service.app.state.commands = command  # type: ignore[attr-defined]
     answer = service.post("/api/v1/estimate", json={"preset": "lstm", "corpus": "fable:fr"})
@@ -460,8 +464,8 @@ def test_an_estimate_complains_as_the_command_does(service: TestClient, tmp_path
 def test_no_more_estimates_are_remembered_than_there_is_room_for(
     service: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def command(*_: object) -> Outcome:
-        return Outcome(0, ESTIMATE, "")
+    async def command(*_: object) -> CommandResult:
+        return CommandResult(0, ESTIMATE, "")
 
     monkeypatch.setattr("regard.serve.routes.presets.REMEMBERED", 2)
     service.app.state.commands = command  # type: ignore[attr-defined]
@@ -500,6 +504,6 @@ def test_presets_say_how_large_they_are(service: TestClient) -> None:
     ],
 )
 def test_an_estimate_is_told_in_words(changes: dict[str, Any], expected: str) -> None:
-    known = {"parameters": 73_679, "examples": 2500, "too_long": 0, "batches_per_epoch": 36, "padding": [0.0, 0.0]}
-    known |= {"unknown": 0.0, "longest": 57, "memory": 150 << 20, "seconds": 119.0, "steps": 1000}
-    assert expected in in_words(EstimateAnswer(**known | changes))
+    known = {"parameters": 73_679, "examples": 2500, "too_long": 0, "batches_per_epoch": 36, "padding": (0.0, 0.0)}
+    known |= {"unknown": 0.0, "longest": 57, "memory": 150 << 20, "seconds": 119.0, "steps": 1000, "within": 1000}
+    assert expected in Preflight(**known | {"disk": 0, "free": 0} | changes).words

@@ -265,7 +265,7 @@ def test_another_token_opens_what_changes_something(runs: Path, token: str) -> N
         used, trained = ({"Authorization": f"Bearer {each}"} for each in (token or "x", admin))
         for method, path, body in CHANGES:
             refused = client.request(method, path, json=body, headers=used)
-            assert (refused.status_code, "--admin-token" in line(refused)) == (403, True), path
+            assert (refused.status_code, "serve.admin_token" in line(refused)) == (403, True), path
             assert client.request(method, path, json=body, headers=trained).status_code in (400, 404, 415), path
         report = client.get("/api/v1/runs/attentive/report", headers=used)
         assert (report.status_code, "has no report yet" in line(report)) == (403, True)

@@ -238,7 +238,7 @@ def test_a_training_that_died_says_why(jobs: Jobs, children: studios.Children, l
 def test_one_that_was_asked_to_end_has_not_failed(jobs: Jobs, children: studios.Children) -> None:
     jobs.train("one", ASKED)
     run_folder = studios.run_folder(jobs.library.folder or Path(), "one")
-    ended(jobs, "one", "interrupted at step 7, checkpoint written; go on with: …")
+    ended(jobs, "one", "stopped after step 7, checkpoint written; resume with: …")
     assert Trainings(jobs).one("one").state == "prepared"
     assert run_folder.exists()
     assert len(children.asked) == 1
@@ -270,14 +270,14 @@ def test_a_comparison_tells_how_far_it_is_and_what_it_found(jobs: Jobs, children
     arguments = children.asked[0]
     assert arguments[:3] == ["compare", "a", "b"]
     assert Path(arguments[arguments.index("--target") + 1]).read_text(encoding="utf-8") == "le chat\n"
-    assert (jobs.standing(job.name).state, jobs.standing(job.name).progress) == ("running", 0.0)
+    assert (jobs.status(job.name).state, jobs.status(job.name).progress) == ("running", 0.0)
     output = jobs.folder / job.name / "output.txt"
     output.write_text("97 sentences: a test\n")
-    assert jobs.standing(job.name).progress == 0.05
+    assert jobs.status(job.name).progress == 0.05
     output.write_text("97 sentences: a test\n1,000 of 2,000 lines translated\n")
-    assert jobs.standing(job.name).progress == pytest.approx(0.45)
+    assert jobs.status(job.name).progress == pytest.approx(0.45)
     output.write_text("97 sentences: a test\ntesting every pair: 10 resamples\n")
-    assert jobs.standing(job.name).line.startswith("testing every pair")
+    assert jobs.status(job.name).line.startswith("testing every pair")
     with pytest.raises(BusyError, match="one is going on"):
         jobs.compare(["a", "b"])
     found = {"rows": [], "conditions": {"data": f"{jobs.folder}/source"}}
@@ -285,7 +285,7 @@ def test_a_comparison_tells_how_far_it_is_and_what_it_found(jobs: Jobs, children
     children.end()
     gone(job.process)
     expected = {"rows": [], "conditions": {"data": "a test by hand"}}
-    assert (jobs.standing(job.name).state, jobs.standing(job.name).result) == ("done", expected)
+    assert (jobs.status(job.name).state, jobs.status(job.name).result) == ("done", expected)
 
 
 def test_a_comparison_that_went_wrong_says_why_and_one_that_was_stopped_does_not_fail(
@@ -295,17 +295,17 @@ def test_a_comparison_that_went_wrong_says_why_and_one_that_was_stopped_does_not
     (jobs.folder / job.name / "output.txt").write_text("a: no such folder; known: b\n  regard runs ls\n")
     children.end()
     gone(job.process)
-    assert (jobs.standing(job.name).state, jobs.standing(job.name).line) == ("failed", "a: no such folder; known: b")
+    assert (jobs.status(job.name).state, jobs.status(job.name).line) == ("failed", "a: no such folder; known: b")
     other = jobs.compare(["a", "b"])
     jobs.cancel(other.name)
     gone(other.process)
-    assert jobs.standing(other.name).state == "stopped"
+    assert jobs.status(other.name).state == "stopped"
 
 
 @pytest.mark.parametrize("name", ["../runs", "compare-xyz", "compare-0011223344556677", "train-one"])
 def test_a_job_is_known_by_its_number_alone(jobs: Jobs, name: str) -> None:
     with pytest.raises(ModelError, match="no such job"):
-        jobs.standing(name)
+        jobs.status(name)
 
 
 def test_old_comparisons_are_put_away(jobs: Jobs, children: studios.Children) -> None:

@@ -31,7 +31,8 @@ from regard.serve.app import Service, create_app
 from regard.serve.guard import Doors
 from regard.serve.library import Library
 from regard.serve.limits import Limits
-from regard.serve.server import Place, address, listens_on, make, own_names
+from regard.serve.server import Address, address, listens_on, make, own_names
+from regard.settings.call import ServeSettings
 from serving import CAT
 
 PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
@@ -243,7 +244,7 @@ def test_requests_in_flight_are_finished_when_the_service_ends(runs: Path) -> No
 
 def test_a_service_in_a_thread_ends_with_its_process(runs: Path) -> None:
     """As `atexit` has it end."""
-    app, listening, ready = create_app(Service(Library(runs))), Place("127.0.0.1", 0).open(), threading.Event()
+    app, listening, ready = create_app(Service(Library(runs))), Address("127.0.0.1", 0).open(), threading.Event()
     server = make(app, reading=1.0, started=ready.set)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
@@ -351,16 +352,20 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_5(runs: Path, capsys: Ca
     [
         (["serve"], 2, "nothing to serve; name a run"),
         (["serve", "nowhere"], 4, "nowhere: no such folder"),
-        (["serve", "--runs", "x", "--memory", "much"], 2, "--memory = much: not a size; write 512M or 4G"),
-        (["serve", "--runs", "x", "--allow-origin", "example.org"], 2, "--allow-origin = example.org: not an origin"),
+        (["serve", "--runs", "x", "serve.memory=much"], 2, "serve.memory = much: not a size; write 512M or 4G"),
+        (
+            ["serve", "--runs", "x", "serve.allow_origin=example.org"],
+            2,
+            "allow_origin = example.org: not an origin",
+        ),
         (
             ["serve", "--runs", "x", "--port", "0", "--host", "192.0.2.1", "--token", "t" * 16],
             5,
             "--host = 192.0.2.1, --port = 0:",
         ),
         (["serve", "--runs", "x", "--token", "t" * 15], 2, "--token = 15 characters: is guessed too soon; 16 or more"),
-        (["serve", "--runs", "x", "--admin-token", "t"], 2, "--admin-token = 1 characters: is guessed too soon"),
-        (["serve", "--runs", "x", "--token", "t" * 16, "--admin-token", "t" * 16], 2, "is the same as --token"),
+        (["serve", "--runs", "x", "serve.admin_token=t"], 2, "serve.admin_token = 1 characters: is guessed too soon"),
+        (["serve", "--runs", "x", "--token", "t" * 16, f"serve.admin_token={'t' * 16}"], 2, "is the same as --token"),
     ],
 )
 def test_what_cannot_be_served_is_one_line(arguments: list[str], code: int, expected: str, capsys: Capture) -> None:
@@ -386,15 +391,16 @@ def test_a_machine_knows_its_name_and_asks_nobody(monkeypatch: pytest.MonkeyPatc
 
 def test_off_this_machine_a_token_is_made_up_and_names_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.serve.server.own_names", lambda: ["here", "10.0.0.9"])
-    doors, made_up = verb._doors("0.0.0.0", "", ["Box.lan:5000"], ["https://a.example"])
+    named = ServeSettings(allow_host=("Box.lan:5000",), allow_origin=("https://a.example",))
+    doors, made_up = verb._doors("0.0.0.0", "", named, read_only=False)
     assert made_up
     assert len(doors.token) >= 32
     assert doors.hosts == {"127.0.0.1", "localhost", "::1", "box.lan", "here", "10.0.0.9"}
     assert doors.origins == {"https://a.example"}
-    given, made_up = verb._doors("10.0.0.7", OURS, None, None)
+    given, made_up = verb._doors("10.0.0.7", OURS, ServeSettings(), read_only=False)
     assert (given.token, made_up, "10.0.0.7" in given.hosts) == (OURS, False, True)
-    assert verb._doors("localhost", "", None, None)[0].token == ""
-    assert verb._doors("box.lan", "", None, None)[1]
+    assert verb._doors("localhost", "", ServeSettings(), read_only=False)[0].token == ""
+    assert verb._doors("box.lan", "", ServeSettings(), read_only=False)[1]
 
 
 @pytest.mark.parametrize(("token", "shown"), [("", True), (OURS, False)])
@@ -413,7 +419,7 @@ def test_a_token_is_shown_only_when_it_was_made_up(
     assert "the studio is at http://0.0.0.0:" in said.err
     (names,) = [line for line in said.err.splitlines() if line.startswith("it goes by the names ")]
     assert "localhost" in names
-    assert names.endswith("; add others with --allow-host NAME")
+    assert names.endswith("; add others with serve.allow_host=NAME")
     assert json.loads(said.out)["address"].startswith("http://127.0.0.1:")
     assert "?token=" in opened[0]
 
@@ -427,7 +433,7 @@ def test_a_read_only_service_says_so_and_keeps_its_doors(
     said = capsys.readouterr().err
     assert "read-only: nobody trains, uploads, renames or removes here\n" in said
     assert OURS not in said
-    doors, _ = verb._doors("localhost", "", None, None, OURS)
+    doors, _ = verb._doors("localhost", "", ServeSettings(admin_token=OURS), read_only=True)
     assert (doors.token, doors.admin, doors.opens(""), doors.opens_changes("")) == ("", OURS, True, False)
 
 
@@ -435,7 +441,7 @@ def test_a_studio_says_how_a_browser_may_train_where_that_needs_a_token(
     runs: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regard.serve.server.run", lambda server, listening: (server._started(), listening.close()))
-    assert run(["studio", str(runs), "--admin-token", OURS, "--port", "0", "--no-browser"]) == 0
+    assert run(["studio", str(runs), f"serve.admin_token={OURS}", "--port", "0", "--no-browser"]) == 0
     assert re.search(
         r"a browser that trains and uploads needs its token once: \S+\?token=TOKEN\n", capsys.readouterr().err
     )
@@ -449,7 +455,7 @@ def test_an_address_is_one_that_a_browser_can_open() -> None:
         ("::", "http://[::1]:"),
     ):
         try:
-            listening = Place(host, 0).open()
+            listening = Address(host, 0).open()
         except ResourceError:
             assert ":" in host  # a machine without IPv6
             continue

@@ -110,7 +110,7 @@ def test_a_pinned_run_comes_before_a_better_one(eight: Path) -> None:
 def test_pins_that_cannot_be_meant_are_refused_at_the_start(eight: Path) -> None:
     with pytest.raises(ModelError, match="run = zbra: no such run here; did you mean 'zebra'"):
         check_pins(Library(eight, pinned=["zbra"]))
-    with pytest.raises(SettingsError, match="--pin = middling, zebra: are for the same task and languages"):
+    with pytest.raises(SettingsError, match=r"serve\.pin = middling, zebra: are for the same task and languages"):
         check_pins(Library(eight, pinned=["middling", "zebra"]))
 
 

@@ -96,7 +96,7 @@ def test_a_short_text_that_nobody_waits_for_any_more_is_not_searched_for(plain: 
 
 def test_texts_that_wait_together_share_a_batch_and_come_out_as_if_alone(translator: Translator) -> None:
     sizes: list[int] = []
-    worker = Worker(translator, Limits(gather=0.2), heard=sizes.append)
+    worker = Worker(translator, Limits(gather=0.2), on_batch=sizes.append)
     options = Options(Beam(3, best=2))
 
     async def all_at_once() -> Any:
@@ -116,7 +116,7 @@ def test_texts_that_wait_together_share_a_batch_and_come_out_as_if_alone(transla
 
 def test_a_request_keeps_its_order_whatever_batches_it_went_through(translator: Translator) -> None:
     sizes: list[int] = []
-    worker = Worker(translator, Limits(together=2), heard=sizes.append)
+    worker = Worker(translator, Limits(together=2), on_batch=sizes.append)
     found = run(lambda: worker.translate(SENTENCES, GREEDY))
     assert [each.translation.source for each in found] == SENTENCES
     assert [each.translation.text for each in found] == [each.text for each in translator.translate(SENTENCES, GREEDY)]
@@ -127,7 +127,7 @@ def test_a_request_keeps_its_order_whatever_batches_it_went_through(translator: 
 def test_a_batch_is_the_oldest_text_with_those_nearest_in_length(translator: Translator) -> None:
     """With room for three of thirteen pieces, the short ones go first because the oldest is short."""
     sizes: list[int] = []
-    worker = Worker(translator, Limits(together=3, gather=0.2), heard=sizes.append)
+    worker = Worker(translator, Limits(together=3, gather=0.2), on_batch=sizes.append)
     order: list[str] = []
     search = worker._search
     worker._search = lambda batch: order.extend(each.text for each in batch) or search(batch)  # type: ignore[method-assign, func-returns-value]
@@ -138,7 +138,7 @@ def test_a_batch_is_the_oldest_text_with_those_nearest_in_length(translator: Tra
 
 def test_texts_with_other_wishes_go_in_another_batch(translator: Translator) -> None:
     sizes: list[int] = []
-    worker = Worker(translator, Limits(gather=0.2), heard=sizes.append)
+    worker = Worker(translator, Limits(gather=0.2), on_batch=sizes.append)
 
     async def two_kinds() -> Any:
         other = Options(Beam(2))
@@ -153,7 +153,7 @@ def test_texts_with_other_wishes_go_in_another_batch(translator: Translator) -> 
 def test_a_batch_holds_no_more_than_its_budget(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.serve.worker.BUDGET", 30)
     sizes: list[int] = []
-    worker = Worker(translator, Limits(gather=0.1), heard=sizes.append)
+    worker = Worker(translator, Limits(gather=0.1), on_batch=sizes.append)
     run(lambda: worker.translate(["the black cat ate the mouse"] * 9, GREEDY))
     assert sizes == [4, 4, 1]  # seven pieces each, with <end>
 
@@ -260,7 +260,7 @@ def test_who_waited_too_long_is_told_and_leaves_the_queue(translator: Translator
 
 def test_who_leaves_is_dropped_and_the_others_go_on(translator: Translator) -> None:
     sizes: list[int] = []
-    worker, gate = Worker(translator, Limits(gather=0.0), heard=sizes.append), Gate()
+    worker, gate = Worker(translator, Limits(gather=0.0), on_batch=sizes.append), Gate()
 
     async def leave() -> Any:
         busy = asyncio.create_task(worker.call(gate))

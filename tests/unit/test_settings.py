@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import regard
 import tiny
 from regard.errors import SettingsError
-from regard.settings import LuongDecoder, RecurrentModel, TransformerModel
+from regard.settings import LuongDecoderSettings, RecurrentModel, TransformerModel
 from regard.settings.reading import read
 
 every_preset = pytest.mark.parametrize("preset", tiny.PRESETS)
@@ -61,7 +61,7 @@ def test_overrides_reach_any_depth_and_later_ones_win() -> None:
         "lstm", "model.decoder.kind=luong", "model.decoder.attention.score=dot", "model.depth=2", "model.depth=3"
     )
     assert isinstance(settings.model, RecurrentModel)
-    assert isinstance(settings.model.decoder, LuongDecoder)
+    assert isinstance(settings.model.decoder, LuongDecoderSettings)
     assert (settings.model.decoder.attention.score, settings.model.depth) == ("dot", 3)
 
 

@@ -47,6 +47,8 @@ class Open(Stored): ...
     "attic.py": "from house.kitchen import Pot\n\n\nclass Box(Pot): ...\n\n\nclass Key: ...\n",
     "studio/main.js": "let one;\nlet two;\n",
     "studio/main.css": "a {}\n",
+    "show/templates/page.css": "a {}\n",
+    "show/templates/run/part.html": "<p>\n</p>\n",
     "demo/settings.toml": "",
 }
 
@@ -105,7 +107,7 @@ def test_the_figures_of_the_whole(shape: ModuleType, house: Path) -> None:
     found = shape.figures(house, files, seen)
     wanted = {"top-level modules": "3", "rooms": "6", "records": "5", "options": "2", "files on the walk: looking": "1"}
     assert wanted.items() <= found.items()
-    assert (found["lines of JavaScript"], found["lines of CSS"]) == ("2", "1")
+    assert [found[f"lines of {kind}"] for kind in ("JavaScript", "CSS", "templates")] == ["2", "1", "3"]
     assert shape.shared_names(files) == {"Jar": ["cellar.py", "kitchen/shelf.py"], "Key": ["attic.py", "hall.py"]}
     rows = {row[0]: row[-1] for row in shape.by_room(files, seen)}
     assert (rows["hall"], rows["cellar"]) == ("2", "0")

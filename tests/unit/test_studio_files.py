@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.show import charts, colours, page
+from regard.show import colours
+from regard.show.svg import style
 
 STUDIO = Path(regard.__file__).parent / "studio"
 FILES = sorted(path for path in STUDIO.rglob("*") if path.suffix in {".js", ".css", ".html", ".svg"})
@@ -24,8 +25,8 @@ def test_the_tokens_of_the_studio_are_those_of_the_report() -> None:
     """On light and on dark paper; what the studio has beyond them is its own."""
     sheet = (STUDIO / "style.css").read_text(encoding="utf-8")
     studio = {name: pair for name, *pair in re.findall(r"(--[\w-]+): light-dark\((#\w+), (#\w+)\);", sheet)}
-    for style in (charts.STYLE, page.STYLE):
-        light, _, rest = style.partition("@media (prefers-color-scheme:dark)")
+    for file in ("pictures", "page"):
+        light, _, rest = style(file).partition("@media (prefers-color-scheme:dark)")
         dark = rest.partition("}}")[0]
         both = [dict(re.findall(r"(--[\w-]+):(#\w+)", part.partition("}\n")[0])) for part in (light, dark)]
         assert both[0].keys() == both[1].keys()

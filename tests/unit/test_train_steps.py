@@ -24,7 +24,7 @@ from regard.text.special import UNK
 from regard.trainer.optimizer import make_optimizer
 from regard.trainer.signals import interruptible
 from regard.trainer.start import open_task, start
-from regard.trainer.steps import EagerStep, Recipe
+from regard.trainer.steps import EagerStep, StepContext
 
 CPU = torch.device("cpu")
 TASKS = {
@@ -41,9 +41,9 @@ def opened(folder: Path, preset: str, *overrides: str) -> Task:
     return open_task(run, small.Notes().tell).train()
 
 
-def recipe(task: Task) -> Recipe:
+def recipe(task: Task) -> StepContext:
     optimizer = make_optimizer("sgd", task, weight_decay=0.0, momentum=0.0, second_moment=0.9)
-    return Recipe(task, optimizer, None, 1.0, autocast=False, device=CPU)
+    return StepContext(task, optimizer, None, 1.0, autocast=False, device=CPU)
 
 
 def batches(task: Task) -> list[Tensors]:
@@ -136,16 +136,16 @@ def test_a_single_row_that_does_not_fit_is_the_end(tmp_path: Path, monkeypatch: 
 
 def poison(monkeypatch: pytest.MonkeyPatch, every: int) -> None:
     """Every so many-th loss is not a number."""
-    from regard.tasks.translate import Translate  # noqa: PLC0415
+    from regard.tasks.translate import TranslateTask  # noqa: PLC0415
 
-    forward, calls = Translate.forward, []
+    forward, calls = TranslateTask.forward, []
 
-    def poisoned(self: Translate, batch: Tensors, *, static: bool = False) -> torch.Tensor:
+    def poisoned(self: TranslateTask, batch: Tensors, *, static: bool = False) -> torch.Tensor:
         loss = forward(self, batch, static=static)
         calls.append(1)
         return loss * float("nan") if self.training and len(calls) % every == 0 else loss
 
-    monkeypatch.setattr(Translate, "forward", poisoned)
+    monkeypatch.setattr(TranslateTask, "forward", poisoned)
 
 
 def test_a_loss_that_is_not_a_number_stops_with_the_batch_named(
@@ -221,16 +221,16 @@ def test_scheduled_sampling_sets_in_as_training_goes_on_and_never_in_validation(
 
 
 def test_every_batch_of_a_training_is_cut_anew_in_its_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from regard.tasks.translate import Translate  # noqa: PLC0415
+    from regard.tasks.translate import TranslateTask  # noqa: PLC0415
 
     epochs: list[int] = []
-    prepare = Translate.prepare
+    prepare = TranslateTask.prepare
 
-    def prepared(self: Translate, batch: Batch, epoch: int) -> Batch:
+    def prepared(self: TranslateTask, batch: Batch, epoch: int) -> Batch:
         epochs.append(epoch)
         return prepare(self, batch, epoch)
 
-    monkeypatch.setattr(Translate, "prepare", prepared)
+    monkeypatch.setattr(TranslateTask, "prepare", prepared)
     sampling = ("text.tokenizer=bpe", "text.size=320", "text.sampling=true", "train.batch=2048")
     start(tmp_path / "run", small.settings("lstm", *sampling), small.Notes(), device="cpu")
     assert len(epochs) == 12

@@ -228,7 +228,7 @@ def test_a_forbidden_word_inside_the_prefix_does_not_go_on_for_ever(translator: 
 
 
 def test_forbidding_gives_up_when_it_must(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.decode.texts._Wishes.slips", lambda self, found, row: {(5,)})  # noqa: ARG005
+    monkeypatch.setattr("regard.decode.texts._Requirements.slips", lambda self, found, row: {(5,)})  # noqa: ARG005
     with pytest.raises(DataError, match="finds ever new ways to write this"):
         translator.translate(CAT, Options(Beam(1), forbidden=("chat",)))
 
@@ -463,8 +463,8 @@ MISTAKES = {
     "texts and a file": (["--file", "x"], 2, "--file = x: there are texts on the command line too"),
     "a glossary that is not there": (["--constrain", "nowhere"], 3, "nowhere: cannot be read"),
     "a run that is not there": (["--with", "nowhere"], 4, "nowhere: no such folder"),
-    "groups that do not divide": (["--groups", "3"], 2, "groups = 3: must divide the beam of 5 evenly"),
-    "a temperature of zero": (["--sample", "--temperature", "0"], 2, "temperature = 0.0: must be above 0"),
+    "groups that do not divide": (["decode.groups=3"], 2, "groups = 3: must divide the beam of 5 evenly"),
+    "a temperature of zero": (["--sample", "decode.temperature=0"], 2, "temperature = 0.0: must be above 0"),
 }
 
 

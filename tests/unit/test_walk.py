@@ -60,13 +60,13 @@ def test_a_text_is_walked_through_in_the_terminal(
 
 def test_it_writes_a_page_and_json(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     page, run_folder = tmp_path / "pages" / "walk.md", str(trained(folder, "translate"))
-    assert run(["walk", run_folder, TEXT, "--side", "cross", "--markdown", str(page), "--json"]) == 0
+    assert run(["walk", run_folder, TEXT, "--side", "cross", "--out", str(page), "--json"]) == 0
     printed = capsys.readouterr()
     content = json.loads(printed.out)
     assert {step["part"] for step in content["steps"]} == {"cross"}
     assert printed.err.strip() == f"{len(content['steps'])} steps: {page}"
     assert "## Attention to the source" in page.read_text(encoding="utf-8")
-    assert run(["walk", run_folder, TEXT, "--markdown", str(page)]) == 0
+    assert run(["walk", run_folder, TEXT, "--out", str(page)]) == 0
     assert capsys.readouterr().out == ""
     assert "## Encoder" in page.read_text(encoding="utf-8")
 
@@ -130,7 +130,7 @@ def test_the_last_step_speaks_of_what_the_task_gives(folder: Path, task: str, ti
     assert walk["probability"].title == title
     if task in ("tag", "classify"):
         assert "label" in walk["logits"].idea
-        assert "word" not in walk["odds"].idea
+        assert "word" not in walk["probabilities"].idea
 
 
 def test_rows_of_a_decoders_attention_are_named_after_the_piece_predicted(folder: Path) -> None:
@@ -154,7 +154,7 @@ def test_weight_and_colour_are_for_titles_the_marked_row_and_code() -> None:
 def test_a_label_is_named(folder: Path) -> None:
     tagger = load_predictor(trained(folder, "tag"))
     assert isinstance(tagger, Tagger)
-    axis = walk_text(tagger, TEXT, word=2)["odds"].axes[0]
+    axis = walk_text(tagger, TEXT, word=2)["probabilities"].axes[0]
     assert axis.labels == tuple(map(tagger.tags.token, axis.shown))
     assert tagger.tag([TEXT])[0].tags[2] == axis.labels[0]
 

@@ -86,7 +86,9 @@ def test_a_sentence_longer_than_those_of_the_training_is_refused(tmp_path: Path)
 
 def test_the_command_takes_a_sentence_and_tells_how_it_goes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sizes = [*small.SIZES["recurrent"], *small.SMALL, "train.steps=2"]
-    assert cli(["train", "gru", "--out", str(tmp_path / "run"), "--watch", SENTENCE, "--device", "cpu", *sizes]) == 0
+    assert (
+        cli(["train", "gru", "--out", str(tmp_path / "run"), f"train.watch={SENTENCE}", "--device", "cpu", *sizes]) == 0
+    )
     assert f"step 2  {SENTENCE} →" in capsys.readouterr().err
     assert watch_line(1200, Watched("a", "")) == "step 1,200  a → (nothing)"
 

@@ -20,7 +20,7 @@ from regard import files
 from regard.cli.main import run as cli
 from regard.data.check import check
 from regard.data.clean import clean
-from regard.data.lines import LONGEST_LINE, Problem, read_lines
+from regard.data.lines import LONGEST_LINE, CorpusProblem, read_lines
 from regard.data.readers import Corpus
 from regard.data.shards import open_shards
 from regard.errors import DataError, ModelError, ResourceError
@@ -428,7 +428,7 @@ def test_a_run_that_the_disk_has_no_room_to_prepare_is_taken_away(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr("regard.data.shards._Writer.write", full)
+    monkeypatch.setattr("regard.data.shards._ColumnWriter.write", full)
     with pytest.raises(OSError, match="full"):
         start(tmp_path / "run", small.settings("gru"), small.Notes(), device="cpu")
     assert list(tmp_path.iterdir()) == []
@@ -534,7 +534,7 @@ def test_a_unit_or_tag_without_end_is_refused(body: str, tmp_path: Path, monkeyp
     corpus, columns = Corpus((str(tmp_path / "x.tmx"),)), ("source", "target")
     with pytest.raises(DataError, match=ENDLESS[body]):
         list(corpus.rows(columns))
-    told: list[Problem] = []
+    told: list[CorpusProblem] = []
     assert list(corpus.rows(columns, told.append)) == []
     assert [ENDLESS[body] in problem.message for problem in told] == [True]
 

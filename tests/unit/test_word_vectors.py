@@ -14,7 +14,7 @@ from regard.data.vectors import find_vectors, read_vectors, vector_width, vector
 from regard.errors import DataError, SettingsError
 from regard.models import build
 from regard.nn.embeddings import Embedding
-from regard.nn.words import Spelling, WordEmbedding
+from regard.nn.words import LetterConvolution, WordEmbedding
 from regard.tasks import vectors
 from regard.text.special import UNK
 from regard.text.tokenizers import Tokenizers, learn, seen_words
@@ -173,7 +173,7 @@ def test_training_hides_learned_vectors_and_never_the_others() -> None:
 
 
 def test_letters_make_words_of_one_id_differ() -> None:
-    embedding = WordEmbedding(Embedding(5, 3), unknown=UNK, spelling=Spelling(23, 7, 13), project=17)
+    embedding = WordEmbedding(Embedding(5, 3), unknown=UNK, spelling=LetterConvolution(23, 7, 13), project=17)
     source = torch.tensor([[[UNK, 5, 6, 7, 0, 0], [UNK, 5, 6, 8, 0, 0], [UNK, 5, 6, 7, 0, 0]]])
     out = embedding(source)
     assert out.shape == (1, 3, 17)

@@ -8,38 +8,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.verb import Sentence, called, common, only_one
+
 if TYPE_CHECKING:
     from regard.explain.beam import Searched
 
 
 def beam(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[
-        str, typer.Argument(help="The sentence to search a translation for, or what a language model goes on from.")
-    ],
-    width: Annotated[int, typer.Option("--beam", help="Hypotheses kept at each step.")] = 5,
-    length_penalty: Annotated[float, typer.Option(help="Scores are log p / length^penalty.")] = 1.0,
-    html: Annotated[Path | None, typer.Option(help="Write the tree as one page.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="The whole tree as one JSON object.")] = False,
+    words: Sentence,
+    width: Annotated[int | None, typer.Option("--beam", help="Hypotheses kept at each step; 5 is usual.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the tree as one page, .html.")] = None,
 ) -> None:
     """The search for one output as a tree: what was kept, what was pruned, and why."""
-    from regard.cli.streams import put, write_whole
-    from regard.decode.rules import Beam
-    from regard.device import pick_device
-    from regard.explain.beam import search_tree
+    from regard.cli.streams import put, suffix_of, write_whole
+    from regard.explain.beam import drawn, search_tree
     from regard.runs.folder import Run
     from regard.show.beam_page import beam_page
     from regard.tasks.load import load_predictor
 
-    rule = Beam(width, length_penalty)
-    predictor, name = load_predictor(run, str(pick_device(device))), Run.open(run).folder.name
-    found = search_tree(predictor, text, rule, name=name)
-    if html is not None:
-        write_whole(html, beam_page(found))
-    if as_json:
+    overrides, text = only_one(words, "TEXT")
+    asked, decode = common(context), called("beam", overrides, {"decode.beam": width}).decode
+    rule = drawn(decode)
+    if out is not None:
+        suffix_of(out, (".html",))
+    predictor, name = load_predictor(run, asked.place), Run.open(run).folder.name
+    found = search_tree(predictor, text, rule, prefix=decode.prefix, name=name)
+    if out is not None:
+        write_whole(out, beam_page(found))
+    if asked.json:
         put(json.dumps(found.numbers(), ensure_ascii=False))
-    elif html is None:
+    elif out is None:
         _print(found)
 
 
@@ -47,10 +47,11 @@ def _print(tree: Searched) -> None:
     from rich.text import Text
 
     from regard.cli.streams import say, show, terminal_width
-    from regard.show.beam_terminal import tree_lines
-    from regard.show.tree import PRUNED, number, percent
+    from regard.metrics.numbers import probability, signed
+    from regard.show.terminal import lines
+    from regard.show.tree import PRUNED
 
-    show([Text(tree.text, "bold"), "", *tree_lines(tree, terminal_width())])
+    show([Text(tree.text, "bold"), "", *lines(tree, width=terminal_width())])
     pruned = sum(node.fate == "pruned" for node in tree.nodes)
     say(
         f"● went on, ✓ on the way to the output, ■ finished, ○ left, × pruned ({pruned:,} of {len(tree.nodes) - 1:,}; "
@@ -59,6 +60,7 @@ def _print(tree: Searched) -> None:
     show(["", Text("other beams", "bold")])
     for other in tree.beams:
         here = " (this one)" if other.beam == tree.beam else ""
-        scores = f"{percent(other.log_probability):>9}{number(other.log_probability):>9}{number(other.score):>9}"
-        line = f"{other.beam:>4}{scores}  {' '.join(other.text.splitlines())}{here}"
+        scores = f"{signed(other.log_probability, 3):>9}{signed(other.score, 3):>9}"
+        text = " ".join(other.text.splitlines())
+        line = f"{other.beam:>4}{probability(other.log_probability):>9}{scores}  {text}{here}"
         show([Text(line, "bold" if here else "")])

@@ -43,7 +43,7 @@ def _command(program: str, folder: str) -> str:
     if path.name == "__main__.py" and path.parent.name == "regard":
         return f"{_near(Path(sys.executable), folder)} -m regard"
     if path.name != "regard" or not path.is_file():
-        return "regard"  # somebody else's program: a notebook, a test
+        return "regard"  # another program: a notebook, a test
     return _near(path, folder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from regard.cli.streams import put, say
+from regard.cli.verb import Command, common
 from regard.errors import DataError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ app = typer.Typer(help="Make, check, clean, count and split corpora.", no_args_i
 SILENCE = 10.0  # seconds between two lines of progress in a log
 Files = Annotated[list[Path], typer.Argument(help="Two parallel files, or one file with columns.")]
 Columns = Annotated[str, typer.Option(help="Columns of a table, by name or number: 2,1.")]
-Json = Annotated[bool, typer.Option("--json", help="As JSON on stdout.")]
 Run = Annotated[Path | None, typer.Option("--run", help="Use the tokenizers of this run.")]
 Task = Annotated[str, typer.Option(help="translate, tag, classify or language: which columns there are.")]
 HeldOut = Annotated[
@@ -35,44 +36,46 @@ HeldOut = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=Command)
 def make(
-    name: Annotated[str, typer.Argument(help="The corpus; there is one: fable.")],
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The built-in corpus: fable:fr or fable:hi.")],
     out: Annotated[Path, typer.Argument(help="The folder to make.")],
-    target: Annotated[str, typer.Option(help="fr or hi.")] = "fr",
     pairs: Annotated[int, typer.Option(help="Training pairs.")] = 20_000,
     held_out: Annotated[int, typer.Option(help="Pairs for validation, and as many for the test.")] = 1000,
-    min_words: Annotated[int, typer.Option(help="Shortest English sentence.")] = 1,
-    max_words: Annotated[int, typer.Option(help="Longest English sentence.")] = 20,
+    words: Annotated[str, typer.Option(help="How long English sentences are.")] = "1-20",
     seed: Annotated[int, typer.Option(help="Another seed, other sentences.")] = 1,
-    as_json: Json = False,
 ) -> None:
     """Write the built-in corpus as plain files, with gold alignments, tags and sentiment."""
     from regard.fable.corpus import check_language
     from regard.fable.files import write
 
-    if name != "fable":
-        raise SettingsError(f"corpus = {name}: no such built-in corpus; did you mean 'fable'?")
-    check_language(target)
+    corpus, _, target = name.partition(":")
+    if corpus != "fable":
+        raise SettingsError(f"corpus = {name}: no such built-in corpus; did you mean 'fable:fr'?")
+    check_language(target or "fr")
+    if (lengths := re.fullmatch(r"(\d+)-(\d+)", words)) is None:
+        raise SettingsError(f"--words = {words}: not from how many to how many words; 1-20 would be right")
     folder = write(
         out,
-        target,  # type: ignore[arg-type]
+        target or "fr",  # type: ignore[arg-type]
         train=pairs,
         valid=held_out,
         test=held_out,
         seed=seed,
-        minimum_words=min_words,
-        maximum_words=max_words,
+        minimum_words=int(lengths[1]),
+        maximum_words=int(lengths[2]),
     )
     files = sorted(path.name for path in folder.iterdir())
-    if as_json:
+    if common(context).json:
         print(json.dumps({"folder": str(folder), "files": files}))
     else:
         say(f"{folder}: {pairs:,} training pairs and twice {held_out:,} held out: {', '.join(files)}")
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
+    context: typer.Context,
     files: Files,
     columns: Columns = "",
     held_out: HeldOut = None,
@@ -82,7 +85,6 @@ def check(
     find_shift: Annotated[
         bool, typer.Option("--find-shift", help="Only say where two files fall out of step.")
     ] = False,
-    as_json: Json = False,
 ) -> int:
     """Report what is wrong with a corpus. The exit code is 3 when something is."""
     from regard.data.check import check as examine
@@ -97,7 +99,7 @@ def check(
         report = check_labels(corpus, other.columns, other.fault, held_out=others, progress=_progress())
     if report.clean and not report.pairs:
         raise DataError(f"{', '.join(report.files)}: no lines at all; a corpus has at least one")
-    if as_json:
+    if common(context).json:
         put(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
     else:
         _show_check(report)
@@ -140,14 +142,14 @@ def _find_shift(files: list[Path]) -> int:
     return DataError.exit_code if where or len(first) != len(second) else 0
 
 
-@app.command()
+@app.command(cls=Command)
 def clean(
+    context: typer.Context,
     files: Files,
     out: Annotated[Path, typer.Option(help="The folder for the clean files and dropped.tsv.")],
     columns: Columns = "",
     held_out: HeldOut = None,
     ratio: Annotated[float, typer.Option(help="How unusual a ratio of lengths must be to be dropped.")] = 4.0,
-    as_json: Json = False,
 ) -> None:
     """Write a clean copy, and what was dropped and why."""
     from regard.data.clean import clean as tidy
@@ -164,7 +166,7 @@ def clean(
         ratio=ratio,
         progress=_progress(),
     )
-    if as_json:
+    if common(context).json:
         print(json.dumps(report.to_dict(), indent=2))
         return
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
@@ -172,9 +174,9 @@ def clean(
     say(f"written: {', '.join(report.files)}")
 
 
-@app.command()
+@app.command(cls=Command)
 def stats(
-    files: Files, columns: Columns = "", run: Run = None, task: Task = "translate", as_json: Json = False
+    context: typer.Context, files: Files, columns: Columns = "", run: Run = None, task: Task = "translate"
 ) -> None:
     """Count lines, words and pieces."""
     from regard.data.check import SIDES
@@ -182,7 +184,7 @@ def stats(
 
     names = SIDES if (other := _other_task(task)) is None else other.columns
     report = count(_corpus(files, columns), _tokenizers(run), names)
-    if as_json:
+    if common(context).json:
         print(json.dumps(report.to_dict(), indent=2))
         return
     print(f"{', '.join(report.files)}: {report.pairs:,} pairs")
@@ -195,21 +197,21 @@ def stats(
         print(f"{side.side + ' different words':27}{side.different_words:,}")
 
 
-@app.command()
+@app.command(cls=Command)
 def split(
+    context: typer.Context,
     files: Files,
     out: Annotated[Path, typer.Option(help="The folder for train, valid and test.")],
     valid: Annotated[int, typer.Option(help="Pairs for validation.")] = 1000,
     test: Annotated[int, typer.Option(help="Pairs for the test.")] = 1000,
     columns: Columns = "",
     seed: Annotated[int, typer.Option(help="Another seed, another split.")] = 0,
-    as_json: Json = False,
 ) -> None:
     """Divide a corpus so that no source is in two parts."""
     from regard.data.split import split as divide
 
     report = divide(_corpus(files, columns), out, valid=valid, test=test, seed=seed)
-    if as_json:
+    if common(context).json:
         print(json.dumps(report.to_dict(), indent=2))
     else:
         say(f"{report.train:,} train, {report.valid:,} valid, {report.test:,} test in {out}")

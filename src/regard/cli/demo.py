@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from regard.cli.verb import common
 
 if TYPE_CHECKING:
     from regard.tasks.translator import Translator
@@ -15,6 +18,7 @@ TESTED = 500  # held-out sentences translated at the end
 
 
 def demo(
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help="The run folder; made anew if it is a demo's.")] = Path("runs/demo"),
     time: Annotated[str, typer.Option(help="Train no longer than this: 60s, 2m.")] = "",
     preset: Annotated[str, typer.Option(help="Which architecture.")] = "transformer-tiny",
@@ -34,20 +38,25 @@ def demo(
     settings = demo_settings(preset, f"train.time='{time}'")
     if (out / "settings.toml").exists() and load_settings(out / "settings.toml").about == settings.about:
         shutil.rmtree(out)
-    with display() as shown:
+    asked = common(context)
+    with display(quiet=asked.quiet) as shown:
         steps = f"{settings.train.steps:,} steps" + (f", {time} of training at the most" if time else "")
         shown.tell(f"training {preset} on the built-in English-French corpus: {steps}; Ctrl-C stops and saves")
         shown.tell(
             'meanwhile, try the trained one of the package: regard translate demo "The black cat ate the mouse."'
         )
-        outcome = training.start(out, settings, shown)
+        outcome = training.start(out, settings, shown, device=asked.device)
         if outcome.reason == "interrupted":
-            shown.tell(f"interrupted, checkpoint written; go on with: regard train --resume {out}")
+            shown.tell(f"stopped, checkpoint written; resume with: regard train --resume {out}")
             return INTERRUPTED
-        translator = load(out)
-        shown.tell(f"test: {_report(out) if page else _test(translator)}")
-    for translation in translator.translate(PINNED):
-        print(f"{translation.source}\n  → {translation.text}")
+        translator = load(out, device=asked.place)
+        tested = _report(out) if page else _test(translator)
+        shown.tell(f"test: {tested}")
+    found = {translation.source: translation.text for translation in translator.translate(PINNED)}
+    if asked.json:
+        print(json.dumps({"run": str(out), "test": tested, "translations": found}, ensure_ascii=False))
+    for source, text in found.items() if not asked.json else ():
+        print(f"{source}\n  → {text}")
     shown.tell(
         f'try next:\n{_look_at(out) if page else ""}  regard translate {out} "The old bank near the river was quiet."\n'
         f"  regard studio {out.parent}\n  regard train bahdanau --corpus fable:fr --time 2m"

@@ -26,10 +26,10 @@ def display(*, quiet: bool = False) -> Iterator[Listener]:
     """Whatever suits where stderr goes."""
     console = Console(stderr=True, highlight=False)
     if quiet or not console.is_terminal:
-        yield Quiet() if quiet else Lines()
+        yield Quiet() if quiet else PlainLines()
         return
     with Progress(*_columns(console.width), console=console, transient=True) as bar:
-        yield Bar(bar)
+        yield ProgressBar(bar)
 
 
 def _columns(width: int) -> list[ProgressColumn]:
@@ -49,7 +49,7 @@ def when(moment: Moment) -> str:
     return f"{clock(moment.left)} left"
 
 
-class Bar:
+class ProgressBar:
     """The terminal."""
 
     def __init__(self, bar: Progress) -> None:
@@ -78,7 +78,7 @@ class Bar:
         self._bar.console.print(as_called(line), markup=False, soft_wrap=True)  # a command must not be cut in two
 
 
-class Lines:
+class PlainLines:
     """A log or a pipe."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Lines:
 
 
 class Quiet:
-    """Nobody who wants to hear of it. What goes wrong is an error, and not told here."""
+    """Shows nothing. What goes wrong is an error, and is not shown here."""
 
     def moment(self, moment: Moment) -> None: ...
 

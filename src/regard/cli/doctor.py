@@ -10,12 +10,12 @@ import shutil
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from regard import __version__
 from regard.cli.called import as_called
+from regard.cli.verb import common
 
 PACKAGES = (
     *("torch", "numpy", "sentencepiece", "safetensors", "sacrebleu", "pydantic", "typer", "rich", "fastapi", "uvicorn"),
@@ -34,7 +34,7 @@ EXTRAS = {
 IMPORTED = {"scikit-learn": "sklearn"}
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+def doctor(context: typer.Context) -> None:
     """Check the installation and the machine."""
     import torch
 
@@ -50,7 +50,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
         **{name: _version(name) or "not installed" for name in PACKAGES},
         **{name: _extra(name, purpose) for name, purpose in EXTRAS.items()},
     }
-    if as_json:
+    if common(context).json:
         print(json.dumps(found, indent=2))
         return
     width = max(map(len, found)) + 2

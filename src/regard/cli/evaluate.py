@@ -4,94 +4,80 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from regard.cli.streams import put, say
-from regard.errors import SettingsError, did_you_mean
+from regard.cli.verb import Common, called, common, only_one, with_settings
+from regard.errors import SettingsError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from regard.decode.options import Options
     from regard.evaluate.evaluate import Evaluation, Measures, Texts
     from regard.metrics.alignment import AlignmentQuality, Gold
     from regard.metrics.by_length import Bucket
     from regard.metrics.habits import Habits
     from regard.metrics.translation import Quality
+    from regard.settings.call import DecodeSettings, MeasureSettings
 
 TOKENISED = 100  # outputs that end in " .", as many as make sacreBLEU warn
-METHODS = ("intersection", "union", "grow-diag", "grow-diag-final-and")
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    context: typer.Context,
+    words: Annotated[list[str], with_settings("RUN", "A run folder.")],
     source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst), or a table with all columns.")],
     target: Annotated[Path | None, typer.Option(help="Their translations by people, tags or labels.")] = None,
     hypotheses: Annotated[Path | None, typer.Option(help="Measure this output instead of translating.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the translations here.")] = None,
-    beam: Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy.")] = 5,
-    metrics: Annotated[str, typer.Option(help="Of bleu, chrf, chrf++ and ter; the first also by length.")] = (
-        "bleu,chrf,ter"
-    ),
-    edges: Annotated[str, typer.Option(help="Where the buckets of source lengths end, in words.")] = "10,20,30,40",
-    rarity: Annotated[str, typer.Option(help="By the rarest word of a source, or their mean.")] = "rarest",
-    resamples: Annotated[int, typer.Option(help="Resamples for the intervals; 0 for none.")] = 1000,
-    tokenize: Annotated[str, typer.Option(help="BLEU's tokenizer: 13a, intl, char, zh or none.")] = "13a",
-    alignment: Annotated[Path | None, typer.Option(help="Gold word alignments, Pharaoh or NAACL format.")] = None,
-    reverse: Annotated[Path | None, typer.Option(help="A run of the other direction, to join links with.")] = None,
-    links: Annotated[Path | None, typer.Option(help="Alignments to hold against the gold, not the run's.")] = None,
-    reverse_links: Annotated[Path | None, typer.Option(help="Those of the other direction, to join with.")] = None,
-    symmetrise: Annotated[str, typer.Option(help=f"How to join them: {', '.join(METHODS)}.")] = "grow-diag-final-and",
-    comet: Annotated[str, typer.Option(help="Also COMET with this model, if comet-score is installed.")] = "",
-    engine: Annotated[
-        str, typer.Option(help="auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8.")
-    ] = "auto",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout.")] = False,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept at each step; 1 is greedy, 5 usual.")] = None,
 ) -> None:
     """Translate a test set and measure the result: BLEU, chrF, TER with intervals, by length, by rarity, habits."""
-    if beam < 1:
-        raise SettingsError(f"--beam = {beam}: a beam holds at least one hypothesis; 5 is usual")
+    overrides, name = only_one(words, "RUN")
+    run, asked, call = Path(name), common(context), called("evaluate", overrides, {"decode.beam": beam})
+    from regard.decode.options import Options
     from regard.evaluate import evaluate as evaluation
     from regard.runs.folder import Run
 
+    options, wanted = Options.of(call.decode), call.measure
     opened = Run.open(run)
     if opened.settings.task != "translate":
-        _evaluate_labels(run, source, target, device, as_json=as_json)
+        _evaluate_labels(run, source, target, asked)
         return
-    measures = _measures(metrics, edges, rarity, resamples, tokenize)
+    measures = evaluation.Measures.of(wanted)
     if target is None:
         raise SettingsError("--target: missing; a translation is measured against one by people")
+    _check_links(wanted)
     texts = evaluation.read_texts(source, target, hypotheses)
-    wanted = _Wanted(alignment, links, reverse_links, reverse, symmetrise)
-    golds = None if alignment is None else evaluation.read_alignments(alignment, texts)
-    outputs = texts.hypotheses or _translate(run, texts, beam, device, engine)
+    golds = evaluation.read_alignments(Path(wanted.alignment), texts) if wanted.alignment else None
+    outputs = texts.hypotheses or _translate(run, texts, options, call.decode.engine, asked.place)
     if out is not None:
         _write(out, outputs)
     counts = evaluation.training_counts(opened, texts.sources)
-    aligned = None if golds is None else _alignment(run, texts, golds, wanted, device)
+    aligned = None if golds is None else _alignment(run, texts, golds, wanted, asked.place)
     result = evaluation.evaluate(texts, outputs, counts, measures, aligned)
-    judged = _comet(texts, outputs, comet, device) if comet else []
-    origin = f"beam {beam}" if hypotheses is None else str(hypotheses)
-    if as_json:
+    judged = _comet(texts, outputs, wanted.comet, asked.place) if wanted.comet else []
+    origin = _how(call.decode) if hypotheses is None else str(hypotheses)
+    if asked.json:
         about = {"run": str(run), "source": str(source), "target": str(target), "output": origin}
         put(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
     else:
         _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", measures)
 
 
-def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, *, as_json: bool) -> None:
+def _evaluate_labels(run: Path, source: Path, target: Path | None, asked: Common) -> None:
     """Taggers, classifiers and language models."""
     from regard.data.readers import Corpus
-    from regard.device import pick_device
     from regard.tasks.load import evaluate as measure
 
     files = [str(path) for path in (source, target) if path is not None]
-    result = measure(run, Corpus(tuple(files)), str(pick_device(device)))
-    if as_json:
+    result = measure(run, Corpus(tuple(files)), asked.place)
+    if asked.json:
         put(json.dumps({"run": str(run), "files": files} | result.to_dict(), ensure_ascii=False, indent=2))
         return
     say(f"{run} on {' and '.join(files)}")
@@ -101,66 +87,50 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, device: str, 
         print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), file=sys.stderr)
 
 
-def _measures(metrics: str, edges: str, rarity: str, resamples: int, tokenize: str) -> Measures:
-    from regard.evaluate.evaluate import Measures
+def _how(decode: DecodeSettings) -> str:
+    """How the output was made, in a few words."""
+    from regard.settings.loading import overrides_of
 
-    try:
-        numbers = [int(edge) for edge in edges.split(",")]
-    except ValueError:
-        raise SettingsError(f"--edges = {edges}: not numbers with commas; 10,20,30,40 would be right") from None
-    names = [name.strip() for name in metrics.split(",") if name.strip()]
-    return Measures(names, numbers, rarity, resamples, tokenize)  # type: ignore[arg-type]
+    first = "drawn" if decode.sample or decode.risk else f"beam {decode.beam}"
+    others = decode.model_copy(update={"beam": 5, "sample": False})
+    return ", ".join((first, *overrides_of("decode", others)))
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """Where links come from; complains before any work is done."""
-
-    gold: Path | None
-    links: Path | None
-    reverse_links: Path | None
-    reverse: Path | None
-    method: str
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise SettingsError(f"--symmetrise = {self.method}: no such way; {did_you_mean(self.method, METHODS)}")
-        if self.gold is None and (self.links or self.reverse_links or self.reverse):
-            raise SettingsError("--alignment: links are held against gold ones; give --alignment FILE")
-        if self.reverse_links is not None and self.links is None:
-            raise SettingsError(f"--reverse-links = {self.reverse_links}: joins --links; give --links FILE too")
+def _check_links(wanted: MeasureSettings) -> None:
+    """Before any work is done."""
+    if not wanted.alignment and (wanted.links or wanted.reverse_links or wanted.reverse):
+        raise SettingsError("measure.alignment: links are held against gold ones; give measure.alignment=FILE")
+    if wanted.reverse_links and not wanted.links:
+        raise SettingsError(
+            f"measure.reverse_links = {wanted.reverse_links}: joins measure.links; give measure.links=FILE too"
+        )
 
 
-def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: _Wanted, device: str) -> AlignmentQuality:
+def _alignment(run: Path, texts: Texts, golds: list[Gold], wanted: MeasureSettings, place: str) -> AlignmentQuality:
     """From files where they are given, else from the attention of the run, and of the reverse run."""
-    from regard.device import pick_device
     from regard.evaluate import evaluate as evaluation
     from regard.tasks.load import load
 
-    if wanted.links is not None:
-        paths = [path for path in (wanted.links, wanted.reverse_links) if path is not None]
+    if wanted.links:
+        paths = [Path(path) for path in (wanted.links, wanted.reverse_links) if path]
         found = [[pair.possible for pair in evaluation.read_alignments(path, texts)] for path in paths]
     else:
-        chosen = str(pick_device(device))
-        translator = load(run, device=chosen)
+        translator = load(run, device=place)
         found = [evaluation.aligned(translator, texts.sources, texts.references)]
         say(f"links: {translator.aligner.describe()}")
-        if wanted.reverse is not None:
-            backward = load(wanted.reverse, device=chosen)
-            found.append(evaluation.turned(evaluation.aligned(backward, texts.references, texts.sources)))
-    both = found[1] if len(found) > 1 else None
-    return evaluation.alignment_of(found[0], golds, both, wanted.method)  # type: ignore[arg-type]
+        if wanted.reverse:
+            backward = load(Path(wanted.reverse), device=place)
+            found.append(evaluation.swapped(evaluation.aligned(backward, texts.references, texts.sources)))
+    return evaluation.alignment_of(found[0], golds, found[1] if found[1:] else None, wanted.symmetrise)
 
 
-def _translate(run: Path, texts: Texts, beam: int, device: str, engine: str) -> list[str]:
-    from regard.cli.progress import Lines
-    from regard.device import pick_device
+def _translate(run: Path, texts: Texts, options: Options, engine: str, place: str) -> list[str]:
+    from regard.cli.progress import LineCounter
     from regard.evaluate import evaluate as evaluation
     from regard.tasks.load import load
 
-    place = str(pick_device(device))
     translator = load(run, device=place, engine=engine, tell=say)
-    return evaluation.translate(translator, texts.sources, beam=beam, progress=Lines("translated"))
+    return evaluation.translate(translator, texts.sources, options, progress=LineCounter("translated"))
 
 
 def _write(path: Path, lines: list[str]) -> None:
@@ -170,12 +140,10 @@ def _write(path: Path, lines: list[str]) -> None:
         file.writelines(f"{line}\n".encode() for line in lines)
 
 
-def _comet(texts: Texts, outputs: list[str], model: str, device: str) -> list[Quality]:
-    from regard.device import pick_device
+def _comet(texts: Texts, outputs: list[str], model: str, place: str) -> list[Quality]:
     from regard.metrics.comet import comet
 
-    gpus = int(pick_device(device).type == "cuda")
-    return [comet(texts.sources, outputs, texts.references, model, gpus=gpus)]
+    return [comet(texts.sources, outputs, texts.references, model, gpus=int(place.startswith("cuda")))]
 
 
 def _as_dict(result: Evaluation, judged: list[Quality]) -> dict[str, Any]:

@@ -9,23 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import put, say, terminal_width, write_whole
+from regard.cli.streams import put, say, suffix_of, terminal_width, write_whole
+from regard.cli.verb import Sentence, called, common, only_one
 from regard.errors import SettingsError
+from regard.metrics.numbers import signed
 
 if TYPE_CHECKING:
     from regard.explain.edits import Edit
     from regard.explain.explanation import Explanation
     from regard.explain.heatmap import HeatMap
     from regard.explain.views import View
-    from regard.explain.whatif import Outcome
+    from regard.explain.whatif import EditOutcome
 
 MANY = ("256", "truecolor", "windows")  # colours; with eight or sixteen, shades tell more
 ALL = "all"  # heads, each by itself
+SUFFIXES = (".html", ".svg", ".png", ".safetensors")
 
 
 def explain(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
-    text: Annotated[str, typer.Argument(help="The sentence to look into.")],
+    words: Sentence,
     target: Annotated[str | None, typer.Option(help="Look into this translation, not into the run's own.")] = None,
     side: Annotated[str | None, typer.Option(help="cross, encoder or decoder: whose attention.")] = None,
     layer: Annotated[int | None, typer.Option(help="A layer, from 1.")] = None,
@@ -33,29 +37,28 @@ def explain(
     pieces: Annotated[bool, typer.Option("--pieces", help="Show the pieces the model reads, not words.")] = False,
     special: Annotated[bool, typer.Option("--special", help="Show <end> and <start> too.")] = False,
     edit: Annotated[list[str] | None, typer.Option(help="What if: an edit as JSON, counting from 0; again.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write everything as one page.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write the picture as SVG.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write the picture as PNG.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Keep the trace: SAVE.safetensors and SAVE.json.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="The numbers as one JSON object.")] = False,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(help="Write a page (.html), the picture (.svg, .png) or the trace (.safetensors); again."),
+    ] = None,
 ) -> None:
     """Look into one sentence: where the model looked, as a heat map here, as a picture or as a page."""
-    from regard.device import pick_device
     from regard.explain.explanation import first_view
     from regard.explain.look import Question, look
     from regard.explain.views import View
     from regard.tasks.load import load_predictor
 
-    question = Question(text, target, edits=_edits(edit or []))
-    found = look(load_predictor(run, str(pick_device(device))), question, run.name)
+    files, asked = {path: suffix_of(path, SUFFIXES) for path in out or ()}, common(context)
+    overrides, text = only_one(words, "TEXT")
+    decode = called("explain", overrides).decode if overrides else None
+    question = Question(text, target, edits=_edits(edit or []), decode=decode)
+    found = look(load_predictor(run, asked.place), question, run.name)
     shown = found.explanation
     chosen = View(side or first_view(shown.trace).side, layer, "mean" if head == ALL else head, not pieces, special)
     picture = shown.picture(chosen)
-    if save is not None:
-        shown.trace.save(save)
-    _files(shown, chosen, picture, found.outcome, html, svg, png, every=head == ALL)
-    if as_json:
+    for path, suffix in files.items():
+        _save(path, suffix, shown, chosen, picture, found.outcome, every=head == ALL)
+    if asked.json:
         put(json.dumps(_json(shown, picture, found.outcome), ensure_ascii=False))
     else:
         _print(shown, chosen, picture, found.outcome, every=head == ALL)
@@ -78,36 +81,38 @@ def _edits(given: list[str]) -> tuple[Edit, ...]:
     return from_data(read)
 
 
-def _files(
+def _save(
+    path: Path,
+    suffix: str,
     shown: Explanation,
     view: View,
     picture: HeatMap,
-    outcome: Outcome | None,
-    html: Path | None,
-    svg: Path | None,
-    png: Path | None,
+    outcome: EditOutcome | None,
     *,
     every: bool,
 ) -> None:
     from regard.explain.views import NAMES, head_maps
     from regard.show.explanation_page import explanation_page
-    from regard.show.heatmap_svg import document, multiples_document
-    from regard.show.png import save_multiples, save_png
+    from regard.show.pictures import Grid
+    from regard.show.png import save_png
+    from regard.show.svg import document
 
-    grid = head_maps(shown.trace, view) if every else []
+    if suffix == ".html":
+        return write_whole(path, explanation_page(shown, view, outcome))
+    if suffix == ".safetensors":
+        return shown.trace.save(path.with_suffix(""))
     title = f"{NAMES.get(view.side, '')}, every head: layer.head"
-    if svg is not None:
-        write_whole(svg, multiples_document(grid, title=title) if every else document(picture))
-    if png is not None:
-        missing = save_multiples(grid, png, title=title) if every else save_png(picture, png)
-        say(f"wrote {png}")
-        if missing:
-            say(f"{png}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")
-    if html is not None:
-        write_whole(html, explanation_page(shown, view, outcome))
+    drawn = Grid(title, head_maps(shown.trace, view)) if every else picture
+    if suffix == ".svg":
+        return write_whole(path, document(drawn))
+    missing = save_png(drawn, path)
+    say(f"wrote {path}")
+    if missing:
+        say(f"{path}: no font here has {' '.join(missing[:20])}; install one, such as Noto Sans")
+    return None
 
 
-def _print(shown: Explanation, view: View, picture: HeatMap, outcome: Outcome | None, *, every: bool) -> None:
+def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcome | None, *, every: bool) -> None:
     """The output and its heat map on stdout; where the numbers come from on stderr."""
     from rich.console import Console
 
@@ -124,26 +129,22 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: Outcome | 
         for drawn in lines(picture, width=console.width if console.is_terminal else terminal_width(), colour=coloured):
             console.print(drawn, soft_wrap=True)
         say(f"{picture.unit}s: {picture.origin}")
-    say(f"log-probability: {_signed(shown.trace.score)} in {len(shown.trace.target)} steps")
+    say(f"log-probability: {signed(shown.trace.score)} in {len(shown.trace.target)} steps")
 
 
 def _one_line(words: str) -> str:
     return " ".join(words.splitlines())
 
 
-def _signed(value: float, sign: str = "") -> str:
-    return f"{value:{sign}.2f}".replace("-", "−")
-
-
-def _changes(outcome: Outcome) -> list[str]:
+def _changes(outcome: EditOutcome) -> list[str]:
     """What the edits did, in text and in log-probability."""
     before, after = outcome.texts
     scores = outcome.scores
     rows = [
-        f"before            {_signed(scores[0]):>8}  {before}",
-        f"same, edited      {_signed(scores[1]):>8}  {before}",
-        f"anew, edited      {_signed(scores[2]):>8}  {after}",
-        f"difference        {_signed(outcome.difference, '+'):>8}",
+        f"before            {signed(scores[0]):>8}  {before}",
+        f"same, edited      {signed(scores[1]):>8}  {before}",
+        f"anew, edited      {signed(scores[2]):>8}  {after}",
+        f"difference        {signed(outcome.difference, sign='+'):>8}",
     ]
     found = [f"  {' '.join(old) or '(nothing)'} → {' '.join(new) or '(nothing)'}" for old, new in outcome.changes()]
     return rows + (found or ["  the words stay the same"])
@@ -156,12 +157,12 @@ def _table(shown: Explanation, view: View) -> list[str]:
 
     rows = [f"{'head':>6} {'entropy':>8} {'coverage':>9} {'distance':>9} {'diagonal':>9}  does"]
     for one in statistics(shown.trace, KINDS[view.side]):
-        name, slope = f"{one.layer + 1}.{one.head + 1}", _signed(one.diagonality)
+        name, slope = f"{one.layer + 1}.{one.head + 1}", signed(one.diagonality)
         rows.append(f"{name:>6} {one.entropy:8.2f} {one.coverage:9.2f} {one.distance:9.2f} {slope:>9}  {one.role}")
     return [row.rstrip() for row in rows]
 
 
-def _json(shown: Explanation, picture: HeatMap, outcome: Outcome | None) -> dict[str, Any]:
+def _json(shown: Explanation, picture: HeatMap, outcome: EditOutcome | None) -> dict[str, Any]:
     from regard.show.explanation_page import explanation_numbers
 
     content = explanation_numbers(shown, picture)

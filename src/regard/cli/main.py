@@ -8,9 +8,9 @@ import signal
 import sys
 import textwrap
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -37,6 +37,7 @@ from regard.cli import (
 )
 from regard.cli.called import as_called
 from regard.cli.usage import complain, complain_of_usage
+from regard.cli.verb import Command
 from regard.errors import failure
 
 TRY = {
@@ -54,27 +55,31 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("demo")(demo.demo)
-app.command("train")(train.train)
-app.command("translate")(translate.translate)
-app.command("predict")(predict.predict)
-app.command("score")(score.score)
-app.command("evaluate")(evaluate.evaluate)
-app.command("compare")(compare.compare)
-app.command("report")(report.report)
-app.command("explain")(explain.explain)
-app.command("walk")(walk.walk)
-app.command("serve")(serve.serve)
-app.command("studio")(serve.studio)
-app.command("beam")(beam.beam)
-app.command("meaning")(meaning.meaning)
+VERBS: dict[str, Callable[..., Any]] = {
+    "demo": demo.demo,
+    "train": train.train,
+    "translate": translate.translate,
+    "predict": predict.predict,
+    "score": score.score,
+    "evaluate": evaluate.evaluate,
+    "compare": compare.compare,
+    "report": report.report,
+    "explain": explain.explain,
+    "walk": walk.walk,
+    "serve": serve.serve,
+    "studio": serve.studio,
+    "beam": beam.beam,
+    "meaning": meaning.meaning,
+    "doctor": doctor.doctor,
+}
+for name, verb in VERBS.items():
+    app.command(name, cls=Command)(verb)
 app.add_typer(data.app, name="data")
 app.add_typer(runs.app, name="runs")
 app.add_typer(settings.app, name="settings")
-app.command("doctor")(doctor.doctor)
 
 
-@app.command("help")
+@app.command("help", cls=Command)
 def help_of(
     words: Annotated[list[str] | None, typer.Argument(metavar="VERB...", help="Such as: train, or data check.")] = None,
 ) -> None:
@@ -148,6 +153,6 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911
 
 
 def _unread() -> int:
-    """Whoever read us has had enough, which is no fault: ``regard … | head -1``."""
+    """The reader closed the pipe, which is no error: ``regard … | head -1``."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

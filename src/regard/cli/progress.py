@@ -8,7 +8,7 @@ import time
 EVERY = 10.0  # seconds between two lines of a log
 
 
-class Lines:
+class LineCounter:
     """Counts lines."""
 
     def __init__(self, done: str, every: float = EVERY) -> None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.streams import put, say
+from regard.cli.verb import Command, common
 from regard.errors import ModelError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
-    from regard.runs.listing import Portrait, Summary
+    from regard.runs.listing import RunDetails, Summary
 
 app = typer.Typer(
     help="List, show, verify, rename, remove, restore, sweep, export and import runs.",
@@ -26,13 +27,12 @@ app = typer.Typer(
 
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
 TARGETS = ("archive", "ctranslate2")
-Json = Annotated[bool, typer.Option("--json", help="As JSON on stdout.")]
 
 
-@app.command()
+@app.command(cls=Command)
 def ls(
+    context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="Where to look, also in folders inside.")] = Path("runs"),
-    as_json: Json = False,
 ) -> None:
     """List the runs in a folder."""
     from regard.runs.listing import find, summarise
@@ -40,7 +40,7 @@ def ls(
     paths = list(find(folder))
     names = [str(path) if path == folder else path.relative_to(folder).as_posix() for path in paths]
     found = [summarise(path, name) for path, name in zip(paths, names, strict=True)]
-    if as_json:
+    if common(context).json:
         put(json.dumps([asdict(summary) for summary in found], indent=2, ensure_ascii=False))
     elif found:
         put("\n".join(_table([_cells(summary) for summary in found], _width())))
@@ -62,7 +62,7 @@ def _cells(summary: Summary) -> dict[str, str]:
     score = "" if summary.score is None else f"{summary.score_name} {summary.score:.1f}"
     return {
         "run": summary.name,
-        "state": summary.state,
+        "state": summary.state_word,
         "task": summary.task,
         "languages": summary.languages,
         "preset": summary.preset or summary.about[:24] or summary.note[:24],
@@ -102,20 +102,20 @@ def _bytes(number: int) -> str:
     return f"{number:.1f} GiB"
 
 
-@app.command()
-def show(run: RunFolder, as_json: Json = False) -> None:
+@app.command(cls=Command)
+def show(context: typer.Context, run: RunFolder) -> None:
     """Tell all about a run: settings, curves, checkpoints."""
     from regard.runs.listing import portray
 
     portrait = portray(run)
-    if as_json:
+    if common(context).json:
         put(json.dumps(portrait.to_dict(), indent=2, ensure_ascii=False))
         return
     for name, value in _facts(portrait):
         put(f"{name:14}{value}")
 
 
-def _facts(portrait: Portrait) -> list[tuple[str, str]]:
+def _facts(portrait: RunDetails) -> list[tuple[str, str]]:
     summary, settings, progress = portrait.summary, portrait.settings, portrait.progress
     model, text, train = settings["model"], settings["text"], settings["train"]
     kind = model.get("cell", model["kind"])
@@ -123,7 +123,7 @@ def _facts(portrait: Portrait) -> list[tuple[str, str]]:
     size = "" if summary.parameters is None else f"{summary.parameters:,} parameters, "
     rate = f"{train['optimizer']}, rate {train['rate']:g}, {train['schedule']}"
     return [
-        ("run", f"{summary.folder}, {summary.state}, {_bytes(summary.bytes)}"),
+        ("run", f"{summary.folder}, {summary.state_word}, {_bytes(summary.bytes)}"),
         ("about", f"{summary.task}, {summary.preset + ': ' if summary.preset else ''}{summary.about}"),
         ("model", f"{size}{kind}, width {model['width']}, depth {depth}"),
         ("text", f"{text['tokenizer']}, {'joint' if text['joint'] else 'separate'}, at most {text['size']:,} pieces"),
@@ -144,7 +144,7 @@ def _corpus(data: dict[str, str]) -> str:
     return " ".join(filter(None, (data["corpus"], data["source"], data["target"])))
 
 
-def _curves(portrait: Portrait) -> list[tuple[str, str]]:
+def _curves(portrait: RunDetails) -> list[tuple[str, str]]:
     """First value, sparkline, last value."""
     curves = {
         "loss": [loss for _, loss in portrait.losses],
@@ -160,7 +160,7 @@ def _curve(values: list[float]) -> str:
     return f"{values[0]:.3g} {sparkline(values)} {values[-1]:.3g}"
 
 
-def _checkpoints(portrait: Portrait) -> list[tuple[str, str]]:
+def _checkpoints(portrait: RunDetails) -> list[tuple[str, str]]:
     lines = []
     for number, kept in enumerate(portrait.checkpoints):
         best = (
@@ -172,28 +172,28 @@ def _checkpoints(portrait: Portrait) -> list[tuple[str, str]]:
     return lines
 
 
-@app.command()
+@app.command(cls=Command)
 def rename(
+    context: typer.Context,
     run: RunFolder,
     name: Annotated[str, typer.Argument(help="The new name, in the same folder.")],
-    as_json: Json = False,
 ) -> None:
     """Give a run another name."""
     from regard.runs.listing import rename_run
 
     place = rename_run(run, name)
-    if as_json:
+    if common(context).json:
         print(json.dumps({"run": str(place)}))
         return
     print(f"{run}: is {place} now", file=sys.stderr)
 
 
-@app.command()
+@app.command(cls=Command)
 def rm(
+    context: typer.Context,
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
     now: Annotated[bool, typer.Option("--now", help="For good, not into the trash. Asks first.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: Json = False,
 ) -> None:
     """Remove runs: into the folder .trash beside them, from which regard runs restore takes them back."""
     from regard.runs.listing import removable
@@ -201,7 +201,7 @@ def rm(
     for folder in runs:
         removable(folder)  # before the first is gone
     removed = [str(folder) for folder in runs if (_remove(folder, ask=not yes) if now else _trash(folder))]
-    if as_json:
+    if common(context).json:
         print(json.dumps({"removed": removed}))
 
 
@@ -225,29 +225,30 @@ def _remove(folder: Path, *, ask: bool) -> bool:
     return True
 
 
-@app.command()
+@app.command(cls=Command)
 def restore(
-    run: Annotated[Path, typer.Argument(help="The run folder as it was, for example runs/demo.")], as_json: Json = False
+    context: typer.Context,
+    run: Annotated[Path, typer.Argument(help="The run folder as it was, for example runs/demo.")],
 ) -> None:
     """Take a run that was removed out of the trash, the last one of that name."""
     from regard.runs.listing import put_back
 
     place = put_back(run.parent, run.name)
-    if as_json:
+    if common(context).json:
         print(json.dumps({"run": str(place)}))
         return
     print(f"{place}: is back", file=sys.stderr)
 
 
-@app.command()
-def verify(run: RunFolder, as_json: Json = False) -> None:
+@app.command(cls=Command)
+def verify(context: typer.Context, run: RunFolder) -> None:
     """Check every hash of a run: checkpoints, tokenizers, labels, settings, encoded corpus."""
     from regard.runs.archive import verify_run
 
     parts = list(verify_run(run))
-    if as_json:
+    if common(context).json:
         print(json.dumps([asdict(part) for part in parts], indent=2))
-    for part in parts if not as_json else ():
+    for part in parts if not common(context).json else ():
         put(f"{part.name:28}  {part.state}{f': {part.note}' if part.note else ''}")
     damaged = [part for part in parts if part.state == "damaged"]
     if damaged:
@@ -256,23 +257,23 @@ def verify(run: RunFolder, as_json: Json = False) -> None:
         say(f"{run}: has no checkpoint yet, and nothing to check")
 
 
-@app.command()
+@app.command(cls=Command)
 def sweep(
+    context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="A folder of runs.")] = Path("runs"),
     trash: Annotated[bool, typer.Option("--trash", help="Empty the trash too.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: Json = False,
 ) -> None:
     """Find what killed processes left half-written, and remove it; --trash also what lies in the trash."""
     from regard.runs.listing import leftovers, size_of, trash_of
 
     left, thrown = leftovers(folder), trash_of(folder)
     sizes = {path: size_of(path) for path in (*left, *thrown)}
-    for path in (*left, *(thrown if trash else ())) if not as_json else ():
+    for path in (*left, *(thrown if trash else ())) if not common(context).json else ():
         put(f"{_bytes(sizes[path]):>10}  {path}")
     wanted = [*left, *(thrown if trash else ())]
     gone = _sweep(wanted, sum(sizes[path] for path in wanted), yes=yes) if wanted else []
-    if as_json:
+    if common(context).json:
         names = {"leftovers": left, "trash": thrown, "removed": gone}
         print(json.dumps({name: [str(path) for path in paths] for name, paths in names.items()}))
         return
@@ -284,7 +285,7 @@ def sweep(
 
 
 def _sweep(paths: list[Path], total: int, *, yes: bool) -> list[Path]:
-    """Remove them if that is wanted; where nobody is there to ask, they were listed and stay."""
+    """Remove them if that is wanted; without a terminal they are only listed."""
     from regard.files import sweep as remove
 
     noun = "thing" if len(paths) == 1 else "things"
@@ -300,41 +301,44 @@ def _sweep(paths: list[Path], total: int, *, yes: bool) -> list[Path]:
 
 def _confirmed(question: str) -> bool:
     if not sys.stdin.isatty():
-        raise SettingsError(f"{question} nobody is here to answer; add --yes")
+        raise SettingsError(f"{question} there is no terminal to answer in; add --yes")
     return typer.confirm(question, err=True)
 
 
-@app.command()
+@app.command(cls=Command)
 def export(
+    context: typer.Context,
     run: RunFolder,
     file: Annotated[
-        Path | None, typer.Argument(help="The archive to write: .tar, .tar.gz, .tgz or .tar.zst.", show_default=False)
+        Path | None,
+        typer.Argument(help="The archive to write: .tar, .tar.gz, .tgz or .tar.zst; or a folder for CTranslate2."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also optimizer and newest checkpoint, so that training can go on.")
     ] = False,
     half: Annotated[bool, typer.Option("--half", help="Weights of 16 bits: half the size, for use alone.")] = False,
-    to: Annotated[str, typer.Option(help="archive, or ctranslate2: a folder that this engine reads.")] = "archive",
-    quantization: Annotated[str, typer.Option(help="Of ctranslate2: float32, int8, int16, float16, bfloat16.")] = (
-        "float32"
-    ),
-    out: Annotated[Path | None, typer.Option(help="The folder for ctranslate2; default: inside the run.")] = None,
-    as_json: Json = False,
+    to: Annotated[
+        str,
+        typer.Option(
+            help="archive, or ctranslate2, also -int8, -int16, -float16, -bfloat16: a folder for that engine."
+        ),
+    ] = "archive",
 ) -> None:
     """Write a run into one file (settings, tokenizers, log and the best weights), or its model for CTranslate2."""
-    if to not in TARGETS:
+    kind, _, quantization = to.partition("-")
+    if kind not in TARGETS or (quantization and kind == "archive"):
         raise SettingsError(f"--to = {to}: nothing that is exported to; {did_you_mean(to, TARGETS)}")
-    if to == "ctranslate2":
-        if file is not None:
-            raise SettingsError(f"FILE = {file}: is for an archive; give --out DIR")
-        _export_engine(run, out, quantization, as_json=as_json)
+    if kind == "ctranslate2":
+        if file is not None and file.suffix in (".tar", ".gz", ".tgz", ".zst"):
+            raise SettingsError(f"FILE = {file}: is for an archive; name a folder, or none for one inside the run")
+        _export_engine(run, file, quantization or "float32", as_json=common(context).json)
         return
     if file is None:
         raise SettingsError("FILE: missing; name the archive to write, for example run.tar.gz")
     from regard.runs.archive import pack
 
     packed = pack(run, file, everything=everything, half=half)
-    if as_json:
+    if common(context).json:
         print(json.dumps(asdict(packed)))
         return
     what = (
@@ -352,21 +356,21 @@ def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: b
     if as_json:
         print(json.dumps({"folder": str(folder), "quantization": quantization, "bytes": size(folder)}))
         return
-    use = "" if out else f'; regard translate {run} "…" --engine ctranslate2 uses it'
+    use = "" if out else f'; regard translate {run} "…" decode.engine=ctranslate2 uses it'
     say(f"{folder}: {quantization}, {_bytes(size(folder))}{use}")
 
 
-@app.command("import")
+@app.command("import", cls=Command)
 def import_run(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="An archive that regard runs export wrote.")],
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/NAME.")] = None,
-    as_json: Json = False,
 ) -> None:
     """Make a run of an archive, once every byte is checked."""
     from regard.runs.archive import unpack
 
     run = unpack(file, out)
-    if as_json:
+    if common(context).json:
         print(json.dumps({"run": str(run.folder), "task": run.settings.task}))
         return
     verb = f'; try: regard translate {run.folder} "…"' if run.settings.task == "translate" else ""

@@ -11,40 +11,40 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.streams import put
+from regard.cli.verb import common
 
 if TYPE_CHECKING:
     from regard.evaluate.evaluate import Scored
 
 
 def score(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     source: Annotated[Path, typer.Option(help="Texts, one a line (also .gz, .zst).")],
     target: Annotated[Path, typer.Option(help="The translations to score, line by line.")],
     tokens: Annotated[bool, typer.Option("--tokens", help="Also the log-probability of every piece.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, and one with the sums.")] = False,
 ) -> None:
     """How probable a model finds given translations: natural log-probabilities, one line for each pair."""
-    from regard.cli.progress import Lines
+    from regard.cli.progress import LineCounter
     from regard.data.readers import Corpus, read_pairs
-    from regard.device import pick_device
     from regard.errors import DataError
     from regard.evaluate import evaluate as evaluation
     from regard.tasks.load import load
 
-    translator = load(run, device=str(pick_device(device)))
-    told = Lines("scored")
+    asked = common(context)
+    translator = load(run, device=asked.place)
+    told = LineCounter("scored")
     lines, pieces, total = 0, 0, 0.0
     for scored in evaluation.score(translator, read_pairs(Corpus((str(source), str(target))))):
         lines, pieces, total = lines + 1, pieces + len(scored.pieces), total + scored.total
-        put(_json(scored, lines, tokens) if as_json else _text(scored, tokens))
+        put(_json(scored, lines, tokens) if asked.json else _text(scored, tokens))
         if lines % evaluation.CHUNK == 0:
             told(lines)
     if not lines:
         raise DataError(f"{source}: is empty; give at least one sentence")
     mean = total / pieces
     sums = {"lines": lines, "pieces": pieces, "log_probability": total, "mean": mean, "perplexity": math.exp(-mean)}
-    if as_json:
+    if asked.json:
         print(json.dumps(sums))
     print(
         f"lines {lines:,}, pieces with <end> {pieces:,}, log-probability {total:,.2f}, "

@@ -7,8 +7,9 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
@@ -26,8 +27,22 @@ TOGETHER: Final = 8192  # lines that are answered together at the most
 ROOM: Final = 1 << 24  # bytes of lines that are held at once, or a little more
 
 
+_hushed: ContextVar[bool] = ContextVar("hushed", default=False)
+
+
+def hush(*, quiet: bool) -> None:
+    """Whether remarks are not wanted in this call."""
+    _hushed.set(quiet)
+
+
 def say(line: str) -> None:
-    """A line for people: commands in it work as they stand, and a terminal breaks it between words."""
+    """A remark for people: commands in it work as they stand, and a terminal breaks it between words."""
+    if not _hushed.get():
+        tell(line)
+
+
+def tell(line: str) -> None:
+    """What was asked for, in words, on stderr; also for those who want no remarks."""
     print(between_words(as_called(line), sys.stderr), file=sys.stderr, flush=True)
 
 
@@ -50,44 +65,40 @@ def _broken(line: str, width: int) -> str:
     return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def hush(line: str) -> None:
-    """Nobody wants to know."""
-
-
 class Remarks:
     """What people should know about single texts: the first in full, of the rest how many."""
 
-    def __init__(self, tell: Callable[[str], object], name: str) -> None:
-        self._tell, self._name, self._count = tell, name, 0
+    def __init__(self, name: str) -> None:
+        self._name, self._count = name, 0
 
     def note(self, number: int, line: str) -> None:
         if not line:
             return
         self._count += 1
         if self._count <= REMARKS:
-            self._tell(printable(f"{self._name} {number}: {line}" if self._name else line))
+            say(printable(f"{self._name} {number}: {line}" if self._name else line))
 
     def end(self) -> None:
         if self._count > REMARKS:
-            self._tell(f"… and remarks on {self._count - REMARKS:,} more {self._name}s; --json has them all")
+            say(f"… and remarks on {self._count - REMARKS:,} more {self._name}s; --json has them all")
 
 
-def texts_of(texts: list[str] | None, file: Path | None, *, quiet: bool = False) -> Iterator[list[str]]:
+def texts_of(texts: list[str], file: Path | None) -> Iterator[list[str]]:
     """Those of the command line, the lines of a file, or the lines of stdin (``-``, or nothing), some at a time."""
     if texts and file is not None:
         raise SettingsError(f"--file = {file}: there are texts on the command line too; give one or the other")
     if texts and texts != [STDIN]:
         return iter([texts])
     if file is None or str(file) == STDIN:
-        return stdin(quiet=quiet)
+        return stdin()
     from regard.data.lines import read_lines
 
     return _chunks(read_lines(file))
 
 
-def has_lines(texts: list[str] | None) -> bool:
-    """Whether texts come as lines, from a file or stdin, and not from the command line."""
-    return not texts or texts == [STDIN]
+def kind_of(texts: list[str]) -> str:
+    """What a remark is on: lines of a file or stdin, one of several texts, or the only one."""
+    return "line" if not texts or texts == [STDIN] else "text" if texts[1:] else ""
 
 
 def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
@@ -102,10 +113,10 @@ def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
         yield chunk
 
 
-def stdin(*, quiet: bool = False) -> Iterator[list[str]]:
+def stdin() -> Iterator[list[str]]:
     """The lines that have come so far, as soon as there is one: a typed line is answered at once, a file in batches."""
-    if sys.stdin.isatty() and not quiet:
-        print("reading lines from the keyboard; Ctrl-D ends", file=sys.stderr)
+    if sys.stdin.isatty():
+        say("reading lines from the keyboard; Ctrl-D ends")
     from regard.data.lines import LONGEST_LINE
 
     arrived = _Lines(ROOM)
@@ -212,6 +223,13 @@ def destination(path: Path | None) -> Iterator[Callable[[str], object]]:
 
     with new_file(path) as file:
         yield lambda line: file.write(f"{line}\n".encode("utf-8", "surrogatepass"))
+
+
+def suffix_of(path: Path, known: Sequence[str]) -> str:
+    """The kind of file that is asked for by its name."""
+    if (suffix := path.suffix.lower()) not in known:
+        raise SettingsError(f"--out = {path}: its name says what to write; end it in {' or '.join(known)}")
+    return suffix
 
 
 def write_whole(path: Path, words: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.verb import common
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -21,44 +22,33 @@ _REASONS = {"steps": "all steps are done", "time": "time is up", "patience": "no
 
 
 def train(
-    preset: Annotated[
-        str, typer.Argument(help="A preset's name or a TOML file; see regard settings presets. None: one that fits.")
-    ] = "",
-    overrides: Annotated[list[str] | None, typer.Argument(help="Settings to change, such as model.depth=4.")] = None,
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PRESET] [SETTING=VALUE]...",
+            help="A preset's name or a TOML file; see regard settings presets. None: one that fits. "
+            "Behind it settings to change, such as model.depth=4 or task=tag.",
+        ),
+    ] = None,
     source: Annotated[str, typer.Option(help="Training text, one sentence a line (also .gz, .zst).")] = "",
     target: Annotated[str, typer.Option(help="Its translation, line by line.")] = "",
-    valid_source: Annotated[str, typer.Option(help="Validation text; without it some pairs are held out.")] = "",
-    valid_target: Annotated[str, typer.Option(help="Its translation.")] = "",
     corpus: Annotated[str, typer.Option(help="fable:fr, fable:hi, or one file with all columns.")] = "",
-    valid_corpus: Annotated[str, typer.Option(help="The same for validation.")] = "",
-    task: Annotated[str, typer.Option(help="translate, language, tag or classify.")] = "",
     time: Annotated[str, typer.Option(help="Train no longer than this, or with --resume so much longer: 10m.")] = "",
     steps: Annotated[str, typer.Option(help="At most so many steps; with --resume also +5000, so many more.")] = "",
-    watch: Annotated[str, typer.Option(help="A sentence to watch: what the model makes of it as it learns.")] = "",
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default a new one in runs/.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with this run instead.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare and estimate, but do not train.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but what is wrong.")] = False,
 ) -> int:
     """Train a model, from a preset, a settings file or just a corpus; Ctrl-C saves and stops."""
-    flags = {
-        "data.source": source,
-        "data.target": target,
-        "data.valid_source": valid_source,
-        "data.valid_target": valid_target,
-        "data.corpus": corpus,
-        "data.valid_corpus": valid_corpus,
-        "task": task,
-        "train.watch": watch,
-    }
+    flags = {"data.source": source, "data.target": target, "data.corpus": corpus}
     given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
-    quiet = quiet or not _leads()
-    if "=" in preset:  # no preset, but the first of the settings to change
-        preset, overrides = "", [preset, *(overrides or [])]
-    how = _How(device, dry_run=dry_run, tensorboard=tensorboard, as_json=as_json, quiet=quiet)
+    preset, overrides = preset_of(words)
+    asked = common(context)
+    how = _How(
+        asked.device, dry_run=dry_run, tensorboard=tensorboard, as_json=asked.json, quiet=asked.quiet or not _leads()
+    )
     if resume is not None:
         if preset or given or overrides or out:
             raise SettingsError(
@@ -67,7 +57,13 @@ def train(
         return _resume(resume, time, steps, how)
     given += [f"train.time={json.dumps(time)}"] if time else []
     given += [f"train.steps={_count(steps)}"] if steps else []
-    return _start(preset, [*given, *(overrides or [])], out, how)
+    return _start(preset, [*given, *overrides], out, how)
+
+
+def preset_of(words: list[str] | None) -> tuple[str, list[str]]:
+    """The preset, if the first word is no setting, and the settings to change."""
+    first, *rest = words or [""]
+    return ("", [first, *rest]) if "=" in first else (first, rest)
 
 
 def _leads() -> bool:
@@ -154,9 +150,9 @@ def _ending(folder: Path, outcome: Outcome) -> str:
 
     step = f"{outcome.progress.step:,} steps"
     if outcome.reason == "interrupted":
-        return f"interrupted after {step}, checkpoint written; go on with: regard train --resume {folder}"
+        return f"stopped after {step}, checkpoint written; resume with: regard train --resume {folder}"
     why = f"{_REASONS[outcome.reason]} after {step}"
-    more = f"go on with: regard train --resume {folder} --time 10m"
+    more = f"resume with: regard train --resume {folder} --time 10m"
     if not outcome.taken:
         return f"{folder}: is finished, {why}; {more}"
     verb = "translate" if Run.open(folder).settings.task == "translate" else "predict"

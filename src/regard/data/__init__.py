@@ -4,9 +4,9 @@ from regard.data.batches import NO_LABEL, Batch, Batches, Position, collate, men
 from regard.data.check import CheckReport, check
 from regard.data.check_labels import check_labels
 from regard.data.clean import CleanReport, clean, mend
-from regard.data.encoding import Encoder, LabelEncoder, PairEncoder, TagEncoder, TextEncoder
+from regard.data.encoding import LabelEncoder, PairEncoder, RowEncoder, TagEncoder, TextEncoder
 from regard.data.examples import Examples, encode_examples
-from regard.data.menu import Shape, choose_menu
+from regard.data.menu import BatchShape, choose_menu
 from regard.data.plan import Plan, plan
 from regard.data.readers import (
     Corpus,
@@ -26,11 +26,11 @@ from regard.data.stats import StatsReport, stats
 __all__ = [
     "NO_LABEL",
     "Batch",
+    "BatchShape",
     "Batches",
     "CheckReport",
     "CleanReport",
     "Corpus",
-    "Encoder",
     "Examples",
     "LabelEncoder",
     "Labelled",
@@ -38,7 +38,7 @@ __all__ = [
     "PairEncoder",
     "Plan",
     "Position",
-    "Shape",
+    "RowEncoder",
     "Shards",
     "SplitReport",
     "StatsReport",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.examples import Examples, Ragged
-from regard.data.menu import Shape, choose_menu
+from regard.data.menu import BatchShape, choose_menu
 from regard.data.plan import Lengths, Plan, both_sides, plan
 from regard.errors import DataError, SettingsError
 from regard.text.special import END, PAD, START
@@ -72,7 +72,7 @@ class Batches:
     seed: int = 0
     longest: int | None = None
     truncate: bool = False
-    menu: tuple[Shape, ...] = ()
+    menu: tuple[BatchShape, ...] = ()
     stretch: Stretch = (1.0, 1.0)
     rank: int = 0
     world: int = 1
@@ -152,7 +152,7 @@ def menu_for(
     truncate: bool = False,
     multiple: int = 1,
     stretch: Stretch = (1.0, 1.0),
-) -> tuple[Shape, ...]:
+) -> tuple[BatchShape, ...]:
     """The shapes that pad these examples least, if long rows are left out or cut off as `plan` does."""
     limit = min(longest or budget, budget)
     source, target = both_sides(*_stretched(examples, stretch, limit))
@@ -162,7 +162,7 @@ def menu_for(
     return choose_menu(source[kept], target[kept], budget=budget, size=size, multiple=multiple)
 
 
-def collate(examples: Examples, rows: NDArray[np.integer], shape: Shape) -> Batch:
+def collate(examples: Examples, rows: NDArray[np.integer], shape: BatchShape) -> Batch:
     """The given rows as one padded batch. A row longer than the shape is cut off; its `<end>` stays."""
     columns = examples.columns
     absent = np.zeros((shape.rows, 0), np.int64)

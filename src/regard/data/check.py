@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from regard.data.blocks import in_blocks
-from regard.data.lines import Problem, ProblemKind, ignore
+from regard.data.lines import CorpusProblem, ProblemKind, ignore
 from regard.data.readers import Corpus
 from regard.data.seen import Seen
 from regard.text.characters import ByteTokenizer
@@ -28,7 +28,7 @@ _SHOWN = 20  # characters outside the vocabulary that are named
 
 
 @dataclass(frozen=True)
-class Example:
+class FaultyLine:
     """One line with something wrong."""
 
     line: int
@@ -43,7 +43,7 @@ class Finding:
 
     kind: Kind
     count: int
-    examples: tuple[Example, ...]
+    examples: tuple[FaultyLine, ...]
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,16 @@ class Findings:
     def __init__(self, shown: int) -> None:
         self._shown = shown
         self._counts: Counter[Kind] = Counter()
-        self._examples: dict[Kind, list[Example]] = {}
+        self._examples: dict[Kind, list[FaultyLine]] = {}
 
-    def add(self, kind: Kind, example: Example) -> None:
+    def add(self, kind: Kind, example: FaultyLine) -> None:
         self._counts[kind] += 1
         kept = self._examples.setdefault(kind, [])
         if len(kept) < self._shown:
             kept.append(example)
 
-    def complain(self, problem: Problem) -> None:
-        self.add(problem.kind, Example(problem.line, problem.message))
+    def complain(self, problem: CorpusProblem) -> None:
+        self.add(problem.kind, FaultyLine(problem.line, problem.message))
 
     def all(self) -> tuple[Finding, ...]:
         return tuple(Finding(kind, count, tuple(self._examples[kind])) for kind, count in self._counts.items())
@@ -116,12 +116,12 @@ def check(
     lengths are `ratio` times further apart than is usual for the corpus.
     """
     found, judge = Findings(shown), Judge(usual_ratio(corpus), ratio, sources_of(held_out))
-    sides = [_Side(name, tokenizer) for name, tokenizer in _named(tokenizers)]
+    sides = [_UnknownCounter(name, tokenizer) for name, tokenizer in _named(tokenizers)]
     pairs = 0
     for block in in_blocks(corpus.rows(SIDES, found.complain)):
         for (line, (source, target)), faults in zip(block, judge.faults([row for _, row in block]), strict=True):
             for kind, note in faults:
-                found.add(kind, Example(line, note, source, target))
+                found.add(kind, FaultyLine(line, note, source, target))
         for place, side in enumerate(sides):
             side.add([row[place] for _, row in block])
         pairs += len(block)
@@ -163,7 +163,7 @@ class Judge:
 
 
 def log_ratio(source: str, target: str) -> float:
-    """How much longer the source is than the target, in logarithms; short texts are taken with salt."""
+    """How much longer the source is than the target, in logarithms; smoothed, because short texts say little."""
     return math.log((len(source) + _SOFTENING) / (len(target) + _SOFTENING))
 
 
@@ -183,7 +183,7 @@ def sources_of(corpus: Corpus | None, change: Callable[[str], str] = str) -> See
     return seen
 
 
-class _Side:
+class _UnknownCounter:
     """Counts what a tokenizer does not know of one side."""
 
     def __init__(self, name: str, tokenizer: Tokenizer) -> None:

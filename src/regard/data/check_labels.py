@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from regard.data.blocks import in_blocks
-from regard.data.check import CheckReport, Example, Findings, Kind
+from regard.data.check import CheckReport, FaultyLine, Findings, Kind
 from regard.data.lines import ignore
 from regard.data.readers import Corpus
 from regard.data.seen import Seen
@@ -28,7 +28,7 @@ def check_labels(
     for block in in_blocks(corpus.rows(columns, found.complain)):
         for (line, row), faults in zip(block, judge.faults([row for _, row in block]), strict=True):
             for kind, note in faults:
-                found.add(kind, Example(line, note, row[0], row[1] if len(row) > 1 else ""))
+                found.add(kind, FaultyLine(line, note, row[0], row[1] if len(row) > 1 else ""))
         count += len(block)
         if progress is not None:
             progress(count, None)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from regard.data.blocks import in_blocks
 from regard.data.check import SIDES, Judge, Kind, sources_of, usual_ratio
-from regard.data.lines import Problem, refuse
+from regard.data.lines import CorpusProblem, refuse
 from regard.data.readers import Corpus
 from regard.data.tables import Row
 from regard.errors import SettingsError
@@ -90,7 +90,7 @@ class _Reading:
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
-        self._problems: list[Problem] = []
+        self._problems: list[CorpusProblem] = []
         self.count = 0
 
     def __iter__(self) -> Iterator[tuple[int, tuple[str, ...], list[Kind]]]:
@@ -109,7 +109,7 @@ class _Reading:
     def _rows(self) -> Iterator[Row]:
         return self._corpus.rows(SIDES, self._complain)
 
-    def _complain(self, problem: Problem) -> None:
+    def _complain(self, problem: CorpusProblem) -> None:
         if problem.kind == "mismatch":
             refuse(problem)
         self._problems.append(problem)

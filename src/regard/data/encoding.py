@@ -33,7 +33,7 @@ from regard.text.vocabulary import Vocabulary
 Column = Literal["source", "target", "labels", "label", "letters"]
 
 
-class Encoder(Protocol):
+class RowEncoder(Protocol):
     """How one task turns a row of text into numbers. Plain data, so that it can travel to other processes."""
 
     names: ClassVar[tuple[str, ...]]  # the text columns it reads
@@ -143,14 +143,14 @@ class TagEncoder:
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedChunk:
     """A chunk of one column: its numbers end to end, and how many belong to each row."""
 
     numbers: NDArray[np.unsignedinteger]
     lengths: NDArray[np.int64]
 
 
-def encode_rows(encoder: Encoder, rows: Iterable[tuple[int, Sequence[str]]]) -> list[Encoded]:
+def encode_rows(encoder: RowEncoder, rows: Iterable[tuple[int, Sequence[str]]]) -> list[EncodedChunk]:
     """Encode a chunk of rows, column by column; complaints say the line."""
     columns: list[list[list[int]]] = [[] for _ in encoder.sizes]
     for line, row in rows:
@@ -168,9 +168,9 @@ def number_type(size: int) -> np.dtype[np.unsignedinteger]:
     return np.dtype("<u2" if size <= 1 << 16 else "<u4")
 
 
-def _flatten(rows: list[list[int]], kind: np.dtype[np.unsignedinteger]) -> Encoded:
+def _flatten(rows: list[list[int]], kind: np.dtype[np.unsignedinteger]) -> EncodedChunk:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    return Encoded(np.fromiter(chain.from_iterable(rows), kind, int(lengths.sum())), lengths)
+    return EncodedChunk(np.fromiter(chain.from_iterable(rows), kind, int(lengths.sum())), lengths)
 
 
 def _letter_size(letters: int) -> dict[Column, int]:

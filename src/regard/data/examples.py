@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.encoding import Column, Encoder, encode_rows
+from regard.data.encoding import Column, RowEncoder, encode_rows
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Examples:
         """Give back memory that reading has filled, where the rows can be read again from disk."""
 
 
-def encode_examples(rows: Iterable[Sequence[str]], encoder: Encoder) -> Examples:
+def encode_examples(rows: Iterable[Sequence[str]], encoder: RowEncoder) -> Examples:
     """Encode a small corpus in memory, without shards."""
     encoded = encode_rows(encoder, enumerate(rows, start=1))
     columns = [Ragged(column.numbers, _offsets(column.lengths)) for column in encoded]

@@ -22,8 +22,8 @@ ProblemKind = Literal["encoding", "format", "mismatch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Something wrong with a corpus at a place: what a strict reader raises and a lenient one reports."""
+class CorpusProblem:
+    """Something wrong with a corpus, and where: a strict reader raises it, a lenient one reports it."""
 
     kind: ProblemKind
     path: str
@@ -32,16 +32,16 @@ class Problem:
     hint: str = ""  # a command that helps
 
 
-Complain = Callable[[Problem], None]
+Complain = Callable[[CorpusProblem], None]
 
 
-def refuse(problem: Problem) -> None:
-    """The strict way to complain, and the usual one: where complaining returns, reading carries on."""
+def refuse(problem: CorpusProblem) -> None:
+    """The strict way, and the default: raise. Where the callback returns, reading goes on."""
     raise DataError(problem.message, hint=problem.hint)
 
 
-def ignore(problem: Problem) -> None:
-    """The way to complain of those who want what can be had."""
+def ignore(problem: CorpusProblem) -> None:
+    """The lenient way: read what can be read."""
     del problem
 
 
@@ -80,7 +80,7 @@ def read_lines(path: str | Path, complain: Complain = refuse) -> Iterator[str]:
                     message = (
                         f"{path} line {number}: longer than {LONGEST_LINE:,} bytes, the most of a line; cut or drop it"
                     )
-                    complain(Problem("format", str(path), number, message))
+                    complain(CorpusProblem("format", str(path), number, message))
                     _skip_line(file, data)
                     yield ""
                 else:
@@ -99,13 +99,15 @@ def _decode(data: bytes, path: str | Path, number: int, complain: Complain) -> s
         data = data.removeprefix(b"\xef\xbb\xbf")
         if data.startswith(UTF_16):
             hint = f"iconv -f UTF-16 -t UTF-8 {shlex.quote(str(path))} > {shlex.quote(f'{path}.utf8')}"
-            complain(Problem("encoding", str(path), 1, f"{path}: is UTF-16; only UTF-8 is read, so convert it", hint))
+            complain(
+                CorpusProblem("encoding", str(path), 1, f"{path}: is UTF-16; only UTF-8 is read, so convert it", hint)
+            )
     try:
         return data.decode()
     except UnicodeDecodeError as problem:
         byte = f"byte 0x{data[problem.start]:02x} at column {problem.start + 1}"
         message = f"{path} line {number}: not UTF-8 ({byte}); convert the file, or drop such lines with data clean"
-        complain(Problem("encoding", str(path), number, message))
+        complain(CorpusProblem("encoding", str(path), number, message))
         return data.decode(errors="replace")
 
 

@@ -17,7 +17,7 @@ _CANDIDATES = 40  # lengths considered on each side
 _MOST_TARGETS = 6  # target lengths for one source length
 
 
-class Shape(NamedTuple):
+class BatchShape(NamedTuple):
     """Rows, source length and target length of a batch."""
 
     rows: int
@@ -27,7 +27,7 @@ class Shape(NamedTuple):
 
 def choose_menu(
     source: NDArray[np.integer], target: NDArray[np.integer], *, budget: int, size: int = 24, multiple: int = 1
-) -> tuple[Shape, ...]:
+) -> tuple[BatchShape, ...]:
     """At most `size` shapes that hold every row, with the fewest padded positions on both sides together.
 
     Source lengths are multiples of `multiple`: kernels that read a mask want that, and are compiled anew without it.
@@ -48,7 +48,9 @@ def choose_menu(
     places = np.searchsorted(sources, source) * len(targets) + np.searchsorted(targets, target)
     table = np.bincount(places, minlength=len(sources) * len(targets)).reshape(len(sources), len(targets))
     cuts = _best_cuts(table, sources, targets, size)
-    return tuple(Shape(max(1, budget // max(s, t, 1)), s, t) for s, t in sorted(cuts, key=lambda cut: (sum(cut), cut)))
+    return tuple(
+        BatchShape(max(1, budget // max(s, t, 1)), s, t) for s, t in sorted(cuts, key=lambda cut: (sum(cut), cut))
+    )
 
 
 def _candidates(lengths: NDArray[np.integer]) -> NDArray[np.int64]:

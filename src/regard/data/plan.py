@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.menu import Shape
+from regard.data.menu import BatchShape
 from regard.errors import SettingsError
 
 Lengths = NDArray[np.int32]
@@ -39,9 +39,9 @@ class Plan:
         """The rows of one batch."""
         return self.order[self.begins[batch] : self.ends[batch]]
 
-    def shape(self, batch: int) -> Shape:
+    def shape(self, batch: int) -> BatchShape:
         """What one batch is padded to."""
-        return Shape(*self.shapes[batch].tolist())
+        return BatchShape(*self.shapes[batch].tolist())
 
     @property
     def padding(self) -> tuple[float, float]:
@@ -63,7 +63,7 @@ def plan(
     epoch: int = 0,
     longest: int | None = None,
     truncate: bool = False,
-    menu: tuple[Shape, ...] = (),
+    menu: tuple[BatchShape, ...] = (),
 ) -> Plan:
     """Batches of at most `budget` padded tokens a side, of rows of about the same lengths, in random order.
 
@@ -143,7 +143,7 @@ def _cut_in_bands(
     return order, bounds[:-1], bounds[1:], np.stack([np.diff(bounds), sources, targets], axis=1)
 
 
-def _cut_by_menu(rows: NDArray[np.int64], source: Lengths, target: Lengths, menu: tuple[Shape, ...]) -> Cut:
+def _cut_by_menu(rows: NDArray[np.int64], source: Lengths, target: Lengths, menu: tuple[BatchShape, ...]) -> Cut:
     """Each row goes to the smallest shape that holds it; what does not fill a batch moves to a larger one."""
     shapes = sorted(menu, key=lambda shape: (shape.source + shape.target, shape))
     choice = _smallest_shape(source[rows], target[rows], shapes)
@@ -165,7 +165,7 @@ def _cut_by_menu(rows: NDArray[np.int64], source: Lengths, target: Lengths, menu
     return np.concatenate(waiting), edges[:-1], edges[1:], table[np.array(which, np.int64)]
 
 
-def _smallest_shape(source: Lengths, target: Lengths, shapes: Sequence[Shape]) -> NDArray[np.uint16]:
+def _smallest_shape(source: Lengths, target: Lengths, shapes: Sequence[BatchShape]) -> NDArray[np.uint16]:
     """The number of the first shape that holds each row, or how many shapes there are if none does."""
     choice = np.full(len(source), len(shapes), np.uint16)
     for number, shape in reversed(list(enumerate(shapes))):
@@ -173,5 +173,5 @@ def _smallest_shape(source: Lengths, target: Lengths, shapes: Sequence[Shape]) -
     return choice
 
 
-def _holds(larger: Shape, smaller: Shape) -> bool:
+def _holds(larger: BatchShape, smaller: BatchShape) -> bool:
     return larger.source >= smaller.source and larger.target >= smaller.target

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.hub import read_hub
-from regard.data.lines import PACKED, Complain, Problem, ignore, read_lines, refuse
+from regard.data.lines import PACKED, Complain, CorpusProblem, ignore, read_lines, refuse
 from regard.data.shift import find_shift
 from regard.data.tables import (
     Row,
@@ -109,7 +109,7 @@ def read_tagged(corpus: Corpus, complain: Complain = refuse) -> Iterator[Tagged]
         else:
             found = f"{len(example.words)} words but {len(example.tags)} tags"
             where = f"{corpus.paths[-1]} line {line}"
-            complain(Problem("format", corpus.paths[-1], line, f"{where}: {found}; every word needs one tag"))
+            complain(CorpusProblem("format", corpus.paths[-1], line, f"{where}: {found}; every word needs one tag"))
 
 
 def read_rows(
@@ -174,7 +174,7 @@ def read_parallel(paths: Sequence[str], complain: Complain = refuse) -> Iterator
         yield number, row
 
 
-def _mismatch(paths: Sequence[str], number: int) -> Problem:
+def _mismatch(paths: Sequence[str], number: int) -> CorpusProblem:
     """The complaint about files of different length, with a guess at where they came apart."""
     lengths = [line_lengths(path) for path in paths]
     order = sorted(range(len(paths)), key=lambda side: len(lengths[side]))
@@ -185,7 +185,7 @@ def _mismatch(paths: Sequence[str], number: int) -> Problem:
         f"the sides must pair line by line. Lengths stop matching near line {line:,}."
     )
     hint = f"regard data check {shlex.join(paths)} --find-shift"
-    return Problem("mismatch", paths[short], line or number, message, hint)
+    return CorpusProblem("mismatch", paths[short], line or number, message, hint)
 
 
 def line_lengths(path: str) -> NDArray[np.uint32]:

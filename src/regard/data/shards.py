@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.blocks import in_blocks
-from regard.data.encoding import Column, Encoded, Encoder, encode_rows, number_type
+from regard.data.encoding import Column, EncodedChunk, RowEncoder, encode_rows, number_type
 from regard.data.examples import Examples, Ragged
 from regard.data.readers import Corpus, format_of
 from regard.data.tables import Row
@@ -80,7 +80,7 @@ class Shards(Examples):
                 memory.madvise(mmap.MADV_DONTNEED)
 
 
-def fingerprint(corpus: Corpus, encoder: Encoder) -> str:
+def fingerprint(corpus: Corpus, encoder: RowEncoder) -> str:
     """Changes when the bytes of the corpus, the columns read or the way of encoding do.
 
     A dataset on the hub is known by its name alone.
@@ -96,7 +96,7 @@ def fingerprint(corpus: Corpus, encoder: Encoder) -> str:
 
 def prepare_corpus(
     corpus: Corpus,
-    encoder: Encoder,
+    encoder: RowEncoder,
     folder: str | Path,
     *,
     rows: Iterable[Row] | None = None,
@@ -125,7 +125,7 @@ def prepare_corpus(
 
 def prepare(
     rows: Iterable[Row],
-    encoder: Encoder,
+    encoder: RowEncoder,
     folder: str | Path,
     *,
     fingerprint: str = "",
@@ -145,7 +145,7 @@ def prepare(
     with new_folder(folder) as beside:
         done = 0
         with ExitStack() as files:
-            writers = [_Writer(beside, name, size, files) for name, size in encoder.sizes.items()]
+            writers = [_ColumnWriter(beside, name, size, files) for name, size in encoder.sizes.items()]
             for chunk in _encode_chunks(rows, encoder, processes):
                 for writer, column in zip(writers, chunk, strict=True):
                     writer.write(column)
@@ -158,7 +158,7 @@ def prepare(
     return open_shards(folder)
 
 
-class _Writer:
+class _ColumnWriter:
     """Appends chunks to the two files of a column and keeps the sums that its summary needs."""
 
     def __init__(self, folder: Path, name: Column, size: int, files: ExitStack) -> None:
@@ -168,7 +168,7 @@ class _Writer:
         self._end, self._longest, self._unknown, self._checksums = 0, 0, 0, [0, 0]
         self._append(1, np.zeros(1, dtype="<i8"))
 
-    def write(self, chunk: Encoded) -> None:
+    def write(self, chunk: EncodedChunk) -> None:
         self._append(0, chunk.numbers)
         self._append(1, (self._end + np.cumsum(chunk.lengths)).astype("<i8"))
         self._end += len(chunk.numbers)
@@ -186,14 +186,14 @@ class _Writer:
         return ColumnSummary(self.size, self._end, self._longest, self._unknown, (first, second))
 
 
-def _encode_chunks(rows: Iterable[Row], encoder: Encoder, processes: int) -> Iterator[list[Encoded]]:
+def _encode_chunks(rows: Iterable[Row], encoder: RowEncoder, processes: int) -> Iterator[list[EncodedChunk]]:
     """Encoded chunks in order, at most a few of them under way at a time."""
     chunks = in_blocks(rows, _CHUNK)
     if processes <= 1:
         for chunk in chunks:
             yield encode_rows(encoder, chunk)
         return
-    waiting: deque[Future[list[Encoded]]] = deque()
+    waiting: deque[Future[list[EncodedChunk]]] = deque()
     with ProcessPoolExecutor(processes, get_context("spawn"), _remember, (encoder,)) as pool:
         for chunk in chunks:
             waiting.append(pool.submit(_encode_here, chunk))
@@ -203,14 +203,14 @@ def _encode_chunks(rows: Iterable[Row], encoder: Encoder, processes: int) -> Ite
             yield waiting.popleft().result()
 
 
-_here: dict[str, Encoder] = {}  # in a worker process: its encoder, sent once rather than with every chunk
+_here: dict[str, RowEncoder] = {}  # in a worker process: its encoder, sent once rather than with every chunk
 
 
-def _remember(encoder: Encoder) -> None:
+def _remember(encoder: RowEncoder) -> None:
     _here["encoder"] = encoder
 
 
-def _encode_here(rows: Sequence[Row]) -> list[Encoded]:
+def _encode_here(rows: Sequence[Row]) -> list[EncodedChunk]:
     return encode_rows(_here["encoder"], rows)
 
 
@@ -251,7 +251,7 @@ def _read_manifest(path: Path) -> Manifest:
 
 
 def _is_plain(manifest: Manifest) -> bool:
-    """Whether all of it is of the kind that it should be: it may have been changed by anybody."""
+    """Whether all of it is of the kind that it should be: the file may have been changed."""
     counts: list[object] = [manifest.version, manifest.rows]
     for name, summary in manifest.columns.items():
         if name not in get_args(Column) or len(summary.checksums) != 2:

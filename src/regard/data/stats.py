@@ -53,7 +53,7 @@ class StatsReport:
         return asdict(self)
 
 
-class _Side:
+class _SideSums:
     """Sums of one side, at a dozen bytes a row."""
 
     def __init__(self, name: str, tokenizer: Tokenizer | None) -> None:
@@ -78,7 +78,7 @@ def stats(corpus: Corpus, tokenizers: Tokenizers | None = None, names: Sequence[
     """Count a corpus with these columns, and its tokens if tokenizers are given: labels have none."""
     given = (None, None) if tokenizers is None else (tokenizers.source, tokenizers.target)
     cut = [tokenizer if name not in ("tags", "label") else None for name, tokenizer in zip(names, given, strict=False)]
-    sides = [_Side(name, tokenizer) for name, tokenizer in zip(names, cut, strict=True)]
+    sides = [_SideSums(name, tokenizer) for name, tokenizer in zip(names, cut, strict=True)]
     pairs = 0
     for block in in_blocks(corpus.rows(names)):
         for place, side in enumerate(sides):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from regard.data.lines import LONGEST_LINE, Complain, Problem, damage, open_bytes, read_lines
+from regard.data.lines import LONGEST_LINE, Complain, CorpusProblem, damage, open_bytes, read_lines
 from regard.errors import DataError, did_you_mean, optional
 
 Row = tuple[int, tuple[str, ...]]
@@ -39,7 +39,7 @@ def read_csv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
         except csv.Error as problem:
             last = before + reader.line_num - 1
             where = f"{path} line {begin}" if last <= begin else f"{path} lines {begin} to {last}"
-            complain(Problem("format", path, begin, f"{where}: not CSV ({problem})"))
+            complain(CorpusProblem("format", path, begin, f"{where}: not CSV ({problem})"))
             begin = before = last + 1
 
 
@@ -82,7 +82,7 @@ def _pick_row(line: int, cells: list[str], places: list[int], path: str, complai
     else:
         wanted = " and ".join(str(place + 1) for place in places)
         message = f"{path} line {line}: {len(cells)} columns; {wanted} are needed, counted from 1"
-        complain(Problem("format", path, line, message))
+        complain(CorpusProblem("format", path, line, message))
 
 
 def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
@@ -96,7 +96,7 @@ def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
                 json.dumps(record, ensure_ascii=False).encode()  # half a surrogate pair cannot be written again
             yield number, record
         except (ValueError, RecursionError) as problem:
-            complain(Problem("format", path, number, f"{path} line {number}: not JSON ({problem})"))
+            complain(CorpusProblem("format", path, number, f"{path} line {number}: not JSON ({problem})"))
 
 
 def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
@@ -165,7 +165,7 @@ def pick_fields(
             column = columns[values.index(None)]
             known = did_you_mean(column, map(str, record)) if isinstance(record, dict) else "no object here"
             message = f"{path} line {line}: column = {column}: no text under that name; {known}"
-            complain(Problem("format", path, line, message))
+            complain(CorpusProblem("format", path, line, message))
 
 
 def _field(record: Any, column: str) -> str | int | float | None:
@@ -194,6 +194,6 @@ def read_conllu(path: str, complain: Complain) -> Iterator[Row]:
             tags.append(cells[3])
         elif not line.startswith("#") and len(cells) < 4:
             message = f"{path} line {number}: {len(cells)} columns; CoNLL-U has ten, set apart by tabs"
-            complain(Problem("format", path, number, message))
+            complain(CorpusProblem("format", path, number, message))
     if words:
         yield begin, (" ".join(words), " ".join(tags))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from xml.parsers import expat
 
-from regard.data.lines import LONGEST_LINE, Complain, Problem, read_chunks, refuse
+from regard.data.lines import LONGEST_LINE, Complain, CorpusProblem, read_chunks, refuse
 from regard.errors import DataError
 
 _CODE = frozenset(("bpt", "ept", "it", "ph", "ut"))  # elements that hold a document's markup, not its words
@@ -83,11 +83,11 @@ def read_tmx(
         try:
             units.parser.Parse(chunk, not chunk)
         except expat.ExpatError as error:
-            complain(Problem("format", path, error.lineno, f"{path} line {error.lineno}: not XML ({error})"))
+            complain(CorpusProblem("format", path, error.lineno, f"{path} line {error.lineno}: not XML ({error})"))
             return
         if problem := units.endless(fed):
             line = units.parser.CurrentLineNumber
-            complain(Problem("format", path, line, f"{path} line {line}: {problem}"))
+            complain(CorpusProblem("format", path, line, f"{path} line {line}: {problem}"))
             return
         for line, unit in units.finished:
             languages = languages or tuple(unit)[:count]

@@ -71,7 +71,7 @@ def read_vectors(path: str) -> Iterator[tuple[str, Vector]]:
             if _is_text(second, header[1]):
                 yield from _text(path, second, file, 2)
             else:
-                yield from _binary(path, *header, _Reader(second, file.read))
+                yield from _binary(path, *header, _BufferedBytes(second, file.read))
         except damage(path) as problem:
             raise DataError(f"{path}: the file is cut short or damaged ({problem})") from problem
 
@@ -113,7 +113,7 @@ def _chain(first: bytes, file: IO[bytes]) -> Iterator[bytes]:
     yield from file
 
 
-class _Reader:
+class _BufferedBytes:
     """Bytes of which some were read already."""
 
     def __init__(self, begin: bytes, more: Callable[[int], bytes]) -> None:
@@ -131,7 +131,7 @@ class _Reader:
         return bytes(letters).lstrip(b"\n")
 
 
-def _binary(path: str, count: int, width: int, reader: _Reader) -> Iterator[tuple[str, Vector]]:
+def _binary(path: str, count: int, width: int, reader: _BufferedBytes) -> Iterator[tuple[str, Vector]]:
     for number in range(1, count + 1):
         word, data = reader.word(), reader.read(4 * width)
         if len(data) < 4 * width:

@@ -10,14 +10,14 @@ from regard.decode.front import Front
 from regard.text.special import PAD
 
 
-def added(terms: Terms, front: Front, odds: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """Besides each hypothesis' best ``tokens`` (B, W, k), those that take a term further: (B, W, K) and their odds."""
+def added(terms: Terms, front: Front, log_probabilities: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    """Besides each hypothesis' best ``tokens`` (B, W, k), those that continue a term, (B, W, K), and their scores."""
     following = terms.progress(front.written, front.sentences).following
     known = torch.cat((tokens, following), 2)
     place = torch.arange(known.shape[2], device=known.device)
     earlier = place < place[tokens.shape[2] :, None]  # (K, k + K)
     twice = ((following[..., None] == known[:, :, None]) & earlier).any(3)
-    return following, odds.gather(2, following).masked_fill(twice | (following == PAD), -torch.inf)
+    return following, log_probabilities.gather(2, following).masked_fill(twice | (following == PAD), -torch.inf)
 
 
 def allocate(banks: Tensor, totals: Tensor, width: int) -> Tensor:

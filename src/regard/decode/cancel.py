@@ -1,10 +1,10 @@
-"""May this work go on? Whoever has it done says so; the work asks, between two steps of a search or two passes.
+"""Cancelling: work asks between two steps of a search, or two passes, whether its caller still wants it.
 
     with cancellable(check):
         translator.translate(text)
 
-``check`` is called on the same thread, again and again, and ends the work by raising `Cancelled`. Work that nobody
-watches is never stopped, and asking costs next to nothing.
+``check`` is called on the same thread, again and again, and ends the work by raising `Cancelled`. Work outside such
+a block is never stopped, and asking costs next to nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from contextvars import ContextVar
 
 
 class Cancelled(BaseException):
-    """Nobody wants the result any more. As with `asyncio.CancelledError`, no ``except Exception`` may swallow it."""
+    """The result is no longer wanted. As with `asyncio.CancelledError`, no ``except Exception`` may swallow it."""
 
 
 def _always() -> None:
-    """What goes on without anybody watching."""
+    """Work that is never cancelled."""
 
 
 _check: ContextVar[Callable[[], object]] = ContextVar("check", default=_always)

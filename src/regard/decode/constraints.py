@@ -24,19 +24,21 @@ class Constraint(Protocol):
 
     order: ClassVar[int]  # 0 forbids, 1 forces, 2 forces before anything else
 
-    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:
-        """Set ``banned`` (B, W, V) where a token must not come next; ``odds`` (B, W, V) are the model's."""
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:
+        """Set ``banned`` (B, W, V) where a token must not come next, given the model's (B, W, V)."""
 
 
-def restrict(odds: Tensor, front: Front, constraints: Sequence[Constraint], *, unknown: bool = False) -> None:
-    """Set the log-probabilities ``odds`` (B, W, V) of all forbidden tokens to -inf, in place."""
-    banned = torch.zeros_like(odds, dtype=torch.bool)
+def restrict(
+    log_probabilities: Tensor, front: Front, constraints: Sequence[Constraint], *, unknown: bool = False
+) -> None:
+    """Set ``log_probabilities`` (B, W, V) of all forbidden tokens to -inf, in place."""
+    banned = torch.zeros_like(log_probabilities, dtype=torch.bool)
     banned[:, :, : len(SPECIAL_TOKENS)] = True
     banned[:, :, [END, UNK] if unknown else END] = False
     for constraint in sorted(constraints, key=lambda each: each.order):
-        constraint.forbid(banned, odds, front)
+        constraint.forbid(banned, log_probabilities, front)
     banned[:, :, END] &= ~(front.last[:, None] | banned.all(2))
-    odds.masked_fill_(banned, -torch.inf)
+    log_probabilities.masked_fill_(banned, -torch.inf)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Minimum:
     order: ClassVar[int] = 0
     lengths: Sequence[int]
 
-    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:  # noqa: ARG002
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:  # noqa: ARG002
         lengths = torch.tensor(self.lengths, device=banned.device)[front.sentences]
         banned[:, :, END] |= (lengths > front.written.shape[2])[:, None]
 
@@ -62,7 +64,7 @@ class NoRepeat:
         if self.size < 1:
             raise SettingsError(f"no_repeat = {self.size}: is the length of what must not repeat; 3 is usual")
 
-    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:  # noqa: ARG002
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:  # noqa: ARG002
         written = front.written
         if written.shape[2] < self.size:
             return
@@ -83,7 +85,7 @@ class Forbidden:
         lengths = sorted({len(sequence) for sequence in distinct})
         self.sequences = [torch.tensor([each for each in distinct if len(each) == length]) for length in lengths]
 
-    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:  # noqa: ARG002
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:  # noqa: ARG002
         written = front.written
         for sequences in self.sequences:  # (K, n), all of one length
             count, length = sequences.shape
@@ -108,7 +110,7 @@ class Prefix:
         """Tokens that each sentence's prefix takes; a limit below that, plus one, cuts it."""
         return (self.tokens != PAD).sum(1).tolist()
 
-    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:  # noqa: ARG002
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:  # noqa: ARG002
         time = front.written.shape[2]
         if time >= self.tokens.shape[1]:
             return
@@ -147,13 +149,13 @@ class Terms:
         """Tokens that each sentence's terms take; a limit below that, plus one, cannot be kept."""
         return (self.tokens != PAD).sum((1, 2)).tolist()
 
-    def forbid(self, banned: Tensor, odds: Tensor, front: Front) -> None:
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:
         if not self.count:
             return
         progress = self.progress(front.written, front.sentences)
         lacking = progress.unmet.any(2)  # (B, W)
         spare = (front.limits - 1 - front.written.shape[2])[:, None] - progress.need
-        ending = odds[:, :, END] >= odds[:, :, len(SPECIAL_TOKENS) :].amax(2)
+        ending = log_probabilities[:, :, END] >= log_probabilities[:, :, len(SPECIAL_TOKENS) :].amax(2)
         forced = lacking & ((spare <= progress.furthest) | ending | banned.all(2))
         going_on = (progress.written == progress.furthest[:, :, None]) & progress.unmet
         nothing_but = torch.ones_like(banned)
@@ -162,7 +164,7 @@ class Terms:
         banned[:, :, END] |= lacking
         torch.where(forced[:, :, None], nothing_but, banned, out=banned)
 
-    def progress(self, written: Tensor, sentences: Tensor) -> Progress:
+    def progress(self, written: Tensor, sentences: Tensor) -> TermProgress:
         """How far each of the texts ``written`` (B, N, t) has come with the terms of its sentence."""
         terms = self.tokens.to(written.device)[sentences]  # (B, K, M)
         lengths = (terms != PAD).sum(2)[:, None]  # (B, 1, K)
@@ -174,11 +176,11 @@ class Terms:
             begun = torch.where(same & (lengths > size), size, begun)
         begun = begun.masked_fill(~unmet, 0)
         following = terms[:, None].expand(-1, written.shape[1], -1, -1).gather(3, begun[..., None]).squeeze(3)
-        return Progress(unmet, begun, following.masked_fill(~unmet, PAD), lengths)
+        return TermProgress(unmet, begun, following.masked_fill(~unmet, PAD), lengths)
 
 
 @dataclass(frozen=True)
-class Progress:
+class TermProgress:
     """Of N texts with K terms, each a row of (B, N, K)."""
 
     unmet: Tensor  # whether the term is still missing

@@ -16,7 +16,7 @@ from regard.nn.state import State
 LEAST = 1e-4  # of attention, so that a word that hard or local attention never saw costs much and not infinity
 
 
-class Watch:
+class CoverageObserver:
     """An observer that keeps the cross-attention weights of one step: averaged over layers, heads and models."""
 
     active = True
@@ -25,8 +25,8 @@ class Watch:
         self._place = place
         self._seen: list[Tensor] = [] if seen is None else seen
 
-    def at(self, place: str | int) -> Watch:
-        return Watch(str(place), self._seen)
+    def at(self, place: str | int) -> CoverageObserver:
+        return CoverageObserver(str(place), self._seen)
 
     def see(self, name: str, value: Tensor) -> Tensor:
         if name == "weights" and self._place == "cross":
@@ -44,7 +44,7 @@ class Cover:
     """The coverage of all hypotheses of one search: ``β Σ_s log min(Σ_t α_ts, 1)``."""
 
     def __init__(self, penalty: float, state: State[Any, Any]) -> None:
-        self.watch = Watch()
+        self.watch = CoverageObserver()
         self._penalty = penalty
         self._mask = _source_mask(state, penalty)  # (sentences, S) which source words there are to cover
 

@@ -45,19 +45,19 @@ class Ensemble(nn.Module):
         self, tokens: Tensor, state: State[Any, Any], observer: Observer = UNOBSERVED
     ) -> tuple[Tensor, State[Any, Any]]:
         """One token further: the logarithms (B, V) of the mean probabilities."""
-        odds: list[Tensor] = []
+        log_probabilities: list[Tensor] = []
         states = []
         for number, model in enumerate(self.models):
             own = State(state.source[number], state.target[number], state.length)
             logits, own = model.step(tokens, own, observer.at(number))
-            if odds and logits.shape != odds[0].shape:
+            if log_probabilities and logits.shape != log_probabilities[0].shape:
                 raise ModelError(
                     f"ensemble[{number}]: writes one of {logits.shape[1]:,} tokens, the first model one of "
-                    f"{odds[0].shape[1]:,}; models of an ensemble share one vocabulary"
+                    f"{log_probabilities[0].shape[1]:,}; models of an ensemble share one vocabulary"
                 )
-            odds.append((logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1))
+            log_probabilities.append((logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1))
             states.append(own)
-        return torch.stack(odds).logsumexp(0) - math.log(len(odds)), _join(states)
+        return torch.stack(log_probabilities).logsumexp(0) - math.log(len(log_probabilities)), _join(states)
 
 
 def _join(states: list[State[Any, Any]]) -> State[Any, Any]:

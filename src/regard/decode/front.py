@@ -88,7 +88,7 @@ class Choice:
     tokens: Tensor  # (B, W)
     totals: Tensor  # (B, W) log-probabilities; -inf: nothing goes on here
     ended: Tensor | None  # (B, W) log-probability of the old hypotheses with <end>; -inf: it goes on; None: all do
-    considered: Considered | None  # None where nobody listens
+    considered: Considered | None  # None without a listener
 
 
 def gather(hypotheses: Tensor, order: Tensor) -> Tensor:

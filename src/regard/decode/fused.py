@@ -5,7 +5,7 @@ queries, keys and values in one product, weights lie as the product reads them, 
 a source are one tensor, and a step writes into memory that is there already. The numbers are the same up to
 rounding: `tests/parity/test_fused.py` binds the two.
 
-Unlike other states, one of these is spent by the step or the selection that follows it: search never looks back.
+Unlike other states, a state is overwritten by the step or the selection that follows it: search never goes back.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Source:
         return Source(self.joint.index_select(0, rows), mask, self.heads)
 
 
-class Page:
+class LayerCache:
     """What one layer has written so far, (R, capacity, 3 · D): queries, keys and values side by side.
 
     One product writes all three where they stay. Queries of the past are never read; they only keep the place.
@@ -69,48 +69,50 @@ class Page:
         apart = flat.view(rows, capacity, 3, heads, width // (3 * heads))
         self.queries, self.keys, self.values = apart.permute(2, 0, 3, 1, 4)  # (R, H, capacity, K)
 
-    def first(self, count: int, heads: int) -> Page:
-        return self if len(self.flat) == count else Page(self.flat[:count], heads)
+    def first(self, count: int, heads: int) -> LayerCache:
+        return self if len(self.flat) == count else LayerCache(self.flat[:count], heads)
 
 
-class Room:
-    """A page for each layer, and a spare of each to move rows into."""
+class DecoderCache:
+    """The cache of each layer, and a spare of each to copy rows into."""
 
-    def __init__(self, pages: list[Page], heads: int, spare: list[Page] | None = None, length: int = 0) -> None:
+    def __init__(
+        self, pages: list[LayerCache], heads: int, spare: list[LayerCache] | None = None, length: int = 0
+    ) -> None:
         self.pages = pages
         self.heads = heads
         self.spare = spare
         self.length = length
 
     @staticmethod
-    def of(like: Tensor, shape: tuple[int, int, int], depth: int, heads: int) -> Room:
+    def of(like: Tensor, shape: tuple[int, int, int], depth: int, heads: int) -> DecoderCache:
         """Empty, for (R, capacity, 3 · D)."""
-        return Room([Page(like.new_empty(shape), heads) for _ in range(depth)], heads)
+        return DecoderCache([LayerCache(like.new_empty(shape), heads) for _ in range(depth)], heads)
 
-    def select_rows(self, rows: Tensor) -> Room:
+    def select_rows(self, rows: Tensor) -> DecoderCache:
         """These rows, moved into the spare; what is here becomes the next spare."""
         count, taken, flat = len(rows), self.length, self.pages[0].flat
         shape = (count, flat.shape[1], flat.shape[2])
         if not taken:
-            return Room.of(flat, shape, len(self.pages), self.heads)
+            return DecoderCache.of(flat, shape, len(self.pages), self.heads)
         spare = self.spare
         if spare is None or spare[0].flat.shape[1] < shape[1] or len(spare[0].flat) < count:
-            spare = Room.of(flat, shape, len(self.pages), self.heads).pages
+            spare = DecoderCache.of(flat, shape, len(self.pages), self.heads).pages
         moved = [each.first(count, self.heads) for each in spare]
         used = slice(shape[2] // 3, None)  # not the queries
         for old, new in zip(self.pages, moved, strict=True):
             torch.index_select(old.flat[:, :taken, used], 0, rows, out=new.flat[:, :taken, used])
-        return Room(moved, self.heads, self.pages, taken)
+        return DecoderCache(moved, self.heads, self.pages, taken)
 
-    def grown(self) -> Room:
+    def grown(self) -> DecoderCache:
         """With room for at least one position more."""
         rows, capacity, width = self.pages[0].flat.shape
         if self.length < capacity:
             return self
-        wider = Room.of(self.pages[0].flat, (rows, 2 * capacity, width), len(self.pages), self.heads)
+        wider = DecoderCache.of(self.pages[0].flat, (rows, 2 * capacity, width), len(self.pages), self.heads)
         for old, new in zip(self.pages, wider.pages, strict=True):
             new.flat[:, :capacity] = old.flat
-        return Room(wider.pages, self.heads, None, self.length)
+        return DecoderCache(wider.pages, self.heads, None, self.length)
 
 
 class Fused:
@@ -128,7 +130,7 @@ class Fused:
         self.remember = _joined(*(part for cross in crosses for part in _keys_and_values(cross)))
         self.words = decoder.embedding.weight.detach()  # (V, D)
         self.places = _places(decoder.positions)
-        self.output = _turned(decoder.output.weight, decoder.output.bias)
+        self.output = _transposed(decoder.output.weight, decoder.output.bias)
 
     @staticmethod
     def fits(model: nn.Module) -> TypeGuard[EncoderDecoder]:
@@ -140,15 +142,15 @@ class Fused:
         return on_cpu and all(each is not None and each.plain for each in attentions)
 
     @torch.no_grad()
-    def start(self, source: Tensor) -> tuple[Tensor, State[Source, Room]]:
+    def start(self, source: Tensor) -> tuple[Tensor, State[Source, DecoderCache]]:
         """As `EncoderDecoder.start`."""
         rows, size = source.shape
         real = masks.check(masks.padding(source, self.model.pad), source)
         states, mask = self._encode(source, real)
         joint = self.remember(states).view(rows, size, len(self.layers), 2, -1)
         heads, width = self.layers[0].heads, joint.shape[-1]
-        room = Room.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
-        return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads), room, 0)
+        cache = DecoderCache.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
+        return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads), cache, 0)
 
     def _encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """States (B · S, D) and what to add to scores (B, 1, 1, S); None where nothing is padding."""
@@ -172,17 +174,17 @@ class Fused:
             return self._step(tokens, state)
 
     def _step(self, tokens: Tensor, state: State[Any, Any]) -> tuple[Tensor, State[Any, Any]]:
-        source, room, place = state.source, state.target.grown(), state.length
+        source, cache, place = state.source, state.target.grown(), state.length
         x = self._placed(tokens, place)
-        for layer, page, memory in zip(self.layers, room.pages, source.layers, strict=True):
+        for layer, page, memory in zip(self.layers, cache.pages, source.layers, strict=True):
             x = layer(x, page, place, memory)
         x = x if self.norm is None else self.norm(x)
         weight, bias = self.output
-        written = Room(room.pages, room.heads, room.spare, place + 1)
+        written = DecoderCache(cache.pages, cache.heads, cache.spare, place + 1)
         return torch.addmm(bias, x, weight), State(source, written, place + 1)
 
     def _placed(self, tokens: Tensor, place: int) -> Tensor:
-        """``scale · E[token] + position`` (R, D), where nobody else looks: layers write into it."""
+        """``scale · E[token] + position`` (R, D), a fresh tensor: layers write into it."""
         rows, scale = torch.embedding(self.words, tokens), self.decoder.embedding.scale
         if place < len(self.places):
             return torch.add(self.places[place], rows, alpha=scale)
@@ -219,14 +221,14 @@ class _EncoderLayer:
         own = layer.attention.projections
         assert own is not None
         self.heads, self.scale, self.rotary = layer.attention.heads, _scale(layer.attention), layer.attention.rotary
-        self.ask, self.think = _joined(own.query, own.key, own.value), _thought(layer.feed_forward)
+        self.ask, self.feed_forward = _joined(own.query, own.key, own.value), _feed_forward(layer.feed_forward)
         first, second = layer.residuals
         self.first, self.second = _Block(first, own.output), _Block(second, layer.feed_forward.contract)
 
     def __call__(self, x: Tensor, shape: torch.Size, real: Tensor | None, added: Tensor | None) -> Tensor:
         """``x`` (N, D), the real tokens of ``shape`` (B, S, D); written into."""
         x = self.first.add(x, self._attend(self.first.read(x), shape, real, added))
-        return self.second.add(x, self.think(self.second.read(x)))
+        return self.second.add(x, self.feed_forward(self.second.read(x)))
 
     def _attend(self, x: Tensor, shape: torch.Size, real: Tensor | None, added: Tensor | None) -> Tensor:
         rows, size, _ = shape
@@ -255,19 +257,19 @@ class _Layer:
         assert own is not None
         self.heads, self.rotary = layer.attention.heads, layer.attention.rotary
         self.scale, self.source_scale = _scale(layer.attention), _scale(cross)
-        self.ask = _turned(*side_by_side(own.query, own.key, own.value))
+        self.ask = _transposed(*side_by_side(own.query, own.key, own.value))
         self.ask_source = _linear(cross.projections.query)
-        self.think = _thought(layer.feed_forward)
+        self.feed_forward = _feed_forward(layer.feed_forward)
         last = own.output, cross.projections.output, layer.feed_forward.contract
         self.first, self.second, self.third = map(_Block, layer.residuals, last)
 
-    def __call__(self, x: Tensor, page: Page, place: int, source: Memory) -> Tensor:
+    def __call__(self, x: Tensor, page: LayerCache, place: int, source: Memory) -> Tensor:
         """``x`` (R, D) is written into."""
         x = self.first.add(x, self._own(self.first.read(x), page, place))
         x = self.second.add(x, self._source(self.second.read(x), source))
-        return self.third.add(x, self.think(self.third.read(x)))
+        return self.third.add(x, self.feed_forward(self.third.read(x)))
 
-    def _own(self, x: Tensor, page: Page, place: int) -> Tensor:
+    def _own(self, x: Tensor, page: LayerCache, place: int) -> Tensor:
         weight, bias = self.ask
         torch.addmm(bias, x, weight, out=page.flat.select(1, place))
         query = page.queries.narrow(2, place, 1)  # (R, H, 1, K)
@@ -321,7 +323,7 @@ def _places(positions: Positions) -> Tensor:
     return positions.weight.detach() if isinstance(positions, Learned) else torch.empty(0)
 
 
-def _turned(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+def _transposed(weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """W as the product reads it: for few rows that is up to twice as fast."""
     return weight.detach().T.contiguous(), bias.detach()
 
@@ -331,8 +333,8 @@ def _map(weight: Tensor, bias: Tensor | None) -> Map:
     if bias is None:
         alone = weight.detach().T.contiguous()
         return lambda x: torch.mm(x, alone)
-    turned, shift = _turned(weight, bias)
-    return lambda x: torch.addmm(shift, x, turned)
+    transposed, shift = _transposed(weight, bias)
+    return lambda x: torch.addmm(shift, x, transposed)
 
 
 def _linear(linear: nn.Linear) -> Map:
@@ -343,7 +345,7 @@ def _joined(*linears: nn.Linear) -> Map:
     return _map(*side_by_side(*linears))
 
 
-def _thought(ours: FeedForward | GatedFeedForward) -> Map:
+def _feed_forward(ours: FeedForward | GatedFeedForward) -> Map:
     """A feed-forward network up to its last linear map."""
     expand = _linear(ours.expand)
     if isinstance(ours, GatedFeedForward):

@@ -1,4 +1,4 @@
-"""How a text is to be translated, in the words of the one who asks."""
+"""How a text is to be translated, as a user says it: in words, not in tokens."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from regard.decode.rules import Beam, Sample
 from regard.decode.terms import Glossary
 from regard.errors import SettingsError
+from regard.settings.call import DecodeSettings
 
 SLACK = 10  # tokens that an output may always have
 
@@ -37,3 +38,27 @@ class Options:
             raise SettingsError(f"no_repeat = {self.no_repeat}: is the length of what must not repeat; 0 for no limit")
         if self.risk and not isinstance(self.rule, Sample):
             raise SettingsError("risk = true: compares samples, and this rule draws none; use rule = Sample(count=16)")
+
+    @classmethod
+    def of(cls, asked: DecodeSettings) -> Options:
+        """What somebody asked for by command line or request. A beam is as wide as there are outputs to give."""
+        return cls(
+            rule_of(asked),
+            bool(asked.risk),
+            asked.shortest,
+            asked.longest,
+            asked.no_repeat,
+            asked.forbid,
+            asked.prefix,
+            Glossary.of(asked.glossary) if asked.glossary else None,
+            asked.copy_unknown,
+        )
+
+
+def rule_of(asked: DecodeSettings) -> Beam | Sample:
+    """How hypotheses are chosen."""
+    if asked.sample or asked.risk:
+        return Sample(asked.risk or asked.best, asked.temperature, asked.top_k, asked.nucleus, asked.seed)
+    width = max(asked.beam, asked.best) if asked.beam >= 1 else asked.beam
+    diversity = asked.diversity if asked.groups > 1 else 0.0
+    return Beam(width, asked.length_penalty, asked.coverage, asked.best, asked.groups, diversity)

@@ -12,7 +12,7 @@ def utilities(samples: Sequence[str]) -> list[float]:
     Samples stand for the model's distribution, so that this mean is the expected quality of an output when the
     truth is drawn from the model. A text that was drawn more than once counts as often, and is compared once.
     """
-    from sacrebleu.metrics.chrf import CHRF  # not before somebody asks for it
+    from sacrebleu.metrics.chrf import CHRF  # only when it is used
 
     metric, counts = CHRF(), Counter(samples)
     expected = {

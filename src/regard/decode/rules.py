@@ -20,7 +20,7 @@ from regard.decode.largest import largest, largest_sums
 from regard.errors import SettingsError
 from regard.text.special import END, PAD, START, UNK
 
-Choose = Callable[[Front, Tensor], Choice]  # odds (B, W, V) may be written to
+Choose = Callable[[Front, Tensor], Choice]  # log-probabilities (B, W, V) may be written to
 
 
 class Rule(Protocol):
@@ -46,9 +46,9 @@ class Rule(Protocol):
         """(W,) 0 for each slot in which a hypothesis begins, -inf for those that stand empty at first."""
 
     def begin(
-        self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint], *, heard: bool
+        self, numbers: Sequence[int], limits: Tensor, constraints: Sequence[Constraint], *, observed: bool
     ) -> Choose:
-        """The rule at work on sentences with these numbers and limits; unheard, it need not say what it weighed."""
+        """The rule at work on sentences with these numbers and limits; unobserved, it need not collect `Considered`."""
 
     def score(self, totals: Tensor, length: int) -> Tensor:
         """What finished outputs of ``length`` tokens, ``<end>`` included, are compared by."""
@@ -82,7 +82,7 @@ class Beam:
     groups: int = 1
     diversity: float = 0.0
     early: bool = True
-    unknown: bool = False  # whether <unk> may be written, for somebody to replace it
+    unknown: bool = False  # whether <unk> may be written, to be replaced later
 
     def __post_init__(self) -> None:
         if self.width < 1:
@@ -116,7 +116,7 @@ class Beam:
         return totals / length**self.length_penalty
 
     def reachable(self, front: Front) -> Tensor | None:
-        """``log p / L^a`` with the log-probability of the best under way and the kindest length L.
+        """``log p / L^a`` with the log-probability of the best under way and the most favourable length L.
 
         A log-probability ``s`` only falls from here, ``s' ≤ s ≤ 0``, and the length ``l`` of the output will be
         between ``t + 1`` and the limit. If ``a ≥ 0``, then ``s' / l^a ≤ s' / limit^a ≤ s / limit^a``; if ``a < 0``,
@@ -139,60 +139,62 @@ class Beam:
         limits: Tensor,  # noqa: ARG002
         constraints: Sequence[Constraint],
         *,
-        heard: bool,
+        observed: bool,
     ) -> Choose:
         terms = next((each for each in constraints if isinstance(each, Terms) and each.count), None)
         if terms is not None and self.groups == 1:
-            return lambda front, odds: self._choose_with(terms, front, odds)
-        return self._choose if heard or self.groups > 1 else self._choose_unheard
+            return lambda front, log_probabilities: self._choose_with(terms, front, log_probabilities)
+        return self._choose if observed or self.groups > 1 else self._choose_unobserved
 
-    def _choose(self, front: Front, odds: Tensor) -> Choice:
-        return self.choose(front.totals, front.last, odds)
+    def _choose(self, front: Front, log_probabilities: Tensor) -> Choice:
+        return self.choose(front.totals, front.last, log_probabilities)
 
-    def choose(self, totals: Tensor, last: Tensor, odds: Tensor) -> Choice:
+    def choose(self, totals: Tensor, last: Tensor, log_probabilities: Tensor) -> Choice:
         """From log-probabilities so far (B, W), which sentences must end now (B,), and the next tokens' (B, W, V)."""
-        ending = totals + odds[:, :, END]  # (B, W)
-        odds[:, :, : UNK + (not self.unknown)] = -torch.inf
+        ending = totals + log_probabilities[:, :, END]  # (B, W)
+        log_probabilities[:, :, : UNK + (not self.unknown)] = -torch.inf
         going_on = totals.masked_fill(last[:, None], -torch.inf)
         if self.groups > 1:
-            return self._in_groups(going_on, ending, odds)
-        return _best(going_on, ending, odds)
+            return self._in_groups(going_on, ending, log_probabilities)
+        return _best(going_on, ending, log_probabilities)
 
-    def _choose_unheard(self, front: Front, odds: Tensor) -> Choice:
+    def _choose_unobserved(self, front: Front, log_probabilities: Tensor) -> Choice:
         """The same with less work: the W best of all continuations at once, and ends only where there are any."""
-        ending = front.totals + odds[:, :, END]  # (B, W)
-        odds[:, :, : UNK + (not self.unknown)] = -torch.inf
+        ending = front.totals + log_probabilities[:, :, END]  # (B, W)
+        log_probabilities[:, :, : UNK + (not self.unknown)] = -torch.inf
         going_on = front.totals.masked_fill(front.last[:, None], -torch.inf) if front.near else front.totals
-        totals, places = largest_sums(going_on, odds, self.width)  # (B, W)
+        totals, places = largest_sums(going_on, log_probabilities, self.width)  # (B, W)
         bar = totals[:, -1:]  # an end that counts is no worse than the W-th that goes on
-        if odds.device.type == "cpu" and not bool((ending >= bar).any()):
+        if log_probabilities.device.type == "cpu" and not bool((ending >= bar).any()):
             ended = None
         else:
             bar = bar if self.width == 1 else torch.cat((totals, ending), 1).topk(self.width).values[:, -1:]
             ended = ending.masked_fill(ending < bar, -torch.inf)
         if self.width == 1:
             return Choice(None, places, totals, ended, None)
-        return Choice(places // odds.shape[2], places % odds.shape[2], totals, ended, None)
+        return Choice(places // log_probabilities.shape[2], places % log_probabilities.shape[2], totals, ended, None)
 
-    def _in_groups(self, going_on: Tensor, ending: Tensor, odds: Tensor) -> Choice:
-        size, width = odds.shape[2], self.width // self.groups
-        taken = odds.new_zeros(len(odds), size)  # (B, V) how often earlier groups have chosen a token
+    def _in_groups(self, going_on: Tensor, ending: Tensor, log_probabilities: Tensor) -> Choice:
+        size, width = log_probabilities.shape[2], self.width // self.groups
+        taken = log_probabilities.new_zeros(
+            len(log_probabilities), size
+        )  # (B, V) how often earlier groups have chosen a token
         choices = []
         for first in range(0, self.width, width):
             part = slice(first, first + width)
             price = self.diversity * taken if first else None
-            choice = _best(going_on[:, part], ending[:, part], odds[:, part], price)
+            choice = _best(going_on[:, part], ending[:, part], log_probabilities[:, part], price)
             taken.scatter_add_(1, choice.tokens, choice.totals.isfinite().to(taken.dtype))
             choices.append(choice)
         return _side_by_side(choices)
 
-    def _choose_with(self, terms: Terms, front: Front, odds: Tensor) -> Choice:
+    def _choose_with(self, terms: Terms, front: Front, log_probabilities: Tensor) -> Choice:
         """Candidates that write a term, and slots for those that have come far with them: `decode.banks`."""
-        ending = front.totals + odds[:, :, END]
-        odds[:, :, : UNK + (not self.unknown)] = -torch.inf
+        ending = front.totals + log_probabilities[:, :, END]
+        log_probabilities[:, :, : UNK + (not self.unknown)] = -torch.inf
         going_on = front.totals.masked_fill(front.last[:, None], -torch.inf)
-        values, tokens = largest(odds, self.width)
-        more, their_values = banks.added(terms, front, odds, tokens)
+        values, tokens = largest(log_probabilities, self.width)
+        more, their_values = banks.added(terms, front, log_probabilities, tokens)
         tokens = torch.cat((tokens, more), 2)  # (B, W, k)
         totals = going_on[:, :, None] + torch.cat((values, their_values), 2)
         texts = torch.cat((front.written[:, :, None].expand(-1, -1, tokens.shape[2], -1), tokens[..., None]), 3)
@@ -203,16 +205,18 @@ class Beam:
         return _choice(tokens, totals, kept, ending, rivals)
 
 
-def _best(totals: Tensor, ending: Tensor, odds: Tensor, price: Tensor | None = None) -> Choice:
+def _best(totals: Tensor, ending: Tensor, log_probabilities: Tensor, price: Tensor | None = None) -> Choice:
     """The W best that go on, (B, W), after paying ``price`` (B, V)."""
     width = totals.shape[1]
     if price is None:
-        values, tokens = largest(odds, width)  # (B, W, W): no hypothesis has more than W successors among W
+        values, tokens = largest(
+            log_probabilities, width
+        )  # (B, W, W): no hypothesis has more than W successors among W
         paid = candidates = totals[:, :, None] + values
     else:
-        values, tokens = largest(odds - price[:, None], width)
+        values, tokens = largest(log_probabilities - price[:, None], width)
         paid = totals[:, :, None] + values
-        candidates = totals[:, :, None] + odds.gather(2, tokens)
+        candidates = totals[:, :, None] + log_probabilities.gather(2, tokens)
     rivals, kept = paid.flatten(1).topk(width)
     return _choice(tokens, candidates, kept, ending, rivals)
 
@@ -308,10 +312,12 @@ class Sample:
         limits: Tensor,
         constraints: Sequence[Constraint],  # noqa: ARG002
         *,
-        heard: bool,  # noqa: ARG002
+        observed: bool,  # noqa: ARG002
     ) -> Choose:
         chance = self._chance(numbers, int(limits.max())).to(limits.device)  # (sentences, W, T)
-        return lambda front, odds: self._choose(front, odds, chance[front.sentences, :, front.written.shape[2]])
+        return lambda front, log_probabilities: self._choose(
+            front, log_probabilities, chance[front.sentences, :, front.written.shape[2]]
+        )
 
     def _chance(self, numbers: Sequence[int], longest: int) -> Tensor:
         drawn = [
@@ -321,28 +327,30 @@ class Sample:
         ]
         return torch.from_numpy(np.stack(drawn)).reshape(len(numbers), self.count, longest)
 
-    def _choose(self, front: Front, odds: Tensor, chance: Tensor) -> Choice:
-        odds[:, :, [PAD, START] if self.unknown else [PAD, START, UNK]] = -torch.inf
-        odds[front.last.nonzero().squeeze(1), :, UNK:] = -torch.inf  # only <end> is left
-        cumulated = self._likely(odds / self.temperature).double().exp().cumsum(2)  # (B, W, V)
+    def _choose(self, front: Front, log_probabilities: Tensor, chance: Tensor) -> Choice:
+        log_probabilities[:, :, [PAD, START] if self.unknown else [PAD, START, UNK]] = -torch.inf
+        log_probabilities[front.last.nonzero().squeeze(1), :, UNK:] = -torch.inf  # only <end> is left
+        cumulated = self._likely(log_probabilities / self.temperature).double().exp().cumsum(2)  # (B, W, V)
         point = chance.to(cumulated.dtype)[:, :, None] * cumulated[:, :, -1:]
-        tokens = torch.searchsorted(cumulated, point, right=True).clamp(max=odds.shape[2] - 1)  # (B, W, 1)
-        totals = front.totals[:, :, None] + odds.gather(2, tokens)
+        tokens = torch.searchsorted(cumulated, point, right=True).clamp(max=log_probabilities.shape[2] - 1)  # (B, W, 1)
+        totals = front.totals[:, :, None] + log_probabilities.gather(2, tokens)
         ends = tokens == END
         ended = totals.masked_fill(~ends, -torch.inf).squeeze(2)
         going_on = totals.masked_fill(ends, -torch.inf)
-        places = torch.arange(self.count, device=odds.device).expand(len(odds), -1)
+        places = torch.arange(self.count, device=log_probabilities.device).expand(len(log_probabilities), -1)
         considered = Considered(tokens, going_on, places, ended)
         return Choice(None, tokens.squeeze(2), going_on.squeeze(2), ended, considered)
 
-    def _likely(self, odds: Tensor) -> Tensor:
+    def _likely(self, log_probabilities: Tensor) -> Tensor:
         """Only what may be drawn, the most probable at 0; the rest -inf."""
-        odds = odds - odds.amax(2, keepdim=True)
-        if 0 < self.top_k < odds.shape[2]:
-            odds = odds.masked_fill(odds < odds.topk(self.top_k).values[..., -1:], -torch.inf)
+        log_probabilities = log_probabilities - log_probabilities.amax(2, keepdim=True)
+        if 0 < self.top_k < log_probabilities.shape[2]:
+            log_probabilities = log_probabilities.masked_fill(
+                log_probabilities < log_probabilities.topk(self.top_k).values[..., -1:], -torch.inf
+            )
         if self.nucleus < 1:
-            ordered, order = odds.softmax(2).sort(dim=2, descending=True, stable=True)
+            ordered, order = log_probabilities.softmax(2).sort(dim=2, descending=True, stable=True)
             before = ordered.cumsum(2) - ordered  # the probability of all that are more probable
             outside = torch.zeros_like(before, dtype=torch.bool).scatter(2, order, before >= self.nucleus)
-            odds = odds.masked_fill(outside, -torch.inf)
-        return odds
+            log_probabilities = log_probabilities.masked_fill(outside, -torch.inf)
+        return log_probabilities

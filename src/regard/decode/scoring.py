@@ -61,9 +61,11 @@ def _log_probabilities(model: EncoderDecoder, features: Tensor, wanted: Tensor) 
     """Of each wanted token (N,) after its features (N, D): a slice at a time, because V is large."""
     parts = []
     for some, tokens in zip(torch.split(features, ROWS), torch.split(wanted, ROWS), strict=True):
-        odds = model.project(some)
-        odds = (odds if odds.dtype == torch.float64 else odds.float()).log_softmax(-1)  # (N, V)
-        parts.append(odds.gather(-1, tokens[:, None]).squeeze(-1))
+        log_probabilities = model.project(some)
+        log_probabilities = (
+            log_probabilities if log_probabilities.dtype == torch.float64 else log_probabilities.float()
+        ).log_softmax(-1)  # (N, V)
+        parts.append(log_probabilities.gather(-1, tokens[:, None]).squeeze(-1))
     return torch.cat(parts)
 
 

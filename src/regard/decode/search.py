@@ -24,7 +24,7 @@ from regard.nn.state import State
 from regard.text.special import PAD
 
 
-class Writer(Protocol):
+class StepModel(Protocol):
     """What search knows of a model, or of several: `models.generator.Generator`, `decode.ensemble.Ensemble`."""
 
     def step(
@@ -42,8 +42,8 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Step:
-    """What happened in one step of a search, for whoever listens."""
+class SearchStep:
+    """What happened in one step of a search, for a listener."""
 
     before: Front
     choice: Choice
@@ -52,10 +52,10 @@ class Step:
     over: Tensor  # (B,) sentences that are done
 
 
-class Listener(Protocol):
-    """Told of every step. Without one, nothing is collected."""
+class SearchListener(Protocol):
+    """Gets every step. Without a listener nothing is collected."""
 
-    def hear(self, step: Step) -> None: ...
+    def hear(self, step: SearchStep) -> None: ...
 
 
 BEAM = Beam()
@@ -64,7 +64,7 @@ WORTH_MOVING = 7 / 8  # without a beam, rows stay where they are until so few ar
 
 @torch.inference_mode()
 def search(
-    model: Writer,
+    model: StepModel,
     first: Tensor,
     state: State[Any, Any],
     limits: Tensor,
@@ -72,7 +72,7 @@ def search(
     rule: Rule = BEAM,
     constraints: Sequence[Constraint] = (),
     numbers: Sequence[int] | None = None,
-    listener: Listener | None = None,
+    listener: SearchListener | None = None,
 ) -> list[list[Hypothesis]]:
     """Each sentence's outputs, best first, from `start`'s first tokens (B,) and state.
 
@@ -81,7 +81,7 @@ def search(
     """
     results: list[list[Hypothesis]] = [[] for _ in range(len(first))]
     names = range(len(first)) if numbers is None else numbers
-    choose = rule.begin(names, limits, constraints, heard=listener is not None)
+    choose = rule.begin(names, limits, constraints, observed=listener is not None)
     cover = Cover(rule.coverage_penalty, state) if rule.coverage_penalty else None
     now = _opening(limits, rule)
     state = state.select(now.sentences[:, None].expand(-1, rule.rows)) if rule.rows > 1 else state
@@ -89,19 +89,19 @@ def search(
     while True:
         check_cancelled()
         logits, state = model.step(token, state, UNOBSERVED if cover is None else cover.watch)
-        odds = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)
-        odds = odds.reshape(-1, rule.rows, odds.shape[1])  # (B, W, V)
+        log_probabilities = (logits if logits.dtype == torch.float64 else logits.float()).log_softmax(-1)
+        log_probabilities = log_probabilities.reshape(-1, rule.rows, log_probabilities.shape[1])  # (B, W, V)
         now = now if cover is None else cover.look(now)
         if constraints:
-            restrict(odds, now, constraints, unknown=rule.unknown)
-        choice = choose(now, odds)
+            restrict(log_probabilities, now, constraints, unknown=rule.unknown)
+        choice = choose(now, log_probabilities)
         scores = None if choice.ended is None else _scores(now, choice.ended, rule, cover)
         after = _advance(now, choice, scores)
         kept = None
         if after.any_finished or now.near or listener is not None:
             over = _over(after, rule)
             if listener is not None:
-                listener.hear(Step(now, choice, scores, after, over))
+                listener.hear(SearchStep(now, choice, scores, after, over))
             if bool(over.any()):
                 _collect(after.select(over.nonzero().squeeze(1)), results)
                 after = _close(after, over)

@@ -1,4 +1,4 @@
-"""Sentences that are longer than a model can take: cut where it hurts least, never cut off.
+"""Sentences that are longer than a model can take: cut at the best boundary, never truncated.
 
 Clauses first, then words; only a single word that is too long by itself is cut inside.
 """

@@ -17,6 +17,13 @@ class Glossary:
     terms: Mapping[str, str]
 
     @classmethod
+    def of(cls, terms: Mapping[str, str]) -> Glossary:
+        """Terms as somebody wrote them."""
+        if blank := [f"{source!r}: {target!r}" for source, target in terms.items() if not (source.strip() and target)]:
+            raise DataError(f"glossary = {blank[0][:60]}: must be a term and its translation, neither of them empty")
+        return cls({source.strip().casefold(): target for source, target in terms.items()})
+
+    @classmethod
     def parse(cls, lines: Iterable[str], name: str) -> Glossary:
         """Lines of ``source<TAB>target``; empty lines and lines that begin with ``#`` say nothing."""
         terms = {}

@@ -23,7 +23,7 @@ from regard.decode.ensemble import Ensemble
 from regard.decode.grouping import of_like_length
 from regard.decode.options import SLACK, Options
 from regard.decode.risk import utilities
-from regard.decode.search import Hypothesis, Listener, search
+from regard.decode.search import Hypothesis, SearchListener, search
 from regard.decode.split import split
 from regard.errors import DataError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
@@ -101,11 +101,11 @@ class TextSearch:
         *,
         first: int = 0,
         budget: int | None = None,
-        listener: Listener | None = None,
+        listener: SearchListener | None = None,
     ) -> list[list[Output]]:
         """Each text's outputs, best first. ``first`` is the number of the first text, which decides its chance.
 
-        Whoever has a ``listener`` hears of every step and of every target piece.
+        A ``listener`` gets every step and every target piece.
         """
         passages = [self.read(text) for text in texts]
         stretches = [self._stretches(passage, first + number) for number, passage in enumerate(passages)]
@@ -158,7 +158,7 @@ class TextSearch:
         options: Options,
         budget: int,
         *,
-        listener: Listener | None,
+        listener: SearchListener | None,
     ) -> list[list[Output]]:
         """One list for each stretch. Where a source has words to copy, and only there, <unk> may be written."""
         results: list[list[Output]] = [[] for _ in stretches]
@@ -175,7 +175,7 @@ class TextSearch:
         return self._copied(results) if any(gaps) else results
 
     def copies(self, options: Options) -> bool:
-        """Whether unknown words are copied: where both vocabularies are of words, unless somebody says no."""
+        """Whether unknown words are copied: where both vocabularies are of words, unless it is switched off."""
         sides = self.tokenizers.source, self.tokenizers.target
         able = all(isinstance(side, WordTokenizer) for side in sides)
         if options.copy_unknown and not able:
@@ -205,7 +205,7 @@ class TextSearch:
         options: Options,
         budget: int,
         *,
-        listener: Listener | None,
+        listener: SearchListener | None,
     ) -> list[list[Output]]:
         results: list[list[Output]] = [[] for _ in stretches]
         left = list(range(len(stretches)))
@@ -214,9 +214,9 @@ class TextSearch:
             left = self._let_engine_search(stretches, sources, options, budget, results)
         for places in of_like_length([len(sources[row]) for row in left], budget // options.rule.rows):
             group = [left[place] for place in places]
-            wishes = _Wishes(self.tokenizers, options, [stretches[row] for row in group])
+            required = _Requirements(self.tokenizers, options, [stretches[row] for row in group])
             chosen, named = [sources[row] for row in group], [stretches[row].number for row in group]
-            found = self._search(chosen, wishes, named, listener=listener)
+            found = self._search(chosen, required, named, listener=listener)
             for row, hypotheses in zip(group, found, strict=True):
                 results[row] = [self._output(stretches[row].text, each) for each in hypotheses]
         return results
@@ -230,7 +230,7 @@ class TextSearch:
         results: list[list[Output]],
     ) -> list[int]:
         """Fill in what the engine finds; returns the numbers of the texts that are left to our own search."""
-        limits = _Wishes(self.tokenizers, options, stretches).limits(sources, self.most)
+        limits = _Requirements(self.tokenizers, options, stretches).limits(sources, self.most)
         for row, found in enumerate(self.searcher.ask(sources, limits, options, budget)):
             results[row] = [self._output(stretches[row].text, each) for each in found or []]
         return [row for row, found in enumerate(results) if not found]
@@ -238,19 +238,19 @@ class TextSearch:
     def _search(
         self,
         sources: list[list[int]],
-        wishes: _Wishes,
+        required: _Requirements,
         numbers: list[int],
         *,
-        listener: Listener | None,
+        listener: SearchListener | None,
     ) -> list[list[Hypothesis]]:
         """Search one batch; again, where a forbidden word was written in a way not thought of before."""
         source = pad_sequence([torch.tensor(row) for row in sources], batch_first=True, padding_value=PAD)
         source = source.to(self.device)
-        limits = torch.tensor(wishes.limits(sources, self.most), device=self.device)
+        limits = torch.tensor(required.limits(sources, self.most), device=self.device)
         results: list[list[Hypothesis]] = [[] for _ in sources]
         rows = list(range(len(sources)))
-        forbidden: set[tuple[int, ...]] = set(wishes.forbidden)
-        rule = wishes.options.rule
+        forbidden: set[tuple[int, ...]] = set(required.forbidden)
+        rule = required.options.rule
         writer = self.searcher.writer(rule)
         for _ in range(MORE_WAYS):
             with torch.inference_mode():
@@ -261,19 +261,19 @@ class TextSearch:
                 state,
                 limits[rows],
                 rule=rule,
-                constraints=wishes.constraints(rows, sources, forbidden),
+                constraints=required.constraints(rows, sources, forbidden),
                 numbers=[numbers[row] for row in rows],
                 listener=listener,
             )
             for row, hypotheses in zip(rows, found, strict=True):
                 results[row] = hypotheses
-            more = {row: ways for row in rows if (ways := wishes.slips(results[row], row))}
+            more = {row: ways for row in rows if (ways := required.slips(results[row], row))}
             if not more:
                 return results
             forbidden |= {way for ways in more.values() for way in ways}
             rows = list(more)
         raise DataError(
-            f"forbidden = {wishes.options.forbidden}: the model finds ever new ways to write this; forbid other words"
+            f"forbidden = {required.options.forbidden}: the model finds ever new ways to write this; forbid other words"
         )
 
     def _output(self, source: str, found: Hypothesis) -> Output:
@@ -329,7 +329,7 @@ def _by_risk(samples: list[Output]) -> list[Output]:
     return sorted(rated.values(), key=lambda sample: -sample.score)
 
 
-class _Wishes:
+class _Requirements:
     """What is asked of the outputs of one batch, in tokens."""
 
     def __init__(self, tokenizers: Tokenizers, options: Options, stretches: list[_Stretch]) -> None:

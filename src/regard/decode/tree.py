@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from regard.decode.rules import Rule
-from regard.decode.search import Step
+from regard.decode.search import SearchStep
 from regard.text.special import END
 
 Fate = Literal["kept", "finished", "pruned"]
@@ -67,7 +67,7 @@ class Trees:
         self.trees: dict[int, Tree] = {}  # by sentence of the search
         self._slots: dict[int, list[int]] = {}  # the node in each slot
 
-    def hear(self, step: Step) -> None:
+    def hear(self, step: SearchStep) -> None:
         sentences, over = step.before.sentences.tolist(), step.over.tolist()
         considered, ended, scores = step.choice.considered, step.choice.ended, step.scores
         assert considered is not None
@@ -94,7 +94,7 @@ class Trees:
             if over[place]:
                 self._close(tree, self._slots.pop(sentence), self._why(step, place))
 
-    def _why(self, step: Step, row: int) -> Reason:
+    def _why(self, step: SearchStep, row: int) -> Reason:
         if int(step.after.count[row]) >= self.rule.rows:
             return "full"
         return "limit" if step.after.totals[row].isneginf().all() else "beaten"

@@ -20,10 +20,9 @@ from regard import __version__
 from regard.data.encoding import PairEncoder
 from regard.data.readers import Corpus
 from regard.decode.options import Options
-from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import ModelError, SettingsError
-from regard.evaluate.compare_labels import LabelledMaterial, baseline_rows, labelled_material, qualities
+from regard.evaluate.compare_labels import LabelledSet, baseline_rows, labelled_material, qualities
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
 from regard.fable.sentence import Language
 from regard.files import new_file
@@ -34,15 +33,16 @@ from regard.metrics.translation import RESAMPLES, SEED, Quality, measure, metric
 from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel, TaskName
+from regard.settings.call import DecodeSettings
 from regard.tasks.corpus import Fable, materials
 from regard.tasks.kinds import task_of
 from regard.tasks.load import evaluate, labels_of, load
 from regard.tasks.translator import Translator
 
-HELD_OUT = 500  # sentences of the built-in corpus, when nobody says how many
+HELD_OUT = 500  # sentences of the built-in corpus, by default
 ROUND = 64  # sentences that a system translates before it is the next one's turn
 ALONE = 20  # sentences translated one by one
-WARM = 4  # sentences that nobody times
+WARM = 4  # sentences that are not timed
 
 Tell = Callable[[str], None]
 Translate = Callable[[list[str]], list[str]]
@@ -50,7 +50,7 @@ Progress = Callable[[int, int], None]  # sentences done, of all
 
 
 @dataclass(frozen=True)
-class Material:
+class EvaluationSet:
     """What is translated, and where it comes from."""
 
     name: str
@@ -100,6 +100,7 @@ def compare(
     others: Sequence[Row] = (),
     limit: int | None = None,
     beam: int = 5,
+    decode: DecodeSettings | None = None,
     metrics: Sequence[str] = ("bleu", "chrf"),
     tokenize: str = "13a",
     edges: Sequence[int] = (),
@@ -115,9 +116,12 @@ def compare(
     """Translate a test with every run and say who is better, where, by how much and at what cost.
 
     Without `source` and `target` the test is what all runs share: the held-out part of the built-in corpus, or the
-    validation files. `others` are rows from elsewhere. `texts` is a folder that gets every text, a sentence a line.
+    validation files. `decode` says all there is to say; `beam` alone is often enough. `others` are rows from elsewhere.
+    `texts` is a folder that gets every text, a sentence a line.
     """
-    check_numbers(("beam", beam, 1), ("limit", 1 if limit is None else limit, 1))
+    check_numbers(("limit", 1 if limit is None else limit, 1))
+    asked = decode or DecodeSettings(beam=beam)
+    options = Options.of(asked)
     statistics = Statistics(metrics, edges, resamples, trials, examples, seed, tokenize)
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
@@ -127,7 +131,7 @@ def compare(
     material = test_material(list(opened.values()), source, target, limit)
     say(f"{len(material.sources):,} sentences: {material.name}")
     chosen = pick_device(device)
-    candidates = _candidates(opened, material, beam, chosen, tell=say, progress=progress)
+    candidates = _candidates(opened, material, options, asked.engine, chosen, tell=say, progress=progress)
     if texts:
         save_texts(Path(texts), material, candidates)
     say(f"testing every pair: {resamples:,} resamples, {trials:,} randomisations")
@@ -135,7 +139,7 @@ def compare(
         data=material.name,
         sentences=len(material.sources),
         sha256=fingerprint(material),
-        beam=beam,
+        beam=options.rule.rows,
         device=device_name(chosen),
         threads=torch.get_num_threads(),
         resamples=resamples,
@@ -147,7 +151,7 @@ def compare(
 
 
 def _compare_labels(
-    opened: dict[str, Run], material: LabelledMaterial, others: Sequence[Row], device: torch.device, say: Tell
+    opened: dict[str, Run], material: LabelledSet, others: Sequence[Row], device: torch.device, say: Tell
 ) -> Comparison:
     """Taggers, classifiers or language models: scores and cost, and for classes what counting words would reach."""
     sha256, count = material.fingerprint()
@@ -166,7 +170,7 @@ def _compare_labels(
     return Comparison((*rows, *counted, *others), (), (), facts)
 
 
-def _measured(run: Run, material: LabelledMaterial, device: torch.device) -> tuple[Quality, ...]:
+def _measured(run: Run, material: LabelledSet, device: torch.device) -> tuple[Quality, ...]:
     return qualities(evaluate(run.folder, material.rows, str(device)))
 
 
@@ -176,7 +180,7 @@ def versions() -> dict[str, str]:
 
 def judged(
     candidates: Sequence[Candidate],
-    material: Material,
+    material: EvaluationSet,
     statistics: Statistics,
     facts: Conditions,
     others: Sequence[Row] = (),
@@ -203,8 +207,8 @@ def judged(
     return Comparison((*rows, *others), tuple(verdicts), tuple(differing), facts)
 
 
-def _row(candidate: Candidate, material: Material, statistics: Statistics) -> Row:
-    """A candidate's scores on the material, whole and by length; lengths that nobody has are left out."""
+def _row(candidate: Candidate, material: EvaluationSet, statistics: Statistics) -> Row:
+    """A candidate's scores on the material, whole and by length; lengths without sentences are left out."""
     outputs, references = candidate.outputs, material.references
     resamples, seed, tokenize = statistics.resamples, statistics.seed, statistics.tokenize
     scores = measure(outputs, references, metrics=statistics.metrics, resamples=resamples, seed=seed, tokenize=tokenize)
@@ -262,7 +266,7 @@ def _short_names(folders: Sequence[Path]) -> list[str]:
 # What is translated
 
 
-def test_material(runs: Sequence[Run], source: str, target: str, limit: int | None) -> Material:
+def test_material(runs: Sequence[Run], source: str, target: str, limit: int | None) -> EvaluationSet:
     """The files that are given, else what all runs can be tested on."""
     names = PairEncoder.names
     if source and target:
@@ -286,17 +290,17 @@ def test_material(runs: Sequence[Run], source: str, target: str, limit: int | No
     raise SettingsError("--source, --target: missing, and the runs share no test; name the two files of one")
 
 
-def _material(name: str, rows: Iterator[tuple[int, tuple[str, ...]]], limit: int | None) -> Material:
+def _material(name: str, rows: Iterator[tuple[int, tuple[str, ...]]], limit: int | None) -> EvaluationSet:
     pairs = [texts for _, texts in islice(rows, limit)]
-    return Material(name, [source for source, _ in pairs], [target for _, target in pairs])
+    return EvaluationSet(name, [source for source, _ in pairs], [target for _, target in pairs])
 
 
-def fingerprint(material: Material) -> str:
+def fingerprint(material: EvaluationSet) -> str:
     lines = [*material.sources, *material.references]
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def save_texts(folder: Path, material: Material, candidates: Sequence[Candidate]) -> None:
+def save_texts(folder: Path, material: EvaluationSet, candidates: Sequence[Candidate]) -> None:
     """``source.txt``, ``reference.txt`` and a file for each system: what the `sacrebleu` command takes."""
     texts = {"source": material.sources, "reference": material.references}
     texts |= {candidate.name.replace("/", "-"): candidate.outputs for candidate in candidates}
@@ -316,16 +320,17 @@ def _one_line(text: str) -> str:
 
 def _candidates(
     runs: dict[str, Run],
-    material: Material,
-    beam: int,
+    material: EvaluationSet,
+    options: Options,
+    engine: str,
     device: torch.device,
     *,
     tell: Tell,
     progress: Progress | None,
 ) -> list[Candidate]:
     """Every run's outputs and cost, all models in this process and taking turns."""
-    translators = [load(run.folder, device=str(device)) for run in runs.values()]
-    calls = [_caller(translator, beam) for translator in translators]
+    translators = [load(run.folder, device=str(device), engine=engine) for run in runs.values()]
+    calls = [_caller(translator, options) for translator in translators]
     tell(f"translating with {', '.join(runs)}, in turns")
     outputs, each = take_turns(calls, material.sources, progress)
     alone = one_by_one(calls, material.sources)
@@ -337,8 +342,8 @@ def _candidates(
     ]
 
 
-def _caller(translator: Translator, beam: int) -> Translate:
-    return lambda sources: [_one_line(each.text) for each in translator.stream(sources, Options(Beam(beam)))]
+def _caller(translator: Translator, options: Options) -> Translate:
+    return lambda sources: [_one_line(each.text) for each in translator.stream(sources, options)]
 
 
 def take_turns(

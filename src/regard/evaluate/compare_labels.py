@@ -23,7 +23,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class LabelledMaterial:
+class LabelledSet:
     """What is labelled, with the right answers, and where it comes from."""
 
     name: str
@@ -56,18 +56,18 @@ class First:
 
 def labelled_material(
     runs: Sequence[Run], task: type[Task], source: str, target: str, limit: int | None = None
-) -> LabelledMaterial:
+) -> LabelledSet:
     """The files that are given (one that holds all columns, or two), else the validation text that all runs share."""
     given = tuple(name for name in (source, target) if name)
     if given:
-        return LabelledMaterial(" and ".join(given), task, _first(Files(Corpus(given)), limit))
+        return LabelledSet(" and ".join(given), task, _first(Files(Corpus(given)), limit))
     settings = [run.settings for run in runs]
     sides = ("corpus", "source", "target")
     named = {tuple(getattr(one.data, f"{part}{side}") for part in ("", "valid_") for side in sides) for one in settings}
     if len(named) > 1:
         raise SettingsError("--source: missing, and the runs share no validation text; name a file with the answers")
     name = "the validation text, by which each run chose its best checkpoint"
-    return LabelledMaterial(name, task, _first(materials(settings[0])[1], limit))
+    return LabelledSet(name, task, _first(materials(settings[0])[1], limit))
 
 
 def _first(rows: Rows, limit: int | None) -> Rows:
@@ -79,7 +79,7 @@ def qualities(result: Result) -> tuple[Quality, ...]:
     return tuple(Quality(name, score, "") for name, score in result.numbers())
 
 
-def baseline_rows(settings: Settings, material: LabelledMaterial, tell: Tell) -> list[Row]:
+def baseline_rows(settings: Settings, material: LabelledSet, tell: Tell) -> list[Row]:
     """What counting words reaches after the same training text; nothing where scikit-learn is not installed."""
     names = material.task.columns
     train = ((row[0], row[1]) for _, row in materials(settings)[0].rows(names))

@@ -14,7 +14,6 @@ from regard.data.lines import read_lines
 from regard.data.readers import Pair, read_parallel
 from regard.decode import scoring
 from regard.decode.options import Options
-from regard.decode.rules import Beam
 from regard.errors import DataError, RegardError, SettingsError
 from regard.explain.alignment import align_texts
 from regard.metrics.alignment import (
@@ -33,6 +32,7 @@ from regard.metrics.by_rarity import Of, by_rarity
 from regard.metrics.habits import Habits, habits
 from regard.metrics.translation import RESAMPLES, Quality, measure, metrics_named
 from regard.runs.folder import Run
+from regard.settings.call import MeasureSettings
 from regard.tasks.corpus import materials
 from regard.tasks.translator import Translator
 from regard.text.special import END
@@ -73,6 +73,12 @@ class Measures:
     resamples: int = RESAMPLES
     tokenize: str = "13a"
 
+    @classmethod
+    def of(cls, asked: MeasureSettings) -> Measures:
+        """What somebody asked for."""
+        edges, rarity = asked.edges or cls.edges, asked.rarity
+        return cls(asked.metrics or cls.metrics, edges, rarity, asked.resamples, asked.tokenize)  # type: ignore[arg-type]
+
     def __post_init__(self) -> None:
         metrics_named(self.metrics, self.tokenize)
         bucket_names(self.edges)
@@ -110,11 +116,11 @@ def read_texts(source: Path, target: Path, hypotheses: Path | None = None) -> Te
 
 
 def translate(
-    translator: Translator, sources: Sequence[str], *, beam: int = 5, progress: Progress | None = None
+    translator: Translator, sources: Sequence[str], options: Options | None = None, *, progress: Progress | None = None
 ) -> list[str]:
     """One line for each source, in order."""
     outputs: list[str] = []
-    for found in translator.stream(sources, Options(Beam(beam))):
+    for found in translator.stream(sources, options):
         outputs.append(" ".join(found.text.splitlines()))
         if progress is not None and (len(outputs) % CHUNK == 0 or len(outputs) == len(sources)):
             progress(len(outputs), len(sources))
@@ -180,7 +186,7 @@ def aligned(translator: Translator, sources: Sequence[str], targets: Sequence[st
     return align_texts(translator.model, translator.tokenizers, sources, targets, translator.aligner)
 
 
-def turned(links: Sequence[Links]) -> list[Links]:
+def swapped(links: Sequence[Links]) -> list[Links]:
     """The links of the other direction, source first again."""
     return [frozenset((target, source) for source, target in each) for each in links]
 

@@ -16,12 +16,11 @@ import torch
 
 from regard.data.shards import Shards, open_shards
 from regard.decode.options import Options
-from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import DataError
 from regard.evaluate import evaluate as evaluation
 from regard.evaluate.compare import (
-    Material,
+    EvaluationSet,
     check_numbers,
     device_name,
     fingerprint,
@@ -33,9 +32,9 @@ from regard.evaluate.compare_labels import labelled_material, qualities
 from regard.evaluate.evaluate import Measures, Texts
 from regard.evaluate.run_report import (
     CorpusCard,
+    CurvePoint,
     Labels,
     Learning,
-    Moment,
     Portrait,
     Recipe,
     RunReport,
@@ -49,6 +48,8 @@ from regard.runs.folder import SETTINGS, Run, best_checkpoint, digest, manifest
 from regard.runs.listing import summarise
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel, Settings
+from regard.settings.call import DecodeSettings, MeasureSettings
+from regard.settings.loading import overrides_of
 from regard.tasks.kinds import task_of
 from regard.tasks.load import evaluate as evaluate_labels
 from regard.tasks.load import load
@@ -63,7 +64,6 @@ PINNED = (
 POINTS = 200  # of a curve
 
 Tell = Callable[[str], None]
-Flag = tuple[str, str]  # with its value; an empty one was not given
 
 
 def report(
@@ -74,6 +74,7 @@ def report(
     pins: Sequence[str] | None = None,
     limit: int | None = None,
     beam: int = 5,
+    decode: DecodeSettings | None = None,
     metrics: Sequence[str] = ("bleu", "chrf"),
     tokenize: str = "13a",
     edges: Sequence[int] = (),
@@ -91,13 +92,15 @@ def report(
     chosen, say = pick_device(device), tell or (lambda _: None)
     if opened.settings.task != "translate":
         return _of_labels(opened, source, target, str(chosen), say)
-    check_numbers(("beam", beam, 1), ("limit", 1 if limit is None else limit, 1))
+    check_numbers(("limit", 1 if limit is None else limit, 1))
+    asked = decode or DecodeSettings(beam=beam)
+    options = Options.of(asked)
     Measures(metrics, edges or (1,), resamples=resamples, tokenize=tokenize)  # complains before any work is done
     material = test_material([opened], source, target, limit)
-    translator = load(opened.folder, device=str(chosen))
+    translator = load(opened.folder, device=str(chosen), engine=asked.engine)
     say(f"translating {len(material.sources):,} sentences: {material.name}")
     began = perf_counter()
-    found = list(translator.stream(material.sources, Options(Beam(beam))))
+    found = list(translator.stream(material.sources, options))
     spent = 1000 * (perf_counter() - began) / max(1, len(found))
     measures = Measures(metrics, edges or fitting_edges(material.sources), resamples=resamples, tokenize=tokenize)
     test = Test(
@@ -105,7 +108,7 @@ def report(
         sentences=len(found),
         sha256=fingerprint(material),
         held_out=bool(source) or opened.settings.data.is_built_in,
-        beam=beam,
+        beam=options.rule.rows,
         tokenize=tokenize,
         resamples=resamples,
         seed=seed,
@@ -113,12 +116,13 @@ def report(
         threads=torch.get_num_threads(),
         milliseconds=spent,
     )
-    flags = [("--source", source), ("--target", target), *(("--pin", pin) for pin in pins or ())]
-    flags += [("--limit", str(limit or "")), ("--beam", str(beam)), ("--metrics", ",".join(metrics))]
-    flags += [("--tokenize", tokenize), ("--edges", ",".join(map(str, edges))), ("--resamples", str(resamples))]
-    plain = _plain_report(opened, test, [*flags, ("--seed", str(seed))])
+    how = MeasureSettings(
+        metrics=tuple(metrics), tokenize=tokenize, edges=tuple(edges), resamples=resamples, seed=seed, limit=limit or 0
+    )
+    given = [*overrides_of("decode", asked), *overrides_of("measure", how), *_flags(source, target, pins or ())]
+    plain = _plain_report(opened, test, given)
     measured = _measured(plain, opened, material, found, measures)
-    return _with_sentences(measured, translator, found, material.references, _pins(opened, pins))
+    return _with_sentences(measured, translator, found, material.references, _pins(opened, pins), asked=asked)
 
 
 def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
@@ -128,7 +132,7 @@ def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
 
 
 def _measured(
-    plain: RunReport, run: Run, material: Material, found: Sequence[Translation], measures: Measures
+    plain: RunReport, run: Run, material: EvaluationSet, found: Sequence[Translation], measures: Measures
 ) -> RunReport:
     """All numbers about the whole test."""
     outputs = [" ".join(each.text.splitlines()) for each in found]
@@ -151,13 +155,13 @@ def _with_sentences(
     found: Sequence[Translation],
     references: Sequence[str],
     pins: Sequence[str],
+    *,
+    asked: DecodeSettings,
 ) -> RunReport:
     """The same with sentences and what went on inside."""
     assert translator.run is not None
-    assert measured.test.beam is not None
-    beam, seed = measured.test.beam, measured.test.seed
-    pinned = [one for one in translator.stream(pins, Options(Beam(beam))) if one.source.strip()]
-    shown = examples(translator, found, references, pinned, seed)
+    pinned = [one for one in translator.stream(pins, Options.of(asked)) if one.source.strip()]
+    shown = examples(translator, found, references, pinned, measured.test.seed)
     lines = [one.line for one in shown if one.chosen == "random" and one.line is not None]
     candidates = [*pinned, *(found[line - 1] for line in lines)]
     return replace(
@@ -165,16 +169,16 @@ def _with_sentences(
         examples=shown,
         links=reading(translator, attention=attends(translator.run.settings.model)),
         looks=looks(translator, candidates),
-        tree=beam_tree(translator, candidates, beam),
+        tree=beam_tree(translator, candidates, asked.beam),
     )
 
 
 # Any task
 
 
-def _plain_report(run: Run, test: Test, flags: Sequence[Flag]) -> RunReport:
+def _plain_report(run: Run, test: Test, given: Sequence[str]) -> RunReport:
     """What every run has: itself, its curves, its corpus, and how to do it again."""
-    return RunReport(_portrait(run), learning(run), test, (), corpus_card(run), _recipe(run, test, flags))
+    return RunReport(_portrait(run), learning(run), test, (), corpus_card(run), _recipe(run, test, given))
 
 
 def _portrait(run: Run) -> Portrait:
@@ -225,9 +229,9 @@ def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:
     return [steps[begin:end] for begin, end in pairwise(edges)]
 
 
-def _moment(group: Sequence[dict[str, Any]]) -> Moment:
+def _moment(group: Sequence[dict[str, Any]]) -> CurvePoint:
     means = (sum(event[name] for event in group) / len(group) for name in ("loss", "norm", "rate"))
-    return Moment(group[-1]["step"], *means)
+    return CurvePoint(group[-1]["step"], *means)
 
 
 def corpus_card(run: Run) -> CorpusCard:
@@ -259,7 +263,7 @@ def _side(name: Any, shards: Shards) -> SideCard:
     return SideCard(name, summary.numbers, mean, middle, summary.longest, summary.size, summary.unknown_share)
 
 
-def _recipe(run: Run, test: Test, flags: Sequence[Flag]) -> Recipe:
+def _recipe(run: Run, test: Test, given: Sequence[str]) -> Recipe:
     tokenizers, checkpoint = Tokenizers.load(run.tokenizer), best_checkpoint(run)
     weights = {name: value for name, value in manifest(checkpoint).items() if name.endswith(".safetensors")}
     used = {name: weights[name] for name in ("average.safetensors", "weights.safetensors") if name in weights}
@@ -269,12 +273,16 @@ def _recipe(run: Run, test: Test, flags: Sequence[Flag]) -> Recipe:
         hashes["target tokenizer"] = tokenizers.target.fingerprint()
     hashes["test text"] = test.sha256
     known = versions() | {"numpy": np.__version__, "python": platform.python_version()}
-    return Recipe(_commands(run, flags), run.settings.to_toml(), run.settings.train.seed, known, hashes)
+    return Recipe(_commands(run, given), run.settings.to_toml(), run.settings.train.seed, known, hashes)
 
 
-def _commands(run: Run, flags: Sequence[Flag]) -> tuple[str, ...]:
+def _flags(source: str, target: str, pins: Sequence[str] = ()) -> list[str]:
+    named = (("--source", source), ("--target", target), *(("--pin", pin) for pin in pins))
+    return [word for name, value in named if value for word in (name, value)]
+
+
+def _commands(run: Run, given: Sequence[str]) -> tuple[str, ...]:
     """What to type: training again from the settings below, and this page again."""
-    given = [word for name, value in flags if value for word in (name, value)]
     again = shlex.join(["regard", "report", run.place, *given, "--out", "report.html"])
     return "regard train settings.toml --out again", again
 
@@ -291,6 +299,5 @@ def _of_labels(run: Run, source: str, target: str, device: str, say: Tell) -> Ru
     shown = device_name(torch.device(device))
     threads = torch.get_num_threads()
     test = Test(material.name, count, sha256, bool(source), None, "", 0, SEED, shown, threads, None)
-    flags = [("--source", source), ("--target", target)]
     labels = Labels(*found) if (found := result.confusions()) else None
-    return replace(_plain_report(run, test, flags), scores=qualities(result), labels=labels)
+    return replace(_plain_report(run, test, _flags(source, target)), scores=qualities(result), labels=labels)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard.evaluate.saving import plain, save
+from regard.explain.heatmap import HeatMap
 from regard.metrics.by_length import Bucket
 from regard.metrics.habits import Habits
 from regard.metrics.labels import Confusion
@@ -35,7 +36,7 @@ class Portrait:
 
 
 @dataclass(frozen=True)
-class Moment:
+class CurvePoint:
     """A place of the training curve."""
 
     step: int
@@ -58,7 +59,7 @@ class Validated:
 class Learning:
     """How the training went, by the run's own log."""
 
-    moments: tuple[Moment, ...] = ()
+    moments: tuple[CurvePoint, ...] = ()
     validations: tuple[Validated, ...] = ()
     score: str = ""  # what the validations' score is
     seconds: float | None = None
@@ -66,7 +67,7 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class Link:
+class WordPair:
     """A source word and a target word that belong together, by their places."""
 
     source: int
@@ -75,7 +76,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Example:
+class ReportExample:
     """A sentence with its translation; a pinned one may have no reference."""
 
     chosen: Chosen
@@ -87,19 +88,7 @@ class Example:
     log_probability: float
     source_words: tuple[str, ...] = ()
     target_words: tuple[str, ...] = ()
-    links: tuple[Link, ...] = ()
-
-
-@dataclass(frozen=True)
-class Map:
-    """Numbers between words: row = a word that is written, column = a word that is read."""
-
-    title: str
-    kind: Literal["attention", "effect"]  # a distribution in each row, or nats that may be below zero
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    values: tuple[tuple[float, ...], ...]
-    unit: str = "weight"
+    links: tuple[WordPair, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,8 +97,8 @@ class Look:
 
     source: str
     output: str
-    maps: tuple[Map, ...]
-    heads: tuple[Map, ...] = ()  # every head, small, or as many as there is room for
+    maps: tuple[HeatMap, ...]  # of attention, a distribution in each row, or of effects, which go both ways
+    heads: tuple[HeatMap, ...] = ()  # every head, small, or as many as there is room for
     of_heads: int = 0
 
 
@@ -190,7 +179,7 @@ class RunReport:
     habits: Habits | None = None
     tokenised: int = 0
     labels: Labels | None = None
-    examples: tuple[Example, ...] = ()
+    examples: tuple[ReportExample, ...] = ()
     links: str = ""  # how the links of the examples were read
     looks: tuple[Look, ...] = ()
     tree: Searched | None = None
@@ -201,6 +190,8 @@ class RunReport:
 
         findings = [asdict(finding) for finding in verdict(self)]
         numbers = asdict(replace(self, tree=None))
+        for look in numbers["looks"]:
+            look |= {name: [_map(one) for one in look[name]] for name in ("maps", "heads")}
         if self.tree is not None:
             tree = self.tree.numbers()
             numbers["tree"] = {"twigs": tree.pop("nodes"), **tree, "name": self.tree.name}
@@ -217,3 +208,9 @@ class RunReport:
         from regard.evaluate.verdict import headline, verdict  # noqa: PLC0415
 
         return "\n".join([headline(self), *(f"  {one.sign} {one.claim}: {one.evidence}" for one in verdict(self))])
+
+
+def _map(one: dict[str, Any]) -> dict[str, Any]:
+    """What the numbers of a report hold of a heat map."""
+    kind = "effect" if one["scale"] == "diverging" else "attention"
+    return {"title": one["title"], "kind": kind, **{name: one[name] for name in ("rows", "columns", "values", "unit")}}

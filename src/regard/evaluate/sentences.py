@@ -9,15 +9,16 @@ from random import Random
 from torch import Tensor
 
 from regard.decode.rules import Beam
-from regard.evaluate.run_report import Chosen, Example, Link, Look, Map
+from regard.evaluate.run_report import Chosen, Look, ReportExample, WordPair
 from regard.explain.alignment import Attended, links_of_masking
 from regard.explain.attribution import gradient, masking_between
 from regard.explain.beam import Searched, search_tree
+from regard.explain.heatmap import HeatMap, reaching
 from regard.explain.replay import Spelling
 from regard.explain.trace import Trace
 from regard.explain.words import fold
 from regard.metrics.sentences import sentence_scores
-from regard.settings import ContextDecoder, ModelSettings, RecurrentModel
+from regard.settings import ContextDecoderSettings, ModelSettings, RecurrentModel
 from regard.tasks.translator import Translation, Translator
 from regard.text.words import space_words
 
@@ -34,7 +35,7 @@ DIGITS = 5  # of weights as they are kept
 
 def attends(model: ModelSettings) -> bool:
     """Whether there is attention to the source."""
-    return not (isinstance(model, RecurrentModel) and isinstance(model.decoder, ContextDecoder))
+    return not (isinstance(model, RecurrentModel) and isinstance(model.decoder, ContextDecoderSettings))
 
 
 def examples(
@@ -43,7 +44,7 @@ def examples(
     references: Sequence[str],
     pins: Sequence[Translation],
     seed: int,
-) -> tuple[Example, ...]:
+) -> tuple[ReportExample, ...]:
     """The pinned ones, some drawn with a seed, and the worst by chrF2; of worst alike, the seed decides."""
     scores = sentence_scores([each.text for each in found], references)
     drawn = Random(seed)
@@ -65,26 +66,26 @@ def examples(
     return tuple(shown)
 
 
-def _example(translator: Translator, chosen: Chosen, one: Translation) -> Example:
+def _example(translator: Translator, chosen: Chosen, one: Translation) -> ReportExample:
     words, links = _linked(translator, one)
-    return Example(chosen, None, one.source, None, one.text, None, one.log_probability, *words, _in_order(links))
+    return ReportExample(chosen, None, one.source, None, one.text, None, one.log_probability, *words, _in_order(links))
 
 
-def _in_order(links: Sequence[Link]) -> tuple[Link, ...]:
+def _in_order(links: Sequence[WordPair]) -> tuple[WordPair, ...]:
     return tuple(sorted(links, key=lambda link: (link.target, link.source)))
 
 
-def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], list[Link]]:
+def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], list[WordPair]]:
     """The words of both sides and the links between them, over all parts of a long text."""
     sources: list[str] = []
     targets: list[str] = []
-    links: list[Link] = []
+    links: list[WordPair] = []
     if len(one.source.split()) > LONGEST:
         return ((), ()), []
     for part in one.outputs[0].parts:
         trace = translator.trace(part)
         for link in _links(translator, trace):
-            links.append(Link(link.source + len(sources), link.target + len(targets), link.weight))
+            links.append(WordPair(link.source + len(sources), link.target + len(targets), link.weight))
         sources += trace.source.words
         targets += trace.target.words
     written = space_words(one.source)  # a word may have been read in other capitals than it was written in
@@ -92,16 +93,17 @@ def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, 
     return (tuple(sources), tuple(targets)), links
 
 
-def _links(translator: Translator, trace: Trace) -> list[Link]:
+def _links(translator: Translator, trace: Trace) -> list[WordPair]:
     """By the run's best aligner; without attention, each word with the source word that it misses most."""
     if not trace.has("decoder", "cross"):
-        return [Link(*pair, None) for pair in links_of_masking(translator.model, trace.source, trace.target)]
+        return [WordPair(*pair, None) for pair in links_of_masking(translator.model, trace.source, trace.target)]
     pair, aligner = Attended.of(trace), translator.aligner
     if not (trace.source.words and trace.target.words):
         return []
     weights = aligner.weights((pair.late if aligner.late else pair).by_word)  # (T words, S words)
     return [
-        Link(source, target, round(float(weights[target, source]), DIGITS)) for source, target in aligner.align(pair)
+        WordPair(source, target, round(float(weights[target, source]), DIGITS))
+        for source, target in aligner.align(pair)
     ]
 
 
@@ -134,40 +136,41 @@ def _look(translator: Translator, one: Translation, *, heads: bool) -> Look:
     trace = one.trace()
     effect = masking_between(translator.model, trace.source, trace.target)
     title = "effect of masking each source word on the log-probability"
-    masked = Map(title, "effect", effect.rows, effect.columns, _rounded(effect.weights), "nats")
+    masked = _effect(title, effect.rows, effect.columns, effect.weights, "nats")
     if not trace.has("decoder", "cross"):
         return Look(one.source, one.text, (masked, _gradient(translator, trace)))
     aligner = translator.aligner
     pair = Attended.of(trace)
     read = aligner.weights((pair.late if aligner.late else pair).cross)
     folded = fold(read, trace.target, trace.source)
-    attention = Map(aligner.describe(), "attention", folded.rows, folded.columns, _rounded(folded.weights))
+    title, names = aligner.describe(), (folded.rows, folded.columns)
+    attention = HeatMap(title, *names, _rounded(folded.weights), title, "output", "source", sums=True)
     count = trace.cross.shape[0] * trace.cross.shape[1]
     return Look(one.source, one.text, (attention, masked), _heads(trace) if heads and count > 1 else (), count)
 
 
-def _gradient(translator: Translator, trace: Trace) -> Map:
+def _gradient(translator: Translator, trace: Trace) -> HeatMap:
     """Gradient × input, which needs no attention."""
     spelling = Spelling(translator.tokenizers.source, translator.tokenizers.target)
     found = gradient(translator.model, trace.source.ids, trace.target.ids, spelling=spelling)
     columns = trace.source.words if len(found.columns) == len(trace.source.words) else found.columns
-    return Map("gradient × input", "effect", found.rows, columns, _rounded(found.weights), "log-odds")
+    return _effect("gradient × input", found.rows, columns, found.weights, "log-odds")
 
 
-def _heads(trace: Trace) -> tuple[Map, ...]:
+def _effect(title: str, rows: tuple[str, ...], columns: tuple[str, ...], weights: Tensor, unit: str) -> HeatMap:
+    """What goes both ways, up to the largest there is."""
+    values = _rounded(weights)
+    return reaching(HeatMap(title, rows, columns, values, title, "output", "source", "diverging", unit=unit))
+
+
+def _heads(trace: Trace) -> tuple[HeatMap, ...]:
     """Every head of the cross-attention, or as many as there is room for."""
     folded = fold(trace.cross, trace.target, trace.source)
     layers, heads = folded.weights.shape[:2]
+    names = ((layer, head, f"layer {layer + 1}, head {head + 1}") for layer in range(layers) for head in range(heads))
     return tuple(
-        Map(
-            f"layer {layer + 1}, head {head + 1}",
-            "attention",
-            folded.rows,
-            folded.columns,
-            _rounded(folded.weights[layer, head]),
-        )
-        for layer in range(layers)
-        for head in range(heads)
+        HeatMap(name, folded.rows, folded.columns, _rounded(folded.weights[layer, head]), name)
+        for layer, head, name in names
     )[: max(1, MOST_CELLS // folded.weights[0, 0].numel())]
 
 

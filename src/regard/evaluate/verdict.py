@@ -31,7 +31,7 @@ MISSED = 0.5  # recall
 
 
 @dataclass(frozen=True)
-class Finding:
+class Claim:
     """A claim and the numbers it follows from."""
 
     claim: str
@@ -43,7 +43,7 @@ class Finding:
         return SIGNS[self.tone]
 
 
-def verdict(report: RunReport) -> list[Finding]:
+def verdict(report: RunReport) -> list[Claim]:
     """Everything worth saying, what is wrong first."""
     metric = report.scores[0].name
     found = [
@@ -68,23 +68,23 @@ def headline(report: RunReport) -> str:
     return f"{report.run.name}: {first.name} {numbers.score(first.score, first.margin)}"
 
 
-def completeness(run: Portrait) -> list[Finding]:
+def completeness(run: Portrait) -> list[Claim]:
     """Whether the training came to its end."""
     steps = f"step {run.steps:,} of {run.of_steps:,}"
     match run.state:
         case "running":
-            return [Finding("is still in training", f"this is how it stands at {steps}")]
+            return [Claim("is still in training", f"this is how it stands at {steps}")]
         case "interrupted":
-            return [Finding("was interrupted", f"the newest checkpoint is of {steps}", "bad")]
+            return [Claim("was stopped before its end", f"the newest checkpoint is of {steps}", "bad")]
         case _:
             return []
 
 
-def trend(learning: Learning) -> list[Finding]:
+def trend(learning: Learning) -> list[Claim]:
     """Still improving, levelled off, or overfitting: the validation loss lately against before."""
     seen = learning.validations
     if len(seen) < 3:
-        return [Finding("cannot be told whether more training would help", f"validations = {len(seen)}; 3 are needed")]
+        return [Claim("cannot be told whether more training would help", f"validations = {len(seen)}; 3 are needed")]
     last, lowest = seen[-1], min(seen, key=lambda one: one.loss)
     if last.loss > lowest.loss * (1 + OVERFIT) and lowest is not last:
         return [_overfitting(learning, lowest, last)]
@@ -93,8 +93,8 @@ def trend(learning: Learning) -> list[Finding]:
     change = (earlier.loss - last.loss) / earlier.loss if earlier.loss > 0 else 0.0
     steps = f"validation loss {_loss(earlier)} at step {earlier.step:,}, {_loss(last)} at step {last.step:,}"
     if change > MOVING:
-        return [Finding("still improving when it stopped", f"{steps}: {_percent(change)} lower{_spent(learning)}")]
-    return [Finding("has levelled off", f"{steps}; more of the same training would change little")]
+        return [Claim("still improving when it stopped", f"{steps}: {_percent(change)} lower{_spent(learning)}")]
+    return [Claim("has levelled off", f"{steps}; more of the same training would change little")]
 
 
 def _spent(learning: Learning) -> str:
@@ -105,40 +105,40 @@ def _spent(learning: Learning) -> str:
     return "; the learning rate had come down to zero, so more steps need a longer schedule"
 
 
-def _overfitting(learning: Learning, lowest: Validated, last: Validated) -> Finding:
+def _overfitting(learning: Learning, lowest: Validated, last: Validated) -> Claim:
     trained = [moment.loss for moment in learning.moments if moment.step >= lowest.step]
     fell = ", while the training loss fell" if len(trained) > 1 and trained[-1] < trained[0] else ""
     claim = "has begun to overfit" if fell else "became worse again"
     rise = last.loss / lowest.loss - 1
     evidence = f"validation loss {_loss(lowest)} at step {lowest.step:,}, {_percent(rise)} higher at step {last.step:,}"
-    return Finding(claim, evidence + fell, "bad")
+    return Claim(claim, evidence + fell, "bad")
 
 
 def _loss(one: Validated) -> str:
     return f"{one.loss:.3g}"
 
 
-def level(quality: Quality) -> list[Finding]:
+def level(quality: Quality) -> list[Claim]:
     """The two ends of BLEU's scale, where it says little else."""
     shown = f"{quality.name} {numbers.score(quality.score, quality.margin)}"
     if quality.name == "BLEU" and quality.score < HARDLY:
-        return [Finding("has hardly learned to translate", f"{shown}, below {HARDLY:g}", "bad")]
+        return [Claim("has hardly learned to translate", f"{shown}, below {HARDLY:g}", "bad")]
     if quality.name == "BLEU" and quality.score > SOLVED:
-        return [Finding("has all but solved this test", f"{shown}; what is better still needs a harder test", "good")]
+        return [Claim("has all but solved this test", f"{shown}; what is better still needs a harder test", "good")]
     return []
 
 
-def promise(learning: Learning, quality: Quality) -> list[Finding]:
+def promise(learning: Learning, quality: Quality) -> list[Claim]:
     """Whether the score is anywhere near what the training's own validations gave."""
     known = [one for one in learning.validations if one.best] if learning.score == quality.name == "BLEU" else []
     if not known or known[-1].score < HARDLY or quality.score >= BROKEN * known[-1].score:
         return []
     evidence = f"BLEU {known[-1].score:.1f} in validation at step {known[-1].step:,}, {quality.score:.1f} here"
     doubt = "another kind of text, or not the code, tokenizer or weights that it was trained with"
-    return [Finding("falls far short of its own validations", f"{evidence}: {doubt}", "bad")]
+    return [Claim("falls far short of its own validations", f"{evidence}: {doubt}", "bad")]
 
 
-def by_length(buckets: Sequence[Bucket], metric: str) -> list[Finding]:
+def by_length(buckets: Sequence[Bucket], metric: str) -> list[Claim]:
     """From which length on the score breaks down."""
     counted = [bucket for bucket in buckets if bucket.quality is not None]
     if len(counted) < 2:
@@ -146,14 +146,14 @@ def by_length(buckets: Sequence[Bucket], metric: str) -> list[Finding]:
     if (found := _drop(counted, metric)) is not None:
         number, tone, evidence = found
         verb = "fails" if tone == "bad" else "is weaker"
-        return [Finding(f"{verb} {_above(counted[number].name)} words", evidence, tone)]
+        return [Claim(f"{verb} {_above(counted[number].name)} words", evidence, tone)]
     ends = [f"{bucket.name} words: {bucket.quality.score:.1f}" for bucket in counted if bucket.quality]
     untested = [bucket.name for bucket in buckets if bucket.quality is None]
     rest = f"; too few sentences to say: {', '.join(untested)}" if untested else ""
-    return [Finding("holds for all lengths tested", f"{metric} {ends[0]}, {ends[-1]}{rest}", "good")]
+    return [Claim("holds for all lengths tested", f"{metric} {ends[0]}, {ends[-1]}{rest}", "good")]
 
 
-def by_rarity(buckets: Sequence[Bucket], metric: str) -> list[Finding]:
+def by_rarity(buckets: Sequence[Bucket], metric: str) -> list[Claim]:
     """How rare a word may be before the score breaks down. Buckets come from the rarest; here, common words first."""
     counted = [bucket for bucket in reversed(buckets) if bucket.quality is not None]
     if len(counted) < 2 or (found := _drop(counted, metric)) is None:
@@ -162,7 +162,7 @@ def by_rarity(buckets: Sequence[Bucket], metric: str) -> list[Finding]:
     name = counted[number].name
     verb = "fails" if tone == "bad" else "is weaker"
     words = "words it has never seen" if name == "unseen" else f"words it has seen {_at_most(name)} times"
-    return [Finding(f"{verb} on sentences with {words}", evidence, tone)]
+    return [Claim(f"{verb} on sentences with {words}", evidence, tone)]
 
 
 def _drop(buckets: Sequence[Bucket], metric: str) -> tuple[int, Tone, str] | None:
@@ -204,37 +204,37 @@ def _at_most(name: str) -> str:
     return f"at most {name.rsplit(maxsplit=1)[-1]}"
 
 
-def habits(told: Habits) -> list[Finding]:
+def habits(rate: Habits) -> list[Claim]:
     """What a translator does when it does not know."""
-    extra = told.repeated - told.repeated_in_reference
+    extra = rate.repeated - rate.repeated_in_reference
     rules = (
-        (told.copied >= COPIES, f"copies {_percent(told.copied)} of inputs", "the output is the source as it was"),
-        (told.empty >= EMPTY, f"writes nothing for {_percent(told.empty)} of inputs", "the reference has words"),
+        (rate.copied >= COPIES, f"copies {_percent(rate.copied)} of inputs", "the output is the source as it was"),
+        (rate.empty >= EMPTY, f"writes nothing for {_percent(rate.empty)} of inputs", "the reference has words"),
         (
             extra >= REPEATS,
             "repeats itself",
-            f"{_percent(told.repeated)} of its trigrams are repetitions, {_percent(told.repeated_in_reference)} of "
+            f"{_percent(rate.repeated)} of its trigrams are repetitions, {_percent(rate.repeated_in_reference)} of "
             "the reference's",
         ),
         (
-            told.untranslated >= UNTRANSLATED,
-            f"leaves {_percent(told.untranslated)} of words untranslated",
+            rate.untranslated >= UNTRANSLATED,
+            f"leaves {_percent(rate.untranslated)} of words untranslated",
             "in the source, not in the reference",
         ),
         (
-            abs(told.length_ratio - 1) >= LENGTH,
-            "writes too little" if told.length_ratio < 1 else "writes too much",
-            f"{told.length_ratio:.2f} words for each word of the reference",
+            abs(rate.length_ratio - 1) >= LENGTH,
+            "writes too little" if rate.length_ratio < 1 else "writes too much",
+            f"{rate.length_ratio:.2f} words for each word of the reference",
         ),
     )
-    found = [Finding(claim, evidence, "bad") for holds, claim, evidence in rules if holds]
+    found = [Claim(claim, evidence, "bad") for holds, claim, evidence in rules if holds]
     if found:
         return found
-    quiet = f"copied {_percent(told.copied)}, empty {_percent(told.empty)}, untranslated {_percent(told.untranslated)}"
-    return [Finding("shows no bad habit", f"{quiet}, length {told.length_ratio:.2f} of the reference's", "good")]
+    quiet = f"copied {_percent(rate.copied)}, empty {_percent(rate.empty)}, untranslated {_percent(rate.untranslated)}"
+    return [Claim("shows no bad habit", f"{quiet}, length {rate.length_ratio:.2f} of the reference's", "good")]
 
 
-def guessing(confusion: Confusion) -> list[Finding]:
+def guessing(confusion: Confusion) -> list[Claim]:
     """Against always giving the most frequent label."""
     if not confusion.count:
         return []
@@ -242,25 +242,25 @@ def guessing(confusion: Confusion) -> list[Finding]:
     share = common.count / confusion.count
     shown = f"accuracy {_percent(confusion.accuracy)}; always '{common.label}' gives {_percent(share)}"
     if confusion.accuracy <= share:
-        return [Finding("is no better than a constant guess", shown, "bad")]
-    return [Finding("has learned more than the most frequent label", shown, "good")]
+        return [Claim("is no better than a constant guess", shown, "bad")]
+    return [Claim("has learned more than the most frequent label", shown, "good")]
 
 
-def missed(confusion: Confusion) -> list[Finding]:
+def missed(confusion: Confusion) -> list[Claim]:
     """Labels that are mostly not found, the most frequent first, where there are enough to say."""
     low = [one for one in confusion.scores() if one.count >= FEWEST and one.recall < MISSED]
     if not low:
         return []
     low.sort(key=lambda one: -one.count)
     named = ", ".join(f"'{one.label}' {_percent(one.recall)} of {one.count:,}" for one in low[:5])
-    return [Finding("misses most of " + " and ".join(f"'{one.label}'" for one in low[:2]), f"found: {named}", "bad")]
+    return [Claim("misses most of " + " and ".join(f"'{one.label}'" for one in low[:2]), f"found: {named}", "bad")]
 
 
-def fairness(test: Test) -> list[Finding]:
+def fairness(test: Test) -> list[Claim]:
     """Whether the test flatters."""
     if test.held_out:
         return []
-    return [Finding("is measured on a text that flatters", "by its loss or score the checkpoint was chosen")]
+    return [Claim("is measured on a text that flatters", "by its loss or score the checkpoint was chosen")]
 
 
 def _percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""Which attention of a run shows who translates whom: chosen once, on validation sentences, and remembered."""
+"""Which attention of a run shows the alignment: chosen once, on validation sentences, and saved."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Not every head aligns, and one that does may do so a step late: a Transformer's row t is asked by the word *before*
 target word t, so what aligns with word t may stand in row t, which predicted it, or in row t + 1, which read it.
-Which heads, which row and which rule align best is measured on validation sentences and remembered in the run,
+Which heads, which row and which rule align best is measured on validation sentences and saved in the run,
 with what it was measured on (`RUN/aligner.json`).
 """
 
@@ -79,7 +79,7 @@ class Aligner:
     - rule ``threshold``: a target word takes every source word with at least the ``threshold``.
 
     With the first two rules, a ``threshold`` adds the links that have at least so much weight. To ``cover`` is to
-    let each source word that nobody took take the target word in whose row it weighs most, if it weighs at
+    link each source word that has no link with the target word in whose row it weighs most, if it weighs at
     least that: so *will* in *will see*, which is one word in French, finds *verra*.
     """
 
@@ -158,7 +158,7 @@ class Aligner:
 
     @classmethod
     def load(cls, run: str | Path) -> Aligner | None:
-        """What a run remembers; None where nobody has chosen yet."""
+        """What is saved in a run; None where none was chosen yet."""
         path = Path(run) / FILE
         if not path.is_file():
             return None
@@ -261,7 +261,7 @@ def choose(pairs: Sequence[Attended], golds: Sequence[Gold], chosen_on: str, *, 
 
 
 def choose_without_gold(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]], chosen_on: str) -> Aligner:
-    """The single head that agrees best with what masking finds, where nobody has drawn gold links.
+    """The single head that agrees best with what masking finds, where there are no gold links.
 
     Each target word is linked with the source word whose loss hurts it most, an effect and not a look; the head
     whose largest weights say the same most often is the aligner. No error rate is claimed, and neither

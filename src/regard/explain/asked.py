@@ -19,7 +19,7 @@ from regard.explain.edits import Scene
 from regard.explain.replay import Spelling, forward, reads_backwards, replay, resting
 from regard.explain.side import Side, spell
 from regard.explain.trace import Trace
-from regard.explain.whatif import Detail, Places, Watched
+from regard.explain.whatif import Detail, ObservedModel, Places
 from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
 from regard.nn.observe import UNOBSERVED, Observer
@@ -32,7 +32,7 @@ WRITTEN = 20  # pieces that a language model goes on for, at the most
 
 
 @dataclass(frozen=True)
-class Labelling:
+class LabellerSubject:
     """A tagger or, pooled, a classifier."""
 
     model: Labeller
@@ -82,7 +82,7 @@ def _firsts(read: Side) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Continuing:
+class LanguageSubject:
     """A language model that goes on from a text."""
 
     model: LanguageModel
@@ -105,7 +105,7 @@ class Continuing:
             _, state = self.model.advance(tokens[:, :-1], state, observer=observer)
             limit = torch.tensor([room(self.model, tokens.shape[1], self.most + len(start) + 1)], device=device)
             constraints = [Prefix([start])] if start else []
-            watched = Watched(self.model, observer)
+            watched = ObservedModel(self.model, observer)
             found = search(watched, tokens[:, -1], state, limit, rule=Beam(1), constraints=constraints)
         return [*found[0][0].tokens, END]
 

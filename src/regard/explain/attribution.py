@@ -112,13 +112,13 @@ def masking_between(model: Model, read: Side, written: Side, how: How = "blank",
     sources: Rows = () if isinstance(model, LanguageModel) else read.rows
     targets = written.ids
     with torch.no_grad(), resting(model):
-        odds = forward_all(model, [sources], targets, under()).log_softmax(-1)
-        rows = max(1, _NUMBERS // odds.numel())
+        log_probabilities = forward_all(model, [sources], targets, under()).log_softmax(-1)
+        rows = max(1, _NUMBERS // log_probabilities.numel())
         parts = [
             _without(model, sources, targets, groups.places[first : first + rows], how=how, under=under())
             for first in range(0, len(groups.places), rows)
         ]
-    effect = (_own(odds, targets) - torch.cat(parts)).T  # (T, S words)
+    effect = (_own(log_probabilities, targets) - torch.cat(parts)).T  # (T, S words)
     return _by_word(effect, written, groups.labels)
 
 
@@ -137,14 +137,14 @@ def gradient(
 
 def gradient_between(model: Model, read: Side, written: Side, *, under: Under = alone) -> Folded:
     """The same for sides that are spelled already."""
-    found, embedded = slopes(model, () if isinstance(model, LanguageModel) else read.rows, written.ids, under=under)
+    found, embedded = gradients(model, () if isinstance(model, LanguageModel) else read.rows, written.ids, under=under)
     products = (found * embedded).sum(-1)  # (T, S)
     groups = members(read, special=False)
     effect = torch.stack([products[:, group].sum(1) for group in groups.places], 1)
     return _by_word(effect, written, groups.labels)
 
 
-def slopes(
+def gradients(
     model: Model, source_ids: Rows, target_ids: Sequence[int] | None = None, *, under: Under = alone
 ) -> tuple[Tensor, Tensor]:
     """``∂ log-odds(y_t) / ∂ x_s`` (T, S, D) and the embeddings x (S, D), in the order of the text."""

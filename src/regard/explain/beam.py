@@ -10,12 +10,13 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from regard.decode.copying import copied_in_order
-from regard.decode.options import Options
+from regard.decode.options import Options, rule_of
 from regard.decode.rules import Beam
 from regard.decode.texts import Output
 from regard.decode.tree import Node, Tree, Trees
 from regard.errors import DataError, ModelError
 from regard.explain.answer import Answer, Hidden, OfSentence
+from regard.settings.call import DRAWN, DecodeSettings
 from regard.tasks.kinds import Trained
 from regard.tasks.language import Writer
 from regard.tasks.translator import Translator
@@ -101,6 +102,13 @@ class Searched(OfSentence):
 
 def _scores(one: SearchNode | OtherBeam) -> dict[str, float]:
     return {"log_probability": round(one.log_probability, DIGITS), "score": round(one.score, DIGITS)}
+
+
+def drawn(asked: DecodeSettings) -> Beam:
+    """The rule of a search that is drawn; complains of what a tree does not show."""
+    rule = rule_of(asked.only(DRAWN, "the tree of a search"))
+    assert isinstance(rule, Beam)  # samples are refused above
+    return rule
 
 
 def search_tree(

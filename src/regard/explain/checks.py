@@ -1,8 +1,8 @@
 """Is what is shown what was used? Two numbers that a page can put beside its picture.
 
 Rows of weights are distributions, so each sums to one. And a replay is one parallel pass, while the output was
-written step by step: so it is written once more, step by step, and all weights are compared. Nobody can watch
-the fused kernels that search takes when nobody watches; of those, the log-probabilities of the output are compared.
+written step by step: so it is written once more, step by step, and all weights are compared. No observer can see
+the fused kernels that search takes without an observer; of those, the log-probabilities of the output are compared.
 """
 
 from __future__ import annotations

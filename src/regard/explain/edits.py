@@ -41,7 +41,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Moment:
+class Recorded:
     """One value on its way: its full name, and how many rows of the same name came before it in this pass."""
 
     name: str
@@ -63,7 +63,7 @@ class Edit:
     def check(self, before: Trace, scene: Scene) -> None:
         """Refuse what does not fit the sentence or the model, given the pass without edits."""
 
-    def act(self, moment: Moment) -> Tensor:
+    def act(self, moment: Recorded) -> Tensor:
         """The value to go on with."""
         return moment.value
 
@@ -96,7 +96,7 @@ class MaskWord(Edit):
         del before
         scene.places(self.word)
 
-    def act(self, moment: Moment) -> Tensor:
+    def act(self, moment: Recorded) -> Tensor:
         if moment.name != f"{moment.scene.side}.embedded":
             return moment.value
         places, count = moment.scene.places(self.word), moment.value.shape[1]
@@ -172,7 +172,7 @@ class SetRow(OfHead):
                 f"weights: row {self.row} looks at what is written later; 0 after place {self.row} is right"
             )
 
-    def act(self, moment: Moment) -> Tensor:
+    def act(self, moment: Recorded) -> Tensor:
         row, value = self.row - moment.first, moment.value
         if moment.name != f"{self.attention}.weights" or not 0 <= row < value.shape[-2]:
             return value
@@ -190,7 +190,7 @@ class MuteHead(OfHead):
 
     kind: ClassVar[str] = "mute-head"
 
-    def act(self, moment: Moment) -> Tensor:
+    def act(self, moment: Recorded) -> Tensor:
         if moment.name != f"{self.attention}.contexts":
             return moment.value
         value = moment.value.clone()
@@ -214,7 +214,7 @@ class ForceHead(OfHead):
             raise DataError(f"attention = {self.attention}: does not look at source words; a cross attention would")
         scene.places(self.word)
 
-    def act(self, moment: Moment) -> Tensor:
+    def act(self, moment: Recorded) -> Tensor:
         if moment.name != f"{self.attention}.weights":
             return moment.value
         places = moment.scene.places(self.word)
@@ -238,7 +238,7 @@ class NoPositions(Edit):
         if placed is None or bare is None or torch.equal(placed, bare):
             raise ModelError(f"side = {self.side}: adds no positions to its embeddings, so there are none to remove")
 
-    def act(self, moment: Moment) -> Tensor:
+    def act(self, moment: Recorded) -> Tensor:
         if moment.name == f"{self.side}.embedded":
             moment.seen[moment.name] = moment.value
         if moment.name == f"{self.side}.placed":
@@ -256,7 +256,7 @@ class NoScale(Edit):
     def check(self, before: Trace, scene: Scene) -> None:
         OfHead(self.attention, 0).check(before, scene)
 
-    def act(self, moment: Moment) -> Tensor:
+    def act(self, moment: Recorded) -> Tensor:
         if moment.name == f"{self.attention}.products":
             moment.seen[moment.name] = moment.value
         if moment.name != f"{self.attention}.scores":
@@ -290,7 +290,7 @@ class Editor:
         first = self.rows.get(name, 0)
         self.rows[name] = first + value.shape[-2]
         for edit in self.edits:
-            value = edit.act(Moment(name, value, first, self.scene, self.seen))
+            value = edit.act(Recorded(name, value, first, self.scene, self.seen))
         if name in self.seen:  # what an edit remembers is what the module goes on with, later edits included
             self.seen[name] = value
         return value
@@ -326,7 +326,7 @@ def _edit(content: object) -> Edit:
 
 
 def _value(where: str, wanted: str, value: object) -> object:
-    """A value of the type that a field is declared with, and of a length that somebody may have meant."""
+    """A value of the type that a field is declared with, and of a plausible length."""
     if isinstance(value, str | list | tuple) and len(value) > LONGEST:
         raise DataError(f"{where} = {len(value):,} long: too long; {LONGEST:,} are the most")
     if wanted.startswith("tuple"):

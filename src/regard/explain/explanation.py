@@ -53,7 +53,7 @@ class Explanation:
         return masking_between(self.model, self.read, self.trace.target)
 
     @cached_property
-    def slope(self) -> Tensor:
+    def saliency(self) -> Tensor:
         """Gradient norms, (T, S): for models that attend to nothing."""
         sources = () if self.trace.task == "language" else self.trace.source.rows
         return saliency(self.model, sources, self.trace.target.ids)
@@ -64,7 +64,7 @@ class Explanation:
             return attention_map(self.trace, view, self.aligner)
         if self.sides or view != View(words=view.words, special=view.special):
             return attention_map(self.trace, view)  # says what there is
-        return saliency_map(self.trace, self.slope, self.read, view)
+        return saliency_map(self.trace, self.saliency, self.read, view)
 
     @cached_property
     def links(self) -> frozenset[tuple[int, int]]:
@@ -84,6 +84,6 @@ class Explanation:
 
 
 def first_view(trace: Trace) -> View:
-    """What to show when nobody says: the source if it is attended to, else what there is."""
+    """What to show by default: the source if it is attended to, else what there is."""
     sides = sides_of(trace)
     return View(side=sides[0]) if sides else View()

@@ -1,6 +1,6 @@
 """A heat map as data: what the rows and columns are, the numbers, and where the numbers come from.
 
-It is drawn in a terminal, as SVG and as PNG (`regard.show`, `regard.show.heatmap_svg`); all of them draw this.
+It is drawn in a terminal, as SVG and as PNG (`regard.show.terminal`, `svg`, `png`); all of them draw this.
 """
 
 from __future__ import annotations

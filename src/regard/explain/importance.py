@@ -45,12 +45,12 @@ def importance(looked: Looked) -> Importance:
     looked.check_gradients()
     model, trace, read = looked.explanation.model, looked.trace, looked.explanation.read
     effect = spoken(trace, masking_between(model, read, trace.target, under=looked.under))
-    slope = spoken(trace, gradient_between(model, read, trace.target, under=looked.under))
+    gradients = spoken(trace, gradient_between(model, read, trace.target, under=looked.under))
     attention, origin = _attention(looked)
     difference = None
     if attention is not None:
         difference = shares(attention) - shares(effect.weights.clamp(min=0).to(attention))
-    return Importance(effect.rows, effect.columns, attention, origin, effect.weights, slope.weights, difference)
+    return Importance(effect.rows, effect.columns, attention, origin, effect.weights, gradients.weights, difference)
 
 
 def _nothing(looked: Looked) -> Importance:

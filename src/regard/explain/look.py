@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.decode.options import Options
-from regard.decode.rules import Beam
 from regard.errors import DataError, ModelError
 from regard.explain.alignment import Aligner
-from regard.explain.asked import Continuing, Labelling
+from regard.explain.asked import LabellerSubject, LanguageSubject
 from regard.explain.edits import Edit, ForcePrefix
 from regard.explain.explanation import Explanation
 from regard.explain.looked import Looked, TaskName
 from regard.explain.replay import Spelling, check_size, replay
-from regard.explain.whatif import Asked, Outcome, Translating, carry_out
+from regard.explain.whatif import EditOutcome, Subject, TranslatorSubject, carry_out
+from regard.settings.call import DecodeSettings
 from regard.tasks.kinds import Predicting, Trained
 from regard.tasks.language import Writer
 from regard.tasks.load import load_predictor
@@ -25,13 +25,14 @@ from regard.text.special import END
 
 @dataclass(frozen=True)
 class Question:
-    """What to look into: a text and its output by the run, or ``target``, an output by somebody else."""
+    """What to look into: a text and its output by the run, or ``target``, a given output."""
 
     text: str
     target: str | None = None
     rank: int = 0  # of the n-best, 0 the best
     beam: int = 5
     edits: tuple[Edit, ...] = ()
+    decode: DecodeSettings | None = None  # all there is to say, where a beam is not enough; edits are greedy
 
 
 def look(predictor: Trained, question: Question, name: str = "") -> Looked:
@@ -45,7 +46,7 @@ def look(predictor: Trained, question: Question, name: str = "") -> Looked:
     if isinstance(predictor, Translator):
         found = _translated(predictor, question, name)
     else:
-        for part, given in (("target", question.target), ("rank", question.rank)):
+        for part, given in (("target", question.target), ("rank", question.rank), ("decode", question.decode)):
             if given:
                 raise ModelError(f"{part}: run {name!r} does not translate, and only translations have a {part}")
         found = _predicted(predictor, question, name)
@@ -69,7 +70,7 @@ def task_of(predictor: Trained) -> TaskName:
 def _translated(translator: Translator, question: Question, name: str) -> Looked:
     text, target, model = question.text, question.target, translator.model
     written = None if target is None else [*translator.tokenizers.target.encode(target), END]
-    asked = Translating(model, translator.tokenizers)
+    asked = TranslatorSubject(model, translator.tokenizers)
     begun = len(translator.tokenizers.target.encode(_prefix(question.edits)))
     read = len(asked.read(_changed(question)))
     check_size(model, read, max(begun, len(written or ())))
@@ -81,12 +82,13 @@ def _translated(translator: Translator, question: Question, name: str) -> Looked
         return _edited(Looked(name, "translate", text, translator.explained(outcome.after)), question, outcome, asked)
     if target is not None:
         return Looked(name, "translate", text, translator.explain(text, target))
-    if not 0 <= question.rank < question.beam:
+    how = question.decode or DecodeSettings(beam=question.beam)
+    if not 0 <= question.rank < how.beam:
         raise DataError(
-            f"rank = {question.rank}: a beam of {question.beam} has outputs 0 to {question.beam - 1}; use a wider beam"
+            f"rank = {question.rank}: a beam of {how.beam} has outputs 0 to {how.beam - 1}; use a wider beam"
         )
     translator.search.check_whole(text)
-    found = translator.translate(text, Options(Beam(question.beam, best=question.rank + 1)))
+    found = translator.translate(text, Options.of(how.model_copy(update={"best": question.rank + 1})))
     if question.rank >= len(found.outputs):
         raise DataError(f"rank = {question.rank}: only {len(found.outputs)} outputs were found for this text")
     for part in found.outputs[question.rank].parts:
@@ -97,12 +99,12 @@ def _translated(translator: Translator, question: Question, name: str) -> Looked
 def _predicted(predictor: Predicting, question: Question, name: str) -> Looked:
     """Labels; of a language model, the text itself or, under edits, the text and how it goes on."""
     task, text, model = task_of(predictor), question.text, predictor.model
-    asked: Continuing | Labelling
+    asked: LanguageSubject | LabellerSubject
     if isinstance(predictor, Writer):
-        asked = Continuing(predictor.model, predictor.tokenizer)
+        asked = LanguageSubject(predictor.model, predictor.tokenizer)
     else:
         labels = predictor.tags if isinstance(predictor, Tagger) else predictor.labels
-        asked = Labelling(predictor.model, predictor.reader, labels.tokens)
+        asked = LabellerSubject(predictor.model, predictor.reader, labels.tokens)
     count = len(asked.read(_changed(question)))
     check_size(model, *((0, count) if isinstance(predictor, Writer) else (count, 0)))
     if question.edits:
@@ -113,13 +115,13 @@ def _predicted(predictor: Predicting, question: Question, name: str) -> Looked:
         spelling = Spelling(target=predictor.tokenizer, target_text=text)
         trace = replay(model, (), predictor.tokenizer.encode(text), spelling=spelling)
     else:
-        assert isinstance(asked, Labelling)
+        assert isinstance(asked, LabellerSubject)
         spelling = Spelling(predictor.reader.tokenizer, source_text=text, labels=asked.labels)
         trace = replay(model, asked.read(text).rows, spelling=spelling)
     return Looked(name, task, text, Explanation(model, trace, name=name))
 
 
-def _edited(found: Looked, question: Question, outcome: Outcome, asked: Asked) -> Looked:
+def _edited(found: Looked, question: Question, outcome: EditOutcome, asked: Subject) -> Looked:
     text = _changed(question)
     scene = asked.scene(asked.read(text))
     return replace(found, text=text, edits=question.edits, outcome=outcome, scene=scene)

@@ -1,4 +1,4 @@
-"""Everything a model had in mind while it wrote one output: the answer that ``regard explain``, the service and pages
+"""Everything recorded while a model wrote one output: the answer that ``regard explain``, the service and pages
 share. Most of it is computed when it is first wanted."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from regard.explain.side import Side
 from regard.explain.statistics import HeadStatistics, statistics
 from regard.explain.trace import Trace
 from regard.explain.views import read_so_far
-from regard.explain.whatif import Outcome
+from regard.explain.whatif import EditOutcome
 
 TaskName = Literal["translate", "tag", "classify", "language"]
 SideName = Literal["encoder", "decoder", "cross"]
@@ -72,7 +72,7 @@ class HeadPlace(Answer):
 
 @dataclass(frozen=True)
 class ReadingHeads(Answer):
-    """Which attention shows best who translates whom."""
+    """Which attention aligns best."""
 
     heads: Annotated[tuple[HeadPlace, ...], Field(description="Whose mean is read; none means all of them.")]
     late: Annotated[bool, Field(description="Whether row t is taken from the step that read target t.")]
@@ -121,7 +121,7 @@ class Difference(Answer):
     changes: tuple[Exchange, ...]
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Difference:
+    def of(cls, outcome: EditOutcome) -> Difference:
         (old, new), (before, same, after) = outcome.texts, outcome.scores
         pieces, counted = outcome.before.target.pieces, outcome.places[0]
         return cls(
@@ -137,14 +137,14 @@ class Difference(Answer):
 
 @dataclass(frozen=True)
 class Looked(OfSentence):
-    """Everything the model had in mind while it wrote one output."""
+    """Everything that was recorded while the model wrote one output."""
 
     run: str
     task: TaskName
     text: Annotated[str, Field(description="What was read, after edits of the text.")]
     explanation: Hidden[Explanation]  # of the output under the edits
     edits: Hidden[tuple[Edit, ...]] = ()
-    outcome: Hidden[Outcome | None] = None  # of the edits
+    outcome: Hidden[EditOutcome | None] = None  # of the edits
     scene: Hidden[Scene | None] = None  # of the edits
 
     @property

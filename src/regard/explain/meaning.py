@@ -205,7 +205,7 @@ def _controls(control: str | None, sentences: Sequence[str]) -> list[Occurrence]
 
 
 @dataclass(frozen=True)
-class Reading:
+class EncoderInput:
     """A model with an encoder, and what it reads of a sentence."""
 
     model: EncoderDecoder | Labeller
@@ -213,10 +213,10 @@ class Reading:
     letters: int = 0
 
 
-def reading_of(predictor: Translator | Tagger | Classifier) -> Reading:
+def reading_of(predictor: Translator | Tagger | Classifier) -> EncoderInput:
     if isinstance(predictor, Translator):
-        return Reading(predictor.model, predictor.tokenizers.source)
-    return Reading(predictor.model, predictor.reader.tokenizer, predictor.reader.letters)
+        return EncoderInput(predictor.model, predictor.tokenizers.source)
+    return EncoderInput(predictor.model, predictor.reader.tokenizer, predictor.reader.letters)
 
 
 def translated(predictor: Translator | Tagger | Classifier, occurrences: Sequence[Occurrence]) -> list[tuple[str, str]]:
@@ -274,7 +274,7 @@ def validation_texts(folder: Path | None) -> list[str]:
 _KNOWN: WeakKeyDictionary[nn.Module, dict[str, list[Tensor]]] = WeakKeyDictionary()  # a corpus is read once a model
 
 
-def _words(reading: Reading, corpus: Sequence[str]) -> list[Neighbours]:
+def _words(reading: EncoderInput, corpus: Sequence[str]) -> list[Neighbours]:
     """The words of some sentences, ready to be searched at every layer; each sentence goes through the model once."""
     known = _KNOWN.setdefault(reading.model, {})
     for sentence in known.keys() - set(corpus):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.errors import ModelError
 from regard.explain.answer import Answer, PackedTensor
-from regard.explain.attribution import Under, alone, slopes
+from regard.explain.attribution import Under, alone, gradients
 from regard.explain.replay import Model
 from regard.explain.side import Rows
 from regard.explain.trace import Trace
@@ -126,5 +126,5 @@ def saliency(
     model: Model, source_ids: Rows, target_ids: Sequence[int] | None = None, *, under: Under = alone
 ) -> Tensor:
     """``‖∂ log-odds(y_t) / ∂ x_s‖`` (T, S): where there is no attention, what each step's choice hangs on."""
-    found, _ = slopes(model, source_ids, target_ids, under=under)
+    found, _ = gradients(model, source_ids, target_ids, under=under)
     return found.norm(dim=-1)

@@ -33,11 +33,11 @@ from regard.text.tokenizer import Tokenizer
 Model = EncoderDecoder | LanguageModel | Labeller
 Detail = Literal["weights", "usual", "all"]
 TOP = 5
-MOST_PIECES = 2_000  # of a text or an output that somebody looks at
+MOST_PIECES = 2_000  # of a text or an output that is looked into
 MOST_NUMBERS = 8_000_000  # weights of one trace: 32 MB, about 230 pieces through 6 + 6 layers of 8 heads
 
 # What a detail keeps, by the last part of a name; "all" keeps everything there is.
-_WEIGHTS = frozenset(("weights", "odds", "centre"))
+_WEIGHTS = frozenset(("weights", "probabilities", "centre"))
 _GATES = frozenset(("input", "forget", "candidate", "output", "reset", "update", "cell", "hidden"))
 _STATES = frozenset(("embedded", "placed", "states", "features"))
 _KEPT = {"weights": _WEIGHTS, "usual": _WEIGHTS | _GATES | _STATES}
@@ -116,10 +116,10 @@ def replay(
     with torch.no_grad(), resting(model):
         scores = forward(model, source_ids, target_ids, watch)  # (T, V)
     scores = scores if scores.dtype == torch.float64 else scores.float()
-    odds = scores.log_softmax(-1)
-    chosen = odds.argmax(-1) if target_ids is None else _targets(target_ids, odds)
-    own = odds.gather(1, chosen[:, None])  # (T, 1)
-    best = odds.topk(min(top, odds.shape[1]))
+    log_probabilities = scores.log_softmax(-1)
+    chosen = log_probabilities.argmax(-1) if target_ids is None else _targets(target_ids, log_probabilities)
+    own = log_probabilities.gather(1, chosen[:, None])  # (T, 1)
+    best = log_probabilities.topk(min(top, log_probabilities.shape[1]))
     tensors = {name: _in_order(model, name, watch[name][0]) for name in watch.names()}
     return Trace(
         task=task_of(model),
@@ -127,7 +127,7 @@ def replay(
         target=spelling.spell_target(model, chosen.tolist()),
         tensors=tensors | ({"logits": scores} if logits else {}),
         log_probability=own.squeeze(1),
-        rank=(odds > own).sum(1),
+        rank=(log_probabilities > own).sum(1),
         top_ids=best.indices,
         top_log_probability=best.values,
         top_pieces=tuple(tuple(spelling.name(model, number) for number in row) for row in best.indices.tolist()),
@@ -246,12 +246,12 @@ def _in_order(model: Model, name: str, value: Tensor) -> Tensor:
     return value.flip(-2) if backward else value
 
 
-def _targets(ids: Sequence[int], odds: Tensor) -> Tensor:
-    """The tokens whose probability is asked for, one for each row of ``odds`` (T, V)."""
-    rows, size = odds.shape
+def _targets(ids: Sequence[int], log_probabilities: Tensor) -> Tensor:
+    """The tokens whose probability is asked for, one for each row of ``log_probabilities`` (T, V)."""
+    rows, size = log_probabilities.shape
     if len(ids) != rows:
         raise DataError(f"target = {len(ids)} labels: there are {rows} places to label; one for each would be right")
     for number in ids:
         if not 0 <= number < size:
             raise DataError(f"target = {number}: is no id of this model; 0 to {size - 1} would be right")
-    return torch.tensor(list(ids), device=odds.device)
+    return torch.tensor(list(ids), device=log_probabilities.device)

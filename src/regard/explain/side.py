@@ -70,21 +70,21 @@ def spell(rows: Rows, tokenizer: Tokenizer | None = None, text: str | None = Non
 def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None) -> Side:
     if tokenizer is None:
         return _numbers(ids)
-    heard = [number for number in ids if number not in SILENT]
-    pieces = [tokenizer.token(number) for number in heard]
+    printed = [number for number in ids if number not in SILENT]
+    pieces = [tokenizer.token(number) for number in printed]
     if text is not None and len(known := tokenizer.pieces(text)) == len(pieces):
         pieces = known
     named = [_QUESTION_MARK if tokenizer.kind == "byte" and piece == SPECIAL_TOKENS[UNK] else piece for piece in pieces]
     owners = tokenizer.word_of(named)
-    words = space_words(tokenizer.decode(heard) if text is None else text)
+    words = space_words(tokenizer.decode(printed) if text is None else text)
     if owners and len(words) != owners[-1] + 1:  # a text that does not come back as it was, as after <unk>
-        words = _decoded_apart(heard, owners, tokenizer)
+        words = _decoded_apart(printed, owners, tokenizer)
     return _with_special(ids, pieces, owners, words)
 
 
 def _numbers(ids: tuple[int, ...]) -> Side:
-    heard = [str(number) for number in ids if number not in SILENT]
-    return _with_special(ids, heard, list(range(len(heard))), heard)
+    printed = [str(number) for number in ids if number not in SILENT]
+    return _with_special(ids, printed, list(range(len(printed))), printed)
 
 
 def _with_special(ids: tuple[int, ...], pieces: Sequence[str], owners: Sequence[int], words: Sequence[str]) -> Side:
@@ -98,8 +98,8 @@ def _with_special(ids: tuple[int, ...], pieces: Sequence[str], owners: Sequence[
     )
 
 
-def _decoded_apart(heard: Sequence[int], owners: Sequence[int], tokenizer: Tokenizer) -> list[str]:
+def _decoded_apart(printed: Sequence[int], owners: Sequence[int], tokenizer: Tokenizer) -> list[str]:
     groups: list[list[int]] = [[] for _ in range(owners[-1] + 1)]
-    for number, owner in zip(heard, owners, strict=True):
+    for number, owner in zip(printed, owners, strict=True):
         groups[owner].append(number)
     return [tokenizer.decode(group).strip() for group in groups]

@@ -1,9 +1,9 @@
-"""What each head does, in a few numbers: entropy, coverage, distance, diagonality, and where it likes to look.
+"""What each head does, in a few numbers: entropy, coverage, distance, diagonality, and where most of its weight goes.
 
 With α the weights (T, S) of a head, whose rows are distributions:
 
 - entropy = mean_t −Σ_s α_ts ln α_ts, in nats; its exponential is how many tokens a row looks at;
-- coverage = mean_s min(1, Σ_t α_ts): how much of the source somebody looked at (as in Wu et al., 2016);
+- coverage = mean_s min(1, Σ_t α_ts): how much of the source was attended to (as in Wu et al., 2016);
 - distance = mean_t Σ_s α_ts |s − t (S − 1) / (T − 1)|: tokens away from the diagonal;
 - diagonality = the correlation of t and s when pairs are drawn with weight α_ts: 1 straight, −1 reversed.
 

@@ -27,7 +27,7 @@ _OWN = ("log_probability", "rank", "top_ids", "top_log_probability")  # a trace'
 
 @dataclass(frozen=True)
 class Trace:
-    """One finished output with all that the model had in mind while it wrote it.
+    """One finished output with all that was recorded while the model wrote it.
 
     Row t of anything along the target belongs to the step that *predicted* ``target.pieces[t]``; what the
     model read at that step is ``inputs[t]``, the piece before it. Tensors have no batch axis: weights are

@@ -176,10 +176,10 @@ def read_so_far(trace: Trace) -> Side:
 
 def apart(side: Side) -> Side:
     """Every piece as a word of its own; special tokens stay what they are."""
-    heard = [legible(piece) for piece, owner in zip(side.pieces, side.word_of, strict=True) if owner != OUTSIDE]
-    places = iter(range(len(heard)))
+    printed = [legible(piece) for piece, owner in zip(side.pieces, side.word_of, strict=True) if owner != OUTSIDE]
+    places = iter(range(len(printed)))
     owners = tuple(OUTSIDE if owner == OUTSIDE else next(places) for owner in side.word_of)
-    return Side(side.ids, side.pieces, owners, tuple(heard))
+    return Side(side.ids, side.pieces, owners, tuple(printed))
 
 
 def numbers(values: Tensor) -> Numbers:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from regard.errors import DataError
+from regard.decode.options import Options
+from regard.errors import DataError, ModelError
 from regard.explain.replay import Spelling, check_size
 from regard.explain.side import Rows, Side, spell
 from regard.explain.walkthrough.step import Walkthrough
 from regard.explain.walkthrough.walk import NoSuchPlaceError, SideName, walkthrough
+from regard.settings.call import DecodeSettings
 from regard.tasks.classify import Classifier
 from regard.tasks.kinds import Trained
 from regard.tasks.language import Writer
@@ -24,19 +26,22 @@ def walk_text(
     head: int = 0,
     word: int = 0,
     side: SideName = "all",
+    decode: DecodeSettings | None = None,
 ) -> Walkthrough:
     """The walkthrough of a text and what the run makes of it, at the first piece of a word.
 
     The word is one of the translation, or of the text where the run does not translate or only its encoder is
-    walked through. Everything counts from 0.
+    walked through. Everything counts from 0. ``decode`` is how to translate.
     """
     if not text.strip():
         raise DataError("text = '': an empty sentence has nothing to walk through; give it a word")
+    if decode is not None and not isinstance(predictor, Translator):
+        raise ModelError("decode: this run does not translate, and nothing else is searched for here; leave it out")
     match predictor:
         case Translator():
             predictor.search.check_whole(text)
             check_size(predictor.model, len(predictor.tokenizers.source.encode(text)) + 1, 0)
-            trace = predictor.translate(text).trace()
+            trace = predictor.translate(text, None if decode is None else Options.of(decode)).trace()
             source, target = trace.source, trace.target
             spelling = Spelling(predictor.tokenizers.source, predictor.tokenizers.target, text)
             owner, counted = ("the text", source) if side == "encoder" else ("the translation", target)

@@ -36,7 +36,7 @@ Places = tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EditOutcome:
     """What the edits did. ``places`` are the pieces of each trace that count, where not all do.
 
     Those of a language model are what it wrote; of a tagger, the first piece of each word, which has its tag.
@@ -89,8 +89,8 @@ def _counted(trace: Trace, places: Places) -> Tensor:
     return trace.log_probability if places is None else trace.log_probability[list(places)]
 
 
-class Asked(Protocol):
-    """Who is asked what if: reads a text, writes an output, and can be seen doing so."""
+class Subject(Protocol):
+    """A model under edits: reads a text, writes an output, and can be replayed."""
 
     def read(self, text: str) -> Side:
         """The text, as the model reads it."""
@@ -99,7 +99,7 @@ class Asked(Protocol):
         """What an edit may know of it."""
 
     def write(self, read: Side, observer: Observer = UNOBSERVED, *, prefix: str = "") -> list[int]:
-        """The likeliest output, with somebody watching and perhaps changing every step."""
+        """The likeliest output, with an observer that sees and may change every step."""
 
     def kept(self, read: Side, before: Trace, written: Sequence[int]) -> list[int]:
         """An output written before, for a text that may have changed."""
@@ -112,8 +112,8 @@ class Asked(Protocol):
 
 
 def carry_out(
-    asked: Asked, text: str, edits: Sequence[Edit], *, output: Sequence[int] | None = None, detail: Detail = "usual"
-) -> Outcome:
+    asked: Subject, text: str, edits: Sequence[Edit], *, output: Sequence[int] | None = None, detail: Detail = "usual"
+) -> EditOutcome:
     """Carry out ``edits`` on a text. ``output`` is what was written; without it, what the model would write.
 
     Replacements are made first, in order; the other edits count the words of the text that results.
@@ -137,7 +137,7 @@ def carry_out(
     anew = asked.write(read, Editor(edits, scene), prefix="".join(prefix))
     after = asked.replay(read, anew, Editor(edits, scene), detail)
     places = asked.places(before, first), asked.places(same, read), asked.places(after, read)
-    return Outcome(tuple(edits), before, same, after, places)
+    return EditOutcome(tuple(edits), before, same, after, places)
 
 
 def what_if(
@@ -148,14 +148,14 @@ def what_if(
     *,
     output: Sequence[int] | None = None,
     detail: Detail = "usual",
-) -> Outcome:
+) -> EditOutcome:
     """Carry out ``edits`` on a sentence and its translation. ``output`` ends in ``<end>``; without it, greedy's."""
-    return carry_out(Translating(model, tokenizers), text, edits, output=output, detail=detail)
+    return carry_out(TranslatorSubject(model, tokenizers), text, edits, output=output, detail=detail)
 
 
 @dataclass(frozen=True)
-class Translating:
-    """A translator that is asked."""
+class TranslatorSubject:
+    """A translator under edits."""
 
     model: EncoderDecoder
     tokenizers: Tokenizers
@@ -181,7 +181,7 @@ class Translating:
 
 
 @dataclass(frozen=True)
-class Watched:
+class ObservedModel:
     """A model whose every step is watched: all that search wants to know of one."""
 
     model: EncoderDecoder | LanguageModel
@@ -197,11 +197,11 @@ class Watched:
 def write(
     model: EncoderDecoder, source_ids: Sequence[int], observer: Observer = UNOBSERVED, *, prefix: Sequence[int] = ()
 ) -> list[int]:
-    """The greedy output, with its ``<end>``, with somebody watching and perhaps changing every step."""
+    """The greedy output, with its ``<end>``, under an observer that may change every step."""
     source = torch.tensor([list(source_ids)], device=next(model.parameters()).device)
     limit = torch.tensor([2 * len(source_ids) + 10 + len(prefix)], device=source.device)
     with torch.no_grad(), resting(model):
         first, state = model.start(source, observer=observer)
         constraints = [Prefix([prefix])] if prefix else []
-        found = search(Watched(model, observer), first, state, limit, rule=Beam(1), constraints=constraints)
+        found = search(ObservedModel(model, observer), first, state, limit, rule=Beam(1), constraints=constraints)
     return [*found[0][0].tokens, END]

@@ -9,7 +9,7 @@ the experiment needs.
 
 from regard.fable.corpus import LONGEST, SHORTEST, SPLITS, Split, capacity, generate, split_of
 from regard.fable.files import write
-from regard.fable.sentence import LANGUAGES, Language, Sentence, Sentiment
+from regard.fable.sentence import LANGUAGES, Language, ParallelSentence, Sentiment
 
 __all__ = [
     "LANGUAGES",
@@ -17,7 +17,7 @@ __all__ = [
     "SHORTEST",
     "SPLITS",
     "Language",
-    "Sentence",
+    "ParallelSentence",
     "Sentiment",
     "Split",
     "capacity",

@@ -25,11 +25,11 @@ from regard.fable.syntax import (
     Adjunct,
     Asked,
     Clause,
+    Coordination,
     Determiner,
     Modal,
     Negation,
     NounPhrase,
-    Pair,
     Person,
     Pronoun,
     Relative,
@@ -96,7 +96,7 @@ def possessor(subject: Subject) -> str:
     """Which possessive means the subject; empty where none does for sure."""
     if isinstance(subject, Pronoun):
         return OWN.get(subject.word, "")
-    if isinstance(subject, Pair):
+    if isinstance(subject, Coordination):
         return "their" if subject.first.noun.human else ""
     noun = subject.noun
     if not noun.human or noun.feminine_french != noun.feminine_hindi or noun.name in GROUPS:
@@ -364,7 +364,7 @@ class Composer:
         determiners = DEFINITE if clause.negation else FREE
         extra = self.up_to(min(spare, 1)), self.up_to(min(spare - 1, 1)) if spare else 0
         first, second = (self.noun_phrase(self.fresh(nouns), 2 + more, determiners) for more in extra)
-        clause.subject = Pair(first, second)
+        clause.subject = Coordination(first, second)
         self.complete(clause, spare - sum(extra), self.beside(clause))
         return clause
 

@@ -19,7 +19,7 @@ from regard.errors import SettingsError, did_you_mean
 from regard.fable.author import Author
 from regard.fable.lexicon import Noun, Verb, load
 from regard.fable.pools import Pools
-from regard.fable.sentence import LANGUAGES, Language, Sentence, compose, draft
+from regard.fable.sentence import LANGUAGES, Language, ParallelSentence, compose, draft
 from regard.fable.typography import normal
 
 Split = Literal["train", "valid", "test"]
@@ -42,7 +42,7 @@ def generate(
     start: int = 0,
     riddles: float = 0.0,
     unknown: float = 0.0,
-) -> Iterator[Sentence]:
+) -> Iterator[ParallelSentence]:
     """`count` pairs of a split, from number `start` on, of lengths spread evenly over the range asked for.
 
     Sentences of less than five words are rarer than the others. `riddles` is the share of clauses in which a pronoun
@@ -72,7 +72,7 @@ def stream(
     *,
     riddles: float = 0.0,
     unknown: float = 0.0,
-) -> Iterator[Sentence]:
+) -> Iterator[ParallelSentence]:
     """Draw for each number until the English belongs to the split; only then translate."""
     chance = Random()
     author = Author(pools(), chance.random, riddles, unknown)

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from regard.errors import DataError
 from regard.fable.corpus import SHORTEST, Split, generate
-from regard.fable.sentence import Language, Links, Sentence
+from regard.fable.sentence import Language, Links, ParallelSentence
 from regard.files import new_folder
 
 
@@ -49,7 +49,7 @@ def write(
     return folder
 
 
-def write_split(folder: Path, split: str, language: Language, sentences: Iterator[Sentence]) -> None:
+def write_split(folder: Path, split: str, language: Language, sentences: Iterator[ParallelSentence]) -> None:
     """One pass over the stream, all files side by side, so that memory does not grow with the corpus."""
     with ExitStack() as open_files:
         handles: dict[str, TextIO] = {}
@@ -61,7 +61,7 @@ def write_split(folder: Path, split: str, language: Language, sentences: Iterato
                 handles[suffix].write(line + "\n")
 
 
-def lines(sentence: Sentence, language: Language) -> Mapping[str, str]:
+def lines(sentence: ParallelSentence, language: Language) -> Mapping[str, str]:
     """What each file says about one sentence."""
     return {
         "en": sentence.source,

@@ -70,12 +70,12 @@ class Verb:
     third: str
     progressive: str  # eating; empty where English has none: nobody is knowing
     particle: str
-    french: french.VerbForms
+    french: french.FrenchVerbForms
     imperfect: Finite | None  # only states have it as their past
     with_etre: bool
     complement: tuple[str, ...]  # what follows the French verb before its object: avoir besoin de
     prefix: tuple[str, ...]  # the Hindi words before the inflected one: मदद in मदद कर
-    hindi: hindi.VerbForms
+    hindi: hindi.HindiVerbForms
     marker: str
     inner: str  # gender of a noun inside the Hindi verb, which the perfective then agrees with
     ergative: bool
@@ -117,7 +117,7 @@ class Preposition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class PlaceName:
     """A town or a country; French chooses the preposition by it: à Paris, en Inde, au Japon."""
 
     noun: Noun
@@ -182,7 +182,7 @@ class Lexicon:
     prepositions: tuple[Preposition, ...]
     contexts: tuple[Context, ...]
     names: tuple[Noun, ...]
-    places: tuple[Place, ...]
+    places: tuple[PlaceName, ...]
     phrases: tuple[Phrase, ...]
     calendar: dict[str, tuple[Row, ...]]  # weekdays, months and set times
     have: Verb
@@ -291,9 +291,9 @@ def read_name(row: Row) -> Noun:
     return proper(row["name"], row["name"], row["hindi"], feminine=row["gender"] == "f", human=True)
 
 
-def read_place(row: Row) -> Place:
+def read_place(row: Row) -> PlaceName:
     words = (row["preposition"],)
-    return Place(
+    return PlaceName(
         noun=proper(row["name"], row["french"], row["hindi"], feminine=False, human=False),
         inside=Preposition("in", words, ("में",), frozenset()),
         towards=Preposition("to", words, (), frozenset()),
@@ -336,7 +336,7 @@ def read_phrase(row: Row) -> Phrase:
 
 def have() -> Verb:
     """*To have*, which is too irregular for the table; Hindi turns it round: the cat is near me."""
-    avoir = french.VerbForms(
+    avoir = french.FrenchVerbForms(
         infinitive="avoir",
         present=("ai", "a", "ont", "avons", "avez"),
         future=("aurai", "aura", "auront", "aurons", "aurez"),

@@ -17,7 +17,7 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class ParallelSentence:
     """A source sentence with its translation and gold labels.
 
     Positions count what stands between spaces, from 0: "mouse." is one word, and so is "faim\\u202f?", because a
@@ -50,11 +50,11 @@ def draft(text: Text) -> Draft:
     return Draft(" ".join(words), tuple(tokens), tuple(page.tags), word_of)
 
 
-def compose(text: Text, language: Language, page: Draft | None = None) -> Sentence:
+def compose(text: Text, language: Language, page: Draft | None = None) -> ParallelSentence:
     """Put a tree into English and the language asked for; `page` is the English if it is written already."""
     page = page or draft(text)
     line = french.write(text) if language == "fr" else hindi.write(text)
-    return Sentence(
+    return ParallelSentence(
         source=page.source,
         target=typography.target(line, text, language),
         alignment=alignment(line.sources, page.word_of),

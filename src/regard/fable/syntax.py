@@ -50,7 +50,7 @@ class NounPhrase:
 
 
 @dataclass(slots=True)
-class Pair:
+class Coordination:
     """the cat and the dog"""
 
     first: NounPhrase
@@ -67,7 +67,7 @@ class Pronoun:
     at: int = -1
 
 
-Subject: TypeAlias = NounPhrase | Pair | Pronoun
+Subject: TypeAlias = NounPhrase | Coordination | Pronoun
 
 
 @dataclass(slots=True)
@@ -201,7 +201,7 @@ def phrases(clause: Clause | Being) -> list[NounPhrase]:
     found: list[NounPhrase] = []
     if isinstance(clause.subject, NounPhrase):
         found.append(clause.subject)
-    elif isinstance(clause.subject, Pair):
+    elif isinstance(clause.subject, Coordination):
         found += (clause.subject.first, clause.subject.second)
     others = (clause.complement,) if isinstance(clause, Being) else (clause.object, clause.recipient)
     found += [phrase for phrase in others if phrase is not None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from regard.fable.phrases.english import Page
+from regard.fable.phrases.english import EnglishLine
 from regard.fable.phrases.line import Line
 from regard.fable.syntax import Case, Text
 
@@ -27,7 +27,7 @@ CONTRACTIONS = (
 IS = re.compile(r"\b(he|she|it|that|there|what|where|who|name)'s\b")
 
 
-def tokens(page: Page, text: Text) -> list[str]:
+def tokens(page: EnglishLine, text: Text) -> list[str]:
     """The English tokens with their capitals. Who begins with *I* or a name shows by the end mark how it is written."""
     found = list(page.tokens)
     if found[0][0].isupper():

@@ -23,7 +23,7 @@ def comet(
     """The system score that ``comet-score --model MODEL`` gives; it may fetch the model, unless REGARD_OFFLINE=1."""
     program = shutil.which(PROGRAM)
     if program is None:
-        raise ResourceError(f"--comet {model}: no {PROGRAM} on PATH; install it with pip install unbabel-comet")
+        raise ResourceError(f"measure.comet = {model}: no {PROGRAM} on PATH; install it with pip install unbabel-comet")
     with tempfile.TemporaryDirectory() as folder:
         files = []
         for name, texts in (("sources", sources), ("hypotheses", hypotheses), ("references", references)):
@@ -37,7 +37,7 @@ def comet(
     if done.returncode or not found:
         last = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
         raise ResourceError(
-            f"--comet {model}: {PROGRAM} ended with code {done.returncode}; its last line: {last[:200]}"
+            f"measure.comet = {model}: {PROGRAM} ended with code {done.returncode}; its last line: {last[:200]}"
         )
     return Quality("COMET", float(found[-1]), f"model:{model}")
 

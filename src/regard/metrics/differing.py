@@ -36,7 +36,7 @@ def most_differing(
 ) -> list[Differing]:
     """The sentences with the largest distance between the best and the worst output, largest first.
 
-    Among equals the seed decides, and not who comes first in the file. A pair of texts that the test repeats is
+    Among equals the seed decides, and not the order in the file. A pair of texts that the test repeats is
     shown once; one on which all agree is never shown.
     """
     for texts in (references, *outputs):

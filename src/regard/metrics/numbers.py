@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import exp
+
 UNKNOWN = "–"
 
 
@@ -46,3 +48,18 @@ def chance(p: float) -> str:
 
 def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def signed(value: float, decimals: int = 2, sign: str = "") -> str:
+    """``−0.31``; with the sign ``+``, what is above zero has one too."""
+    return f"{value:{sign}.{decimals}f}".replace("-", "−")
+
+
+def probability(log_probability: float) -> str:
+    """Of a log-probability: ``99.6 %``, ``41 %``, ``< 0.1 %``."""
+    share = 100 * exp(log_probability)
+    if share >= 99.95:
+        return "100 %" if share >= 99.9999 else "> 99.9 %"
+    if share < 0.1:
+        return "< 0.1 %"
+    return f"{share:.1f} %" if share < 9.95 or share > 99 else f"{share:.0f} %"

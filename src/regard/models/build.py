@@ -17,7 +17,7 @@ from regard.models.language_model import LanguageModel
 from regard.models.recurrent import BahdanauDecoder, Bridge, ContextDecoder, LuongDecoder, RecurrentEncoder
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
 from regard.nn.attention import Attention, Normaliser, Projections, relu, softmax
-from regard.nn.embeddings import Embedding, OneHotEmbedding, Output
+from regard.nn.embeddings import Embedding, OneHotEmbedding, OutputLayer
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced
@@ -25,7 +25,7 @@ from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Stack
 from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore, Score
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Residual
 from regard.nn.windows import MonotonicWindow, PredictedWindow
-from regard.nn.words import Spelling, WordEmbedding
+from regard.nn.words import LetterConvolution, WordEmbedding
 from regard.settings.widths import common_width, head_width
 from regard.text.special import UNK
 from regard.text.spelling import LETTERS
@@ -59,7 +59,7 @@ def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
     decoder: FreeDecoder
     match model:
         case knobs.RecurrentModel():
-            if not isinstance(model.decoder, knobs.ContextDecoder):
+            if not isinstance(model.decoder, knobs.ContextDecoderSettings):
                 raise SettingsError(
                     f"model.decoder.kind = {model.decoder.kind}: attends to a source, and a language model has none; "
                     "use 'context'"
@@ -127,7 +127,7 @@ def _word_embedding(model: knobs.ModelSettings, size: int, seen: int) -> Embeddi
         unknown=UNK,
         vectors=(size, model.vectors.width) if frozen else (0, 0),
         forget=model.vectors.forget if frozen else 0.0,
-        spelling=Spelling(LETTERS, _LETTER_WIDTH, model.letter_features) if model.letters else None,
+        spelling=LetterConvolution(LETTERS, _LETTER_WIDTH, model.letter_features) if model.letters else None,
         project=model.width if isinstance(model, knobs.TransformerModel) else None,
     )
 
@@ -146,8 +146,8 @@ def _reads_plain_ids(model: knobs.ModelSettings, what: str) -> None:
         )
 
 
-def _output(model: knobs.ModelSettings, embedding: Embedding, width: int) -> Output:
-    return Output(width, embedding.weight.shape[0], None if model.tie == "none" else embedding)
+def _output(model: knobs.ModelSettings, embedding: Embedding, width: int) -> OutputLayer:
+    return OutputLayer(width, embedding.weight.shape[0], None if model.tie == "none" else embedding)
 
 
 def _pool(name: PoolName | None, width: int) -> Pool | None:
@@ -203,9 +203,9 @@ def _window(window: knobs.WindowSettings, width: int) -> MonotonicWindow | Predi
     match window:
         case knobs.NoWindow():
             return None
-        case knobs.MonotonicWindow():
+        case knobs.MonotonicWindowSettings():
             return MonotonicWindow(window.reach)
-        case knobs.PredictedWindow():
+        case knobs.PredictedWindowSettings():
             return PredictedWindow(width, window.reach)
         case _:
             assert_never(window)
@@ -275,10 +275,10 @@ def _recurrent_decoder(
 ) -> ContextDecoder | BahdanauDecoder | LuongDecoder:
     bridge, hidden = _bridge(model), model.hidden
     match model.decoder:
-        case knobs.ContextDecoder():
+        case knobs.ContextDecoderSettings():
             output = _output(model, embedding, hidden)
             return ContextDecoder(embedding, _stack(model, model.width), output, bridge=bridge, dropout=model.dropout)
-        case knobs.BahdanauDecoder(attention=chosen):
+        case knobs.BahdanauDecoderSettings(attention=chosen):
             attention, context = _recurrent_attention(chosen, hidden, model.encoder_width)
             return BahdanauDecoder(
                 embedding,
@@ -289,7 +289,7 @@ def _recurrent_decoder(
                 bridge=bridge,
                 dropout=model.dropout,
             )
-        case knobs.LuongDecoder(attention=chosen, feeding=feeding):
+        case knobs.LuongDecoderSettings(attention=chosen, feeding=feeding):
             attention, context = _recurrent_attention(chosen, hidden, model.encoder_width)
             return LuongDecoder(
                 embedding,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from regard.nn.embeddings import Output
+from regard.nn.embeddings import OutputLayer
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.recurrent import CellState
 from regard.nn.state import State
@@ -42,7 +42,7 @@ class Encoder(Protocol):
 class Decoder(Protocol):
     """Reads target tokens, given a source, and says what it makes of each."""
 
-    output: Output
+    output: OutputLayer
 
     def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Any, Any]:
         """The state before the first token."""

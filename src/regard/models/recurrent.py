@@ -17,7 +17,7 @@ from regard.models.generator import Encoded
 from regard.nn import masks
 from regard.nn.attention import Attention, Memory
 from regard.nn.chain import Chain
-from regard.nn.embeddings import Embedding, Output
+from regard.nn.embeddings import Embedding, OutputLayer
 from regard.nn.fast.dropout import Dropout
 from regard.nn.linear import linear
 from regard.nn.observe import UNOBSERVED, Observer
@@ -82,7 +82,7 @@ class ContextDecoder(nn.Module):
         self,
         embedding: Embedding,
         stack: Stack,
-        output: Output,
+        output: OutputLayer,
         *,
         bridge: Bridge | None = None,
         dropout: float = 0.0,
@@ -128,7 +128,7 @@ class BahdanauDecoder(nn.Module):
         embedding: Embedding,
         stack: Stack,
         attention: Attention,
-        output: Output,
+        output: OutputLayer,
         *,
         context_width: int,
         bridge: Bridge | None = None,
@@ -195,7 +195,7 @@ class LuongDecoder(nn.Module):
         embedding: Embedding,
         stack: Stack,
         attention: Attention,
-        output: Output,
+        output: OutputLayer,
         *,
         context_width: int,
         feeding: bool,

@@ -9,7 +9,7 @@ from regard.models.generator import Encoded
 from regard.nn.attention import Memory
 from regard.nn.cache import Cache
 from regard.nn.chain import Chain
-from regard.nn.embeddings import Embedding, Output
+from regard.nn.embeddings import Embedding, OutputLayer
 from regard.nn.fast.dropout import Dropout
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.positions import Learned, Sinusoidal, Unplaced
@@ -69,7 +69,7 @@ class TransformerDecoder(nn.Module):
         embedding: Embedding,
         positions: Positions,
         layers: list[DecoderLayer],
-        output: Output,
+        output: OutputLayer,
         *,
         norm: Norm | None = None,
         dropout: float = 0.0,

@@ -62,7 +62,7 @@ def one_hot_choice(weights: Tensor, *, sample: bool) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Memory:
-    """A source, ready to be asked."""
+    """The keys and values of a source, projected once."""
 
     keys: Tensor  # (B, H, S, K), prepared for the score
     values: Tensor  # (B, H, S, K)
@@ -188,11 +188,13 @@ class Attention(nn.Module):
         scores = self.score(query, memory.keys, observer)  # (B, H, T, S)
         weights = self.normaliser(scores, mask)
         if self.hard:
-            odds = observer.see("odds", weights)
-            weights, log_probability = one_hot_choice(odds, sample=self.training)
+            probabilities = observer.see("probabilities", weights)
+            weights, log_probability = one_hot_choice(probabilities, sample=self.training)
             observer.see("log_probability", log_probability)  # shown alone: nothing here goes on from it
             if self.straight and self.training:
-                weights = weights + (odds - odds.detach())  # adds zeros, and their gradient (Bengio et al., 2013)
+                weights = weights + (
+                    probabilities - probabilities.detach()
+                )  # adds zeros, and their gradient (Bengio et al., 2013)
         if window is not None and window.focus is not None:
             weights = weights * window.focus
         weights = observer.see("weights", weights)

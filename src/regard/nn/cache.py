@@ -1,9 +1,9 @@
 """The key/value cache of a step-by-step Transformer: preallocated, written in place, yet persistent.
 
 A step adds one key and one value a layer. Copying all the earlier ones every time would make a sentence
-of length n cost n² copies, so a cache keeps room to grow and writes in place. Older caches that share
-the same room stay true: they only ever look at their own first ``length`` entries, and a cache that finds
-the next place already taken by another continuation moves into a room of its own first.
+of length n cost n² copies, so a cache has a buffer with free positions and writes in place. Older caches that
+share the buffer stay valid: they read only their own first ``length`` entries, and a cache whose next position
+is already taken by another continuation is copied to a buffer of its own first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 
-class _Room:
+class _Buffer:
     """Space for keys and values, and how much of it is taken."""
 
     def __init__(self, keys: Tensor, values: Tensor, taken: int) -> None:
@@ -34,38 +34,38 @@ class Cache:
     """The keys and values of the first ``length`` positions."""
 
     length: int = 0
-    room: _Room | None = None
-    least: int = 64  # positions to make room for at first
+    buffer: _Buffer | None = None
+    least: int = 64  # positions of the first buffer
 
     def append(self, keys: Tensor, values: Tensor) -> Cache:
         """The cache with the keys and values (B, H, T, K) of the next T positions."""
-        if self.room is None:  # a whole sequence at once (training): nothing to copy
-            return Cache(keys.shape[2], _Room(keys, values, keys.shape[2]), self.least)
+        if self.buffer is None:  # a whole sequence at once (training): nothing to copy
+            return Cache(keys.shape[2], _Buffer(keys, values, keys.shape[2]), self.least)
         if any(part.requires_grad for part in (keys, values, *self.view())):
-            # Somebody differentiates through the steps: writing in place would spoil that.
+            # Gradients go through the steps: writing in place would overwrite what they need.
             joined = (torch.cat((old, new), 2) for old, new in zip(self.view(), (keys, values), strict=True))
             return Cache(0, None, self.least).append(*joined)
         end = self.length + keys.shape[2]
-        room = self.room
-        if room.taken != self.length or end > room.keys.shape[2] or room.is_sealed():
-            room = self._moved(torch.arange(len(keys), device=keys.device), max(self.least, 2 * end))
-        room.keys[:, :, self.length : end] = keys
-        room.values[:, :, self.length : end] = values
-        room.taken = end
-        return Cache(end, room, self.least)
+        buffer = self.buffer
+        if buffer.taken != self.length or end > buffer.keys.shape[2] or buffer.is_sealed():
+            buffer = self._moved(torch.arange(len(keys), device=keys.device), max(self.least, 2 * end))
+        buffer.keys[:, :, self.length : end] = keys
+        buffer.values[:, :, self.length : end] = values
+        buffer.taken = end
+        return Cache(end, buffer, self.least)
 
     def view(self) -> tuple[Tensor, Tensor]:
         """Keys and values so far, without a copy: two of (B, H, length, K)."""
-        assert self.room is not None
-        return self.room.keys[:, :, : self.length], self.room.values[:, :, : self.length]
+        assert self.buffer is not None
+        return self.buffer.keys[:, :, : self.length], self.buffer.values[:, :, : self.length]
 
     def select_rows(self, rows: Tensor) -> Cache:
-        if self.room is None:
+        if self.buffer is None:
             return self
-        return Cache(self.length, self._moved(rows, max(self.least, self.room.keys.shape[2])), self.least)
+        return Cache(self.length, self._moved(rows, max(self.least, self.buffer.keys.shape[2])), self.least)
 
-    def _moved(self, rows: Tensor, capacity: int) -> _Room:
-        """These rows of what is there, in a new room; only what is taken is copied."""
+    def _moved(self, rows: Tensor, capacity: int) -> _Buffer:
+        """These rows of what is there, in a new buffer; only positions in use are copied."""
         moved = []
         for old in self.view():
             new = old.new_empty(len(rows), old.shape[1], capacity, old.shape[3])
@@ -74,4 +74,4 @@ class Cache:
             else:
                 torch.index_select(old, 0, rows, out=new[:, :, : self.length])
             moved.append(new)
-        return _Room(moved[0], moved[1], self.length)
+        return _Buffer(moved[0], moved[1], self.length)

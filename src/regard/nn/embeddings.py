@@ -51,7 +51,7 @@ class OneHotEmbedding(Embedding):
         return F.one_hot(ids, self.weight.shape[0]).to(self.weight.dtype) @ self.weight
 
 
-class Output(nn.Module):
+class OutputLayer(nn.Module):
     """``logits = W x + b``, the last layer. Tied, ``W`` *is* the embedding (Press and Wolf, 2017)."""
 
     def __init__(self, width: int, size: int, tied: Embedding | None = None) -> None:

@@ -1,7 +1,7 @@
 """Watching values flow: one seam for recording a pass and for changing it.
 
-Every module takes an ``observer`` and shows it the values a person may want to see. Nobody watching is
-the usual case: modules then take torch's fused kernels, which never hold the weights. Somebody watching
+Every module takes an ``observer`` and shows it the values a person may want to see. Usually there is
+none: modules then take torch's fused kernels, which never hold the weights. An active observer
 makes them take the written-out path, in which every intermediate exists. What the observer returns is
 what the module goes on with, so the same seam that records also serves "what if this weight were zero".
 
@@ -23,17 +23,17 @@ class Observer(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether somebody watches; if not, modules may take their fused path."""
+        """Whether values are recorded or changed; if not, modules may take their fused path."""
 
     def at(self, place: str | int) -> Observer:
-        """The same observer one room further in: names it is shown from now on begin with ``place``."""
+        """The same observer one module further in: the names it is shown from here on begin with ``place``."""
 
     def see(self, name: str, value: Tensor) -> Tensor:
         """Look at ``value``; the module goes on with what is returned."""
 
 
 class Unobserved:
-    """Nobody watches."""
+    """No observer."""
 
     active = False
 

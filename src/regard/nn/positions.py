@@ -105,7 +105,7 @@ class Unplaced(nn.Module):
 class Rotary(_Tables):
     """Turn each pair of features of a query or key by an angle that grows with position (Su et al., 2021).
 
-    The inner product of two turned vectors depends on their distance alone, so attention becomes relative.
+    The inner product of two rotated vectors depends on their distance alone, so attention becomes relative.
     """
 
     cosine: Tensor
@@ -117,7 +117,7 @@ class Rotary(_Tables):
         self._keep(ready)
 
     def forward(self, x: Tensor, first: int = 0) -> Tensor:
-        """``x`` (B, H, T, K) → the same, turned."""
+        """``x`` (B, H, T, K) → the same, rotated."""
         return self.turn(x, *self.tables(first, first + x.shape[2]))
 
     def tables(self, first: int, last: int) -> tuple[Tensor, Tensor]:
@@ -131,8 +131,8 @@ class Rotary(_Tables):
     def turn(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
         """``x`` (…, K) by the angles that belong to each place, (…, K / 2)."""
         even, odd = x[..., 0::2], x[..., 1::2]
-        turned = (even * cosine - odd * sine, even * sine + odd * cosine)
-        return torch.stack(turned, dim=-1).flatten(-2).to(x.dtype)
+        rotated = (even * cosine - odd * sine, even * sine + odd * cosine)
+        return torch.stack(rotated, dim=-1).flatten(-2).to(x.dtype)
 
     def make(self, positions: Tensor) -> dict[str, Tensor]:
         angle = angles(positions, self.width)

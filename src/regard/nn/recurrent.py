@@ -1,7 +1,7 @@
 """The recurrent ladder: Elman, LSTM and GRU cells, layers of one or two directions, and stacks of layers.
 
 The cells are written-out equations over a torch module's own weights; a layer takes torch's fused kernel
-when nobody watches and the written-out loop when somebody does.
+without an observer and the written-out loop with one.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Every token asks all tokens of its sentence, then thinks for itself."""
+    """Self-attention over the sentence, then the feed-forward network at each position."""
 
     def __init__(
         self, attention: Attention, feed_forward: FeedForward | GatedFeedForward, residuals: list[Residual]
@@ -54,7 +54,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Every token asks its own past, then (where there is one) the source, then thinks for itself."""
+    """Masked self-attention, cross-attention (where there is a source), then the feed-forward network."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from regard.nn.fast import random as chance
 from regard.nn.linear import linear
 
 
-class Spelling(nn.Module):
+class LetterConvolution(nn.Module):
     """``max_i relu(W [l_i; …; l_{i+2}] + b)``: three letters at a time, the strongest answer anywhere in the word.
 
     A convolution over letters (dos Santos and Zadrozny, 2014; Ma and Hovy, 2016). It finds endings, capitals,
@@ -58,7 +58,7 @@ class WordEmbedding(nn.Module):
         unknown: int,
         vectors: tuple[int, int] = (0, 0),
         forget: float = 0.0,
-        spelling: Spelling | None = None,
+        spelling: LetterConvolution | None = None,
         project: int | None = None,
     ) -> None:
         super().__init__()

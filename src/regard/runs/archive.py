@@ -78,7 +78,7 @@ class Contents(Frozen):
 
 
 @dataclass(frozen=True)
-class Packed:
+class WrittenArchive:
     """An archive that was written."""
 
     file: str
@@ -92,7 +92,7 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class Part:
+class CheckedPart:
     """A part of a run, and whether it is what was written."""
 
     name: str
@@ -100,7 +100,7 @@ class Part:
     note: str = ""
 
 
-def verify_run(folder: Path) -> Iterator[Part]:
+def verify_run(folder: Path) -> Iterator[CheckedPart]:
     """Check every hash of a run: of each checkpoint, of the tokenizers, labels and settings that its weights belong to,
     and of the encoded corpus."""
     run = Run.open(folder)
@@ -123,18 +123,22 @@ def _is_encoded(folder: Path) -> bool:
     return open_shards(folder).folder == folder
 
 
-def _part(name: str, check: Callable[[], bool]) -> Part:
+def _part(name: str, check: Callable[[], bool]) -> CheckedPart:
     try:
         known = check()
     except (RegardError, OSError) as problem:
-        return Part(name, "damaged", str(failure(problem) or problem))
-    return Part(name, "whole") if known else Part(name, "unknown", "written by an older Regard, which kept no hashes")
+        return CheckedPart(name, "damaged", str(failure(problem) or problem))
+    return (
+        CheckedPart(name, "whole")
+        if known
+        else CheckedPart(name, "unknown", "written by an older Regard, which kept no hashes")
+    )
 
 
 # Packing
 
 
-def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = False) -> Packed:
+def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = False) -> WrittenArchive:
     """Write a run's settings, tokenizers, labels, log and best weights into one file.
 
     With `everything`, also what is needed to go on training: the whole of the best and of the newest checkpoint.
@@ -167,7 +171,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
         contents = _contents(run.folder.resolve().name, parts)
         _write(file, contents, parts)
     total = sum(entry.size for entry in contents.files.values())
-    return Packed(str(file), len(parts), total, tuple(path.name for path in chosen), everything)
+    return WrittenArchive(str(file), len(parts), total, tuple(path.name for path in chosen), everything)
 
 
 def _shared(run: Run) -> Iterator[Path]:
@@ -216,7 +220,7 @@ def _write(file: Path, contents: Contents, parts: dict[str, IO[bytes]]) -> None:
 
 
 def _member(name: str, size: int) -> tarfile.TarInfo:
-    """A plain file of nobody's and of no time: an archive's bytes depend on the run alone."""
+    """A plain file without owner and time: an archive's bytes depend on the run alone."""
     member = tarfile.TarInfo(name)
     member.size = size
     return member
@@ -281,7 +285,7 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
 
 
 class _Member(tarfile.TarInfo):
-    """A file of a foreign archive. Tar reads long names and remarks into memory before anybody can look at them."""
+    """A file of a foreign archive. Tar reads long names and remarks into memory before they can be checked."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:

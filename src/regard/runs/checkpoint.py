@@ -122,7 +122,7 @@ def save(checkpoint: Checkpoint, folder: Path, belonging: Mapping[str, object] |
         for name, tensors in parts.items():
             ready = {key: tensor.detach().contiguous().cpu() for key, tensor in tensors.items()}
             save_file(ready, file := beside / f"{name}.safetensors")
-            file.chmod(progress.stat().st_mode & 0o777)  # the usual permissions; safetensors lets nobody else read
+            file.chmod(progress.stat().st_mode & 0o777)  # the usual permissions; safetensors lets no other user read
         seal(beside, belonging)
     return path
 

@@ -7,7 +7,7 @@ RUN/words.tsv           the words of the training text, for tagging
 RUN/checkpoints/step-N  see `regard.runs.checkpoint`
 RUN/best                the name of the best checkpoint
 RUN/log.jsonl           what happened
-RUN/aligner.json        which attention shows who translates whom, once somebody has asked
+RUN/aligner.json        which attention shows the alignment, once it was asked for
 RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
 RUN/engines/            the model as other programs read it; see `regard.tasks.engines`
@@ -366,7 +366,7 @@ def occupied(folder: Path) -> Iterator[None]:
                 return
         if is_occupied(folder):
             break
-        time.sleep(0.01)  # somebody only looks whether it is held, which takes a moment
+        time.sleep(0.01)  # another process may just be testing the lock
     raise ResourceError(f"{folder}: is being trained by another process; wait for it, or stop it first")
 
 

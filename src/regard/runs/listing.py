@@ -34,7 +34,14 @@ from regard.runs.folder import (
     steps,
 )
 from regard.runs.log import outline, read_log
-from regard.settings import ContextDecoder, ModelSettings, RecurrentModel, TrainSettings, load_settings, preset_names
+from regard.settings import (
+    ContextDecoderSettings,
+    ModelSettings,
+    RecurrentModel,
+    TrainSettings,
+    load_settings,
+    preset_names,
+)
 from regard.settings.languages import languages_of
 
 State = Literal["prepared", "running", "interrupted", "finished", "unreadable"]
@@ -70,9 +77,14 @@ class Summary:
     bytes: int = 0
     built_in: bool = False  # whether its text is the built-in corpus, where scores come easily
 
+    @property
+    def state_word(self) -> str:
+        """For people (docs/glossary.md); JSON keeps the word of version 0.1."""
+        return "stopped" if self.state == "interrupted" else self.state
+
 
 @dataclass(frozen=True)
-class Kept:
+class CheckpointSummary:
     """A checkpoint of a run."""
 
     name: str
@@ -83,7 +95,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Portrait:
+class RunDetails:
     """All that `regard runs show` tells of a run."""
 
     summary: Summary
@@ -91,7 +103,7 @@ class Portrait:
     progress: Progress
     losses: tuple[tuple[int, float], ...]  # of training, by step
     validations: tuple[tuple[int, float, float], ...]  # step, loss, score
-    checkpoints: tuple[Kept, ...]
+    checkpoints: tuple[CheckpointSummary, ...]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -110,7 +122,7 @@ def _find(folder: Path, deep: int) -> Iterator[Path]:
             yield folder
             return
         inside = [path for path in sorted(folder.iterdir() if deep else ()) if _is_plain(path)]
-    except PermissionError:  # of somebody else, and perhaps a run: it is named as one that cannot be read
+    except PermissionError:  # of another user, and perhaps a run: it is named as one that cannot be read
         yield folder
         return
     for path in inside:
@@ -161,21 +173,21 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def portray(folder: Path) -> Portrait:
+def portray(folder: Path) -> RunDetails:
     """Everything about one run."""
     run = Run.open(folder)
     summary, events = summarise(run.folder, str(folder)), _events(run)
     if summary.state == "unreadable":
         raise ModelError(summary.note)
     best = best_checkpoint(run).name if steps(run.checkpoints) else ""
-    return Portrait(
+    return RunDetails(
         summary,
         run.settings.model_dump(),
         _progress(run),
         tuple((event["step"], event["loss"]) for event in events if _is(event, "step", "loss")),
         tuple((event["step"], event["loss"], event["score"]) for event in events if _is(event, "validation", "score")),
         tuple(
-            Kept(
+            CheckpointSummary(
                 path.name, int(path.name[5:]), size(path), path.name == best, (path / "optimizer.safetensors").exists()
             )
             for path in steps(run.checkpoints)
@@ -241,7 +253,7 @@ def _parts(model: ModelSettings) -> tuple[dict[str, Any], dict[str, float]]:
     if isinstance(model, RecurrentModel):
         decoder = model.decoder
         found: dict[str, Any] = {"cell": model.cell, "reverse": model.reverse, "decoder": decoder.kind}
-        if not isinstance(decoder, ContextDecoder):
+        if not isinstance(decoder, ContextDecoderSettings):
             attention = decoder.attention
             found |= {"score": attention.score, "selection": attention.selection, "window": attention.window.kind}
         return found, {"width": model.width, "hidden": model.hidden, "depth": model.depth}
@@ -265,8 +277,8 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
     words = [_CELLS[model.cell] + (", both ways" if model.bidirectional else "")]
     if task == "translate":
         decoder = model.decoder
-        attention = "" if isinstance(decoder, ContextDecoder) else f"{decoder.kind.title()} attention"
-        score = "" if isinstance(decoder, ContextDecoder) else f" ({decoder.attention.score})"
+        attention = "" if isinstance(decoder, ContextDecoderSettings) else f"{decoder.kind.title()} attention"
+        score = "" if isinstance(decoder, ContextDecoderSettings) else f" ({decoder.attention.score})"
         words.append(f"{attention}{score}" if attention else "no attention")
     words.append(f"{model.depth} {'layer' if model.depth == 1 else 'layers'}")
     return ", ".join((*words, f"width {model.width}"))
@@ -278,7 +290,7 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
 def best_first(found: Iterable[Summary]) -> list[Summary]:
     """Runs of one task and language pair in order of quality.
 
-    A run on somebody's own text comes before those on the built-in corpus, then the higher score of the best
+    A run on a user's own text comes before those on the built-in corpus, then the higher score of the best
     validation, then the newer; a run without a score comes after all that have one, and the one of the package after
     its equals.
     """
@@ -427,13 +439,13 @@ def leftovers(folder: Path) -> list[Path]:
 
 
 def _places(folder: Path, deep: int) -> Iterator[Path]:
-    """The folders in which something may be left over: down to the runs, and all of a run that nobody trains."""
+    """The folders in which something may be left over: down to the runs, and all of a run that is not being trained."""
     try:
         is_run = (folder / SETTINGS).is_file()
         if is_run and is_occupied(folder):
             return
         inside = [path for path in sorted(folder.iterdir() if deep else ()) if _is_plain(path)]
-    except PermissionError:  # of somebody else
+    except PermissionError:  # of another user
         return
     for path in inside:
         yield path
@@ -445,7 +457,7 @@ def trash_of(folder: Path) -> list[Path]:
     parents = [folder, folder / "corpora", folder.resolve().parent / "corpora"]
     found: list[Path] = []
     for parent in parents:
-        with contextlib.suppress(PermissionError):  # of somebody else
+        with contextlib.suppress(PermissionError):  # of another user
             found += [path for several in trashed(parent).values() for path in several]
     return found
 

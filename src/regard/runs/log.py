@@ -14,7 +14,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from regard.runs.samples import Sample, Watched
+from regard.runs.samples import ValidationSample, Watched
 
 LONGEST = 1 << 26  # bytes of a log that are read: days of training
 LONGEST_LINE = 1 << 20
@@ -52,7 +52,7 @@ class Validation:
     score: float
     name: str
     best: bool
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[ValidationSample, ...] = ()
 
 
 def clock(seconds: float) -> str:
@@ -63,7 +63,7 @@ def clock(seconds: float) -> str:
 
 
 class Listener(Protocol):
-    """Somebody who follows a training: a terminal, a log, TensorBoard, a page."""
+    """Follows a training: a terminal, a log, TensorBoard, a page."""
 
     def moment(self, moment: Moment) -> None: ...
 
@@ -115,7 +115,7 @@ class Log:
 class LogReader:
     """Reads a log while it is being written: each time the whole lines that were added since, some at a time.
 
-    A log that has become shorter, or another file, or was written anew, is `stale`: whoever reads it begins again.
+    A log that has become shorter, or another file, or was written anew, is `stale`: read it from the beginning.
     """
 
     def __init__(self, path: Path, most: int | None = None) -> None:
@@ -230,7 +230,7 @@ def outline(path: Path) -> Outline:
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The events of a training in order. What a resumed run did again counts once, as it was done last.
 
-    Lines that are no events (the last one of a run that was killed while writing it, or what somebody put there) are
+    Lines that are no events (the last one of a run that was killed while writing it, or what was put there by hand) are
     passed over; of a log that is too long for memory the end is read.
     """
     reader, kept = LogReader(path, LONGEST), _Kept()
@@ -302,5 +302,7 @@ def _is_number(value: object) -> bool:
 def _is_validation(event: dict[str, Any]) -> bool:
     samples = event.get("samples", [])
     rows = isinstance(samples, list) and all(isinstance(each, dict) for each in samples)
-    texts = rows and all(isinstance(each.get(field.name), str) for each in samples for field in fields(Sample))
+    texts = rows and all(
+        isinstance(each.get(field.name), str) for each in samples for field in fields(ValidationSample)
+    )
     return texts and isinstance(event.get("name"), str) and isinstance(event.get("best"), bool)

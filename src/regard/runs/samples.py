@@ -8,7 +8,7 @@ Weights = tuple[tuple[float, ...], ...]  # (T, S)
 
 
 @dataclass(frozen=True)
-class Sample:
+class ValidationSample:
     """A held-out text, the right answer, and what the model writes now."""
 
     source: str

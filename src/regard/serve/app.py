@@ -63,7 +63,7 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.state.metrics = metrics = Metrics(service.library)
-    service.library.heard = metrics.batches.observe
+    service.library.on_batch = metrics.batches.observe
     answers.install(app)
     for each in (runs, translate, predict, libre, look):
         app.include_router(each.router)

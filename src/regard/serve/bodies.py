@@ -1,4 +1,4 @@
-"""Bodies: how long, how slow and how deep they may be, found out before anybody reads them; and what happens when a
+"""Bodies: how long, how slow and how deep they may be, checked before they are read; and what happens when a
 client hangs up."""
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # of a character that JSON spells in 
 
 
 def check_json(body: bytes, limits: Limits) -> None:
-    """Refuse JSON that is too deep, has a number too long, or spells what no text has; what is no JSON at all is for
-    whoever reads it to say."""
+    """Refuse JSON that is too deep, has a number too long, or invalid Unicode; what is no JSON at all is refused by
+    the code that reads it."""
     try:
         body.decode()
     except UnicodeDecodeError as problem:

@@ -1,6 +1,6 @@
 """Short work in a process of its own: ``regard`` with some arguments, whose answer is waited for.
 
-It keeps the server quick, whatever the size of a corpus, and ends when nobody waits for it any more.
+It keeps the server quick, whatever the size of a corpus, and is stopped when its client leaves.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from regard.serve.limits import BusyError, LateError
 
 WAITING = 4  # that stand in line
 LAST = 5.0  # seconds that a command gets to end once it is killed
-ASKING = 0.25  # seconds between two looks at whether somebody still waits
+ASKING = 0.25  # seconds between two looks at whether the client is still there
 KINDS: dict[int, type[RegardError]] = {2: SettingsError, 3: DataError, 4: ModelError, 5: ResourceError}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandResult:
     """What a command answered."""
 
     code: int
@@ -47,7 +47,7 @@ class Commands:
         self._turn = asyncio.Semaphore(1)
         self._waiting = 0
 
-    async def __call__(self, request: Request, arguments: Sequence[str], folder: Path) -> Outcome:
+    async def __call__(self, request: Request, arguments: Sequence[str], folder: Path) -> CommandResult:
         """Run ``regard`` in a folder."""
         if self._waiting >= WAITING:
             raise BusyError("commands: too many wait already; ask again in 10 s", 10)
@@ -58,7 +58,7 @@ class Commands:
         finally:
             self._waiting -= 1
 
-    async def _run(self, request: Request, arguments: Sequence[str], folder: Path) -> Outcome:
+    async def _run(self, request: Request, arguments: Sequence[str], folder: Path) -> CommandResult:
         child = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "regard", *arguments),
@@ -85,11 +85,11 @@ class Commands:
             if done:
                 return
             if await request.is_disconnected():
-                raise LateError("request: whoever asked has left")
+                raise LateError("request: the client has left")
         raise LateError(f"time = {self._seconds:g} s: was not enough; do it on the command line")
 
 
-def _outcome(code: int, output: bytes, errors: bytes) -> Outcome:
+def _outcome(code: int, output: bytes, errors: bytes) -> CommandResult:
     try:
         answer = json.loads(output)
     except (ValueError, RecursionError):
@@ -98,4 +98,4 @@ def _outcome(code: int, output: bytes, errors: bytes) -> Outcome:
     hints = [line.strip() for line in lines if line.startswith("  ")]
     said = [line for line in lines if not line.startswith("  ")]
     found = answer if isinstance(answer, dict) else None
-    return Outcome(code, found, said[-1] if said else "", hints[-1] if hints else "")
+    return CommandResult(code, found, said[-1] if said else "", hints[-1] if hints else "")

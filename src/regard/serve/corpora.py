@@ -20,11 +20,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO, Literal, get_args
+from typing import Annotated, Any, BinaryIO, Literal, get_args
+
+from pydantic import Field
 
 from regard.data.encoding import PairEncoder
 from regard.data.readers import Corpus
 from regard.errors import DataError, ModelError, ResourceError, SettingsError, did_you_mean
+from regard.explain.answer import Answer
 from regard.fable.sentence import Language
 from regard.files import new_file
 from regard.runs.listing import NAME, put_away, put_back, trashed
@@ -44,17 +47,21 @@ State = Literal["built in", "incomplete", "unchecked", "clean", "findings"]
 
 
 @dataclass(frozen=True)
-class CorpusSummary:
+class CorpusSummary(Answer):
     """A corpus at a glance."""
 
-    name: str
+    name: Annotated[str, Field(examples=["fable:fr"])]
     about: str
-    pairs: int | None  # for training; None until somebody has counted
-    languages: dict[str, str] | None
+    pairs: Annotated[
+        int | None, Field(description="For training; null until the corpus was checked, or if there is no end.")
+    ]
+    languages: Annotated[dict[str, str] | None, Field(examples=[{"source": "en", "target": "fr"}])]
     bytes: int
     state: State
-    parts: dict[str, list[str]]  # the files of each part
-    names: dict[str, str] = field(default_factory=dict)  # what each file was called before it was sent
+    parts: Annotated[dict[str, list[str]], Field(examples=[{"train": ["train.source", "train.target"]}])]
+    names: Annotated[
+        dict[str, str], Field(description="What files were called.", examples=[{"train.source": "news.en"}])
+    ] = field(default_factory=dict)
     built_in: bool = False
 
 
@@ -114,8 +121,8 @@ class Corpora:
         pairs = None if checked is None else checked["parts"].get("train", {}).get("pairs")
         shown = {part: files for part, files in parts.items() if files}
         languages = self.languages(name)
-        told = None if languages is None else asdict(languages)
-        return CorpusSummary(name, "sent to this studio", pairs, told, size, state, shown, self.called(name))
+        codes = None if languages is None else asdict(languages)
+        return CorpusSummary(name, "sent to this studio", pairs, codes, size, state, shown, self.called(name))
 
     def called(self, name: str) -> dict[str, str]:
         """What the files of a corpus were called before they were sent."""

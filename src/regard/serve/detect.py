@@ -6,8 +6,8 @@ any language has, the text's triples t₁ … tₙ have the log-probability
 
     log p(text | language) = Σᵢ log (c(tᵢ) + ½) / (N + ½ T)
 
-and Bayes' rule with equal odds for all languages gives the probability of each. The confidence is that, in percent,
-times the share of the text's letters that the language has at all: a script that nobody here knows is nobody's.
+and Bayes' rule with equal prior probabilities gives the probability of each. The confidence is that, in percent,
+times the share of the text's letters that the language has at all: a script that no language here has gives 0.
 What no run has seen cannot be found, and a vocabulary that two languages share tells them apart no better than a coin.
 """
 
@@ -19,6 +19,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
+
+from pydantic import Field
 
 from regard.text.special import SPECIAL_TOKENS
 from regard.text.subwords import SPACE
@@ -28,9 +31,11 @@ _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
 @dataclass(frozen=True)
-class Detected:
-    language: str
-    confidence: float  # in percent
+class Detection:
+    """A language, and how sure we are."""
+
+    confidence: Annotated[float, Field(ge=0, le=100, description="In percent.", examples=[97.0])]
+    language: Annotated[str, Field(examples=["fr"])]
 
 
 class Letters:
@@ -62,15 +67,15 @@ class Detector:
 
     known: Mapping[str, Letters]
 
-    def __call__(self, text: str) -> list[Detected]:
+    def __call__(self, text: str) -> list[Detection]:
         """Every language with its confidence, the surest first."""
         letters, found = _letters(text), list(triples(text))
-        odds = {code: each.log_probability(found, self._different) for code, each in self.known.items()}
-        best = max(odds.values(), default=0.0)
-        weights = {code: math.exp(value - best) for code, value in odds.items()}
+        log_probabilities = {code: each.log_probability(found, self._different) for code, each in self.known.items()}
+        best = max(log_probabilities.values(), default=0.0)
+        weights = {code: math.exp(value - best) for code, value in log_probabilities.items()}
         total = sum(weights.values())
         results = [
-            Detected(code, round(100 * weight / total * self._share(code, letters), 1))
+            Detection(round(100 * weight / total * self._share(code, letters), 1), code)
             for code, weight in weights.items()
         ]
         return sorted(results, key=lambda each: -each.confidence)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Annotated
+
+from pydantic import Field
 
 from regard.data.shards import Shards, open_shards
 from regard.errors import RegardError
@@ -24,14 +27,14 @@ WORDS = 14  # a sentence to try is not longer, if there are such
 
 
 @dataclass(frozen=True)
-class Try:
-    """A sentence to try, and the right answer; of a language model a beginning, and the whole."""
+class Example:
+    """A sentence to try."""
 
-    text: str
-    reference: str = ""
+    text: Annotated[str, Field(examples=["the black cat ate the mouse"])]
+    reference: Annotated[str, Field(description="The right answer; of a language model the whole sentence.")]
 
 
-def examples(run: Run, count: int) -> list[Try]:
+def examples(run: Run, count: int) -> list[Example]:
     """At most ``count``, from short to long, none twice."""
     built_in = run.settings.data.is_built_in
     found = dict(islice(_built_in(run) if built_in else _kept(run), DRAWN))
@@ -42,8 +45,8 @@ def examples(run: Run, count: int) -> list[Try]:
     step = max(1, len(texts) // count)
     chosen = texts[step // 2 :: step][:count]
     if run.settings.task == "language":
-        return [Try(_beginning(text), text) for text in chosen]
-    return [Try(text, found[text]) for text in chosen]
+        return [Example(_beginning(text), text) for text in chosen]
+    return [Example(text, found[text]) for text in chosen]
 
 
 def _is_whole(text: str) -> bool:
@@ -57,7 +60,7 @@ def _beginning(text: str) -> str:
 
 
 def _built_in(run: Run) -> Iterator[tuple[str, str]]:
-    known = run.settings.data.model_copy(update={"unknown": 0.0})  # nobody would try an invented word first
+    known = run.settings.data.model_copy(update={"unknown": 0.0})  # invented words are no good first examples
     _, valid = materials(run.settings.model_copy(update={"data": known}))
     for _, row in valid.rows(task_of(run.settings.task).columns):
         yield row[0], row[-1]

@@ -1,4 +1,4 @@
-"""Who may come in. The first thing a request meets, before anything of it is read.
+"""Access: the first middleware that a request meets, before anything of it is read.
 
 Host        only names on the list, so that no page can reach us through a name of its own (DNS rebinding)
 Origin      no page of another origin may read or post, unless it was let in by name
@@ -46,13 +46,13 @@ _USES = frozenset(  # what is posted there changes nothing; whatever else is not
 
 @dataclass(frozen=True)
 class Doors:
-    """Whom to let in."""
+    """Which requests are let in."""
 
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = frozenset()  # such as https://example.org
     token: str = ""  # empty: none is needed
     admin: str = ""  # the token that also opens what changes something; empty: `token` opens all
-    read_only: bool = False  # nobody may change anything
+    read_only: bool = False  # no request may change anything
 
     def opens(self, key: str) -> bool:
         """Whether who has this token may use the service."""
@@ -96,12 +96,10 @@ class Guard:
             await send(message)
 
         if (name := _host(headers)) not in self._doors.hosts:
-            line = (
-                f"host = {name[:100]}: this service does not go by that name; start it with --allow-host {name[:100]}"
-            )
+            line = f"host = {name[:100]}: this service does not go by that name; add serve.allow_host={name[:100]}"
             await refuse(answer, 421, line)
         elif not welcome and _is_foreign(scope, headers):
-            await refuse(answer, 403, "origin: pages from elsewhere may not use this service; see --allow-origin")
+            await refuse(answer, 403, "origin: pages from elsewhere may not use this service; see serve.allow_origin")
         elif welcome and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             await answer({"type": "http.response.start", "status": 204, "headers": []})
             await answer({"type": "http.response.body", "body": b""})
@@ -121,7 +119,7 @@ class Guard:
         public = path in _OPEN or path.startswith(_OPEN_FOLDERS)
         if allowed and changes and not scope[CHANGES]:
             line = "this service is read-only, and nothing is trained, uploaded, renamed or removed here"
-            needed = "training, uploading, renaming and removing need the token of --admin-token"
+            needed = "training, uploading, renaming and removing need the token of serve.admin_token"
             await refuse(send, 403, f"read-only: {line}" if self._doors.read_only else f"token: {needed}")
         elif allowed or public or (not key and path in _KEY_IN_BODY):
             await self._app(scope, receive, send)

@@ -18,11 +18,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from regard.errors import ModelError, SettingsError
+from regard.explain.answer import Answer
 from regard.files import new_file
-from regard.runs import listing as shelf
+from regard.runs import listing
 from regard.runs.folder import is_occupied
 from regard.runs.listing import NAME
 from regard.serve.library import Library
@@ -50,7 +53,7 @@ class Job:
     pid: int
     started: str
     began: float  # seconds since 1970
-    stopped: bool = False  # somebody asked it to end
+    stopped: bool = False  # it was asked to stop
     test: str = ""  # what a comparison was made on, where its files do not say
 
     @property
@@ -59,13 +62,15 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Standing:
+class JobStatus(Answer):
     """How a job stands."""
 
     state: JobState
-    progress: float
-    line: str  # the last thing it said
-    result: dict[str, Any] | None = None
+    progress: Annotated[float, Field(ge=0, le=1)]
+    line: Annotated[str, Field(description="The last thing it said.")]
+    result: Annotated[
+        dict[str, Any] | None, Field(description="The comparison, as `regard compare --json` has it.")
+    ] = None
 
 
 class Jobs:
@@ -158,14 +163,14 @@ class Jobs:
         path = self.library.runs().get(run)
         return path is not None and is_occupied(path)
 
-    def last_words(self, run: str) -> str:
-        """Why a training ended before its time; empty if somebody asked it to."""
+    def last_line(self, run: str) -> str:
+        """Why a training failed; empty if it was asked to stop."""
         job = self.training(run)
         if job is None or job.stopped or job.process.alive:
             return ""
         lines = self._output(job.name)
         line = next((each for each in reversed(lines) if each and not each.startswith(" ")), "")
-        if line.startswith("interrupted"):
+        if line.startswith(("stopped", "interrupted")):
             return ""
         silent = not line or _PROGRESS.match(line)
         return "the process ended without a word: it was killed, or the memory was not enough" if silent else line
@@ -192,11 +197,11 @@ class Jobs:
         """Give a run another name, and what is written down about its training with it."""
         path = self._movable(run)
         _check_name(name)
-        shelf.vacant(path.parent, name)
+        listing.vacant(path.parent, name)
         if name in self.library.runs() or self.training(name) is not None:
             raise SettingsError(f"name = {name}: is taken; choose another")
         self.library.forget(run)
-        shelf.rename_run(path, name)
+        listing.rename_run(path, name)
         self.report_of(run).unlink(missing_ok=True)
         if (job := self.training(run)) is not None:
             (self.folder / job.name).rename(self.folder / f"train-{name}")
@@ -208,24 +213,24 @@ class Jobs:
         if path is None and self.training(run) is None:
             self.library.path(run)  # complains
         if path is not None:
-            shelf.trash_run(self._movable(run))
+            listing.trash_run(self._movable(run))
             self.library.forget(run)
         elif self.is_training(run):
             raise SettingsError(f"run = {run}: is being trained; stop it first")
         self.report_of(run).unlink(missing_ok=True)
         if (job := self.training(run)) is not None:
-            shelf.put_away(self.folder / job.name)
+            listing.put_away(self.folder / job.name)
 
     def restore(self, run: str) -> None:
         """Take back what was removed last under this name."""
         if not NAME.fullmatch(run):
             raise ModelError(f"run = {run[:100]}: no such run in the trash")
         job = f"train-{run}"
-        runs, records = shelf.trashed(self._runs()), shelf.trashed(self.folder)
+        runs, records = listing.trashed(self._runs()), listing.trashed(self.folder)
         if run in runs or job not in records:
-            shelf.put_back(self._runs(), run)
+            listing.put_back(self._runs(), run)
         if job in records and not (self.folder / job).exists():
-            shelf.put_back(self.folder, job)
+            listing.put_back(self.folder, job)
 
     def _runs(self) -> Path:
         if self.library.folder is None:
@@ -272,7 +277,7 @@ class Jobs:
                 path = folder / option
                 path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
                 named += [f"--{option}", str(path)]
-            command = ["compare", *arguments, *named, "--json", "--every", "0.5"]
+            command = ["compare", *arguments, *named, "--json", "measure.every=0.5"]
             job = replace(self._start("compare", "", command, folder.name), test=test)
             self._keep(job)
             return job
@@ -281,20 +286,20 @@ class Jobs:
         found = [self._read(path.name) for path in self.folder.glob("compare-*")] if self.folder.is_dir() else []
         return sorted((job for job in found if job is not None), key=lambda job: job.began)
 
-    def standing(self, name: str) -> Standing:
+    def status(self, name: str) -> JobStatus:
         """How a comparison stands, and what it found."""
         job = self._comparison(name)
         lines = [line for line in self._output(name) if line]
         line = lines[-1] if lines else "starting"
         if job.process.alive:
-            return Standing("stopped" if job.stopped else "running", _progress(lines), line)
+            return JobStatus("stopped" if job.stopped else "running", _progress(lines), line)
         result = self._result(name)
         if result is not None:
             if job.test:
                 result["conditions"]["data"] = job.test
-            return Standing("done", 1.0, "done", result)
+            return JobStatus("done", 1.0, "done", result)
         complaint = next((each for each in reversed(lines) if not each.startswith(" ")), "the process ended at once")
-        return Standing("stopped" if job.stopped else "failed", _progress(lines), complaint)
+        return JobStatus("stopped" if job.stopped else "failed", _progress(lines), complaint)
 
     def cancel(self, name: str) -> None:
         """End a comparison."""
@@ -319,7 +324,7 @@ class Jobs:
     # What is written down
 
     def shown(self, text: str) -> str:
-        """A text for clients: where things lie on this machine is not theirs to know."""
+        """A text for clients, without the folders of this machine."""
         runs = self.library.folder
         for place in (self.folder, *(() if runs is None else (runs.resolve(), runs.resolve().parent))):
             text = text.replace(f"{place}/", "")

@@ -1,4 +1,4 @@
-"""The runs a server knows, by name: found in a folder, loaded when first asked for, put away when room is needed."""
+"""The runs a server knows, by name: found in a folder, loaded when first asked for, unloaded when memory is short."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.decode.options import Options
 from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.explain.look import at_checkpoint
-from regard.runs import listing as shelf
+from regard.runs import listing
 from regard.runs.folder import DEMO, SETTINGS, Run, named_checkpoint, packaged
 from regard.runs.listing import NAME
 from regard.serve.limits import Limits
 from regard.serve.worker import Worker
+from regard.settings.call import DecodeSettings
 from regard.tasks.engines import check, silent
 from regard.tasks.load import load_predictor
 
@@ -41,24 +43,25 @@ class Library:
         named: Sequence[Path] = (),
         *,
         device: str = "cpu",
-        engine: str = "auto",
+        decode: DecodeSettings | None = None,
         tell: Callable[[str], object] = silent,
         limits: Limits | None = None,
         pinned: Sequence[str] = (),
     ) -> None:
-        """``engine`` searches for all runs that translate; ``tell`` hears what each came to.
+        """``decode`` is how to search where a request says nothing else; ``tell`` hears what each engine came to.
 
-        ``pinned`` are names of runs that are used before all others where nobody names one.
+        ``pinned`` are names of runs that are used by default.
         """
-        check(engine)
+        self.decode = decode or DecodeSettings()
+        check(self.decode.engine)
+        Options.of(self.decode)  # complains at once
         self.folder = folder
         self.limits = limits or Limits()
         self.pinned = tuple(pinned)
         self._named = _by_name(named)
         self._device = device
-        self._engine = engine
         self._tell = tell
-        self.heard: Callable[[int], object] = lambda _: None  # told the size of every batch
+        self.on_batch: Callable[[int], object] = lambda _: None  # told the size of every batch
         self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
         self._changing = threading.Lock()
         self._loader = ThreadPoolExecutor(1, "loader")  # one at a time: two might not fit while each alone does
@@ -81,7 +84,7 @@ class Library:
 
     def is_fixed(self, name: str) -> bool:
         """Whether a run is not this server's to rename or remove: it was named, or comes with the package."""
-        return name in self._named or shelf.is_fixed(self.path(name))
+        return name in self._named or listing.is_fixed(self.path(name))
 
     def forget(self, name: str) -> None:
         """Put a run away that has another name now, or is gone."""
@@ -113,7 +116,7 @@ class Library:
         """The thread that owns a run's model; loads it if it is not there yet, or has changed on the disk.
 
         A ``checkpoint`` that is named is a model of its own: it is kept, counted and put away as others are.
-        Loading goes on if who asked for it leaves: somebody else may wait for the same.
+        Loading goes on if the client leaves: others may wait for the same run.
         """
         return await asyncio.shield(asyncio.wrap_future(self._find(name, checkpoint)))
 
@@ -148,7 +151,7 @@ class Library:
             return known.worker
 
     def _load(self, name: str, path: Path, checkpoint: str | None) -> Worker:
-        self._make_room(name, 4 * (shelf.parameters(Run.open(path)) or 0))
+        self._make_room(name, 4 * (listing.parameters(Run.open(path)) or 0))
 
         def tell(line: str) -> None:
             self._tell(f"{name}: {line}")
@@ -157,8 +160,8 @@ class Library:
             if checkpoint is not None:
                 model = at_checkpoint(path, checkpoint, self._device)
             else:
-                model = load_predictor(path, self._device, engine=self._engine, tell=tell)
-            return Worker(model, self.limits, heard=self._hear)
+                model = load_predictor(path, self._device, engine=self.decode.engine, tell=tell)
+            return Worker(model, self.limits, on_batch=self._batch_done)
 
         try:
             with ThreadPoolExecutor(1, "loading") as brief:  # torch's threads end with it: docs/decisions/0005
@@ -168,8 +171,8 @@ class Library:
         self._make_room(name, worker.bytes)  # an engine may hold as much again
         return worker
 
-    def _hear(self, size: int) -> None:
-        self.heard(size)  # whoever listens now, not whoever did when the run was loaded
+    def _batch_done(self, size: int) -> None:
+        self.on_batch(size)  # the callback of now, not of when the run was loaded
 
     def _make_room(self, name: str, needed: int) -> None:
         """Put away what was not asked for longest and does not work now, until ``needed`` bytes are free."""
@@ -182,7 +185,7 @@ class Library:
                 megabytes = [round(size / 2**20, 1) for size in (needed, self.limits.memory, max(0, most))]
                 raise ResourceError(
                     f"run = {name}: needs {megabytes[0]} MiB, and of {megabytes[1]} MiB only "
-                    f"{megabytes[2]} can be freed; try again later, or raise --memory"
+                    f"{megabytes[2]} can be freed; try again later, or raise serve.memory"
                 )
             for other, worker in idle.items():
                 if free >= needed:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from regard.errors import DataError, ResourceError
+from regard.errors import DataError, ResourceError, SettingsError
+from regard.settings.call import DecodeSettings
 
 # What a body may say, field by field. Those that depend on the machine or on who serves whom are in `Limits`.
 TEXT = 5_000  # characters of a text; and the largest number by which a part of one is named
@@ -14,6 +16,7 @@ WORD = 200  # characters of a word
 NAME = 100  # characters of a name
 BEAM = 20  # hypotheses
 LENGTH = 200  # pieces that a language model adds
+RANGES = {"length_penalty": 5.0, "coverage": 100.0, "diversity": 100.0, "shortest": 20.0, "longest": 20.0}  # of decode
 SENTENCES = 20  # in which a word is looked at
 OVERRIDES = 50
 COMPARED = 12  # runs
@@ -41,7 +44,7 @@ class LateError(ResourceError):
 
 @dataclass(frozen=True)
 class Limits:
-    """All of them in one place; `regard serve` has an option for those that depend on the machine."""
+    """All of them in one place; `regard serve` has a setting for those that depend on the machine."""
 
     text: int = TEXT  # characters of one text
     texts: int = 256  # in one request
@@ -70,3 +73,25 @@ class Limits:
                 raise TooLargeError(
                     f"{place} = {len(text):,} characters: too long; send at most {self.text:,} in a text"
                 )
+
+    def decode(
+        self, usual: DecodeSettings, fields: Mapping[str, Any], asked: DecodeSettings | None = None
+    ) -> DecodeSettings:
+        """How a request is decoded: what ``usual`` says, then the fields of its body, then its ``decode``."""
+        own = {} if asked is None else asked.model_dump(exclude_unset=True)
+        if "engine" in own:
+            raise SettingsError("decode.engine: is chosen when a run is loaded; start the service with another")
+        found = DecodeSettings(**usual.model_dump(exclude_unset=True) | dict(fields) | own)
+        most = {name: float(self.beam) for name in ("beam", "best", "risk")} | {"length": float(LENGTH)} | RANGES
+        for name, value in most.items():
+            if abs(given := getattr(found, name)) > value:
+                raise SettingsError(f"decode.{name} = {given}: too much for one request; at most {value:g}")
+        words = {
+            "prefix": found.prefix,
+            "forbid": "".join(found.forbid),
+            "glossary": "".join(sum(found.glossary.items(), ())),
+        }
+        for name, text in words.items():
+            if len(text) > LINE:
+                raise SettingsError(f"decode.{name} = {len(text):,} characters: too long; send at most {LINE:,}")
+        return found

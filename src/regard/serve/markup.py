@@ -61,7 +61,7 @@ class _Event:
         return html.unescape(self.raw) if self.kind == "text" else ""
 
 
-class _Reader(HTMLParser):
+class _PageReader(HTMLParser):
     """Notes where everything begins; what lies between two beginnings is the first one's, to the letter."""
 
     def __init__(self, page: str) -> None:
@@ -132,7 +132,7 @@ class _Placed:
     inside: tuple[_Placed, ...]
 
 
-class Sentence:
+class MarkedSentence:
     """Text with inline tags between two block boundaries."""
 
     def __init__(self, events: Sequence[_Event]) -> None:
@@ -188,7 +188,7 @@ class Sentence:
         aligned = dict(links) or _by_place(len(words), len(self._words))
         looks = [aligned.get(place) for place in range(len(words))]  # the source word of each target word
         placed = self._place(self._elements, looks, 0, len(words))
-        written = _Writer(words, self._letters, self._words).write(placed)
+        written = _SentenceWriter(words, self._letters, self._words).write(placed)
         before, after = self._words[0][0], self._words[-1][1]  # the space around it stays as it is
         return self._letters[:before] + written + self._letters[after:]
 
@@ -227,7 +227,7 @@ class Sentence:
         return 0
 
 
-class _Writer:
+class _SentenceWriter:
     """Words and tags into one text, with a space before each word but the first."""
 
     def __init__(self, words: list[str], letters: str, spans: Sequence[tuple[int, int]]) -> None:
@@ -299,11 +299,11 @@ class Page:
     """A text with tags, cut into what is translated and what is not."""
 
     def __init__(self, page: str) -> None:
-        self._parts: list[str | Sentence] = list(_cut(_Reader(page).events()))
+        self._parts: list[str | MarkedSentence] = list(_cut(_PageReader(page).events()))
 
     @property
-    def sentences(self) -> list[Sentence]:
-        return [part for part in self._parts if isinstance(part, Sentence)]
+    def sentences(self) -> list[MarkedSentence]:
+        return [part for part in self._parts if isinstance(part, MarkedSentence)]
 
     def render(self, sentences: Iterable[str]) -> str:
         """The page with its sentences replaced, in order."""
@@ -311,7 +311,7 @@ class Page:
         return "".join(part if isinstance(part, str) else next(ready) for part in self._parts)
 
 
-def _cut(events: Iterator[_Event]) -> Iterator[str | Sentence]:
+def _cut(events: Iterator[_Event]) -> Iterator[str | MarkedSentence]:
     gathered: list[_Event] = []
     for event in events:
         if event.inline:
@@ -327,10 +327,10 @@ def _cut(events: Iterator[_Event]) -> Iterator[str | Sentence]:
     yield from _sentence(gathered)
 
 
-def _sentence(events: list[_Event]) -> Iterator[str | Sentence]:
+def _sentence(events: list[_Event]) -> Iterator[str | MarkedSentence]:
     """A sentence, if there is a letter in it."""
     if events:
-        found = Sentence(events)
+        found = MarkedSentence(events)
         yield found if any(character.isalpha() for character in found.source) else found.raw
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from regard.errors import SettingsError
-from regard.runs import listing as shelf
+from regard.runs import listing
 from regard.runs.folder import SETTINGS, Run, is_occupied
 from regard.runs.listing import Summary
 from regard.serve.detect import Detector, Letters
@@ -49,7 +49,7 @@ def _is_trained(path: Path) -> bool:
     """Whether it is being trained at this moment, which no file says."""
     try:
         return is_occupied(path)
-    except OSError:  # somebody else's; the summary says so
+    except OSError:  # of another user; the summary says so
         return False
 
 
@@ -64,27 +64,27 @@ class _UnreadableError(Exception):
 @lru_cache(maxsize=256)
 def _summary(path: Path, name: str, changed: tuple[object, ...]) -> Summary:
     del changed
-    found = shelf.summarise(path, name)
+    found = listing.summarise(path, name)
     if found.state == "unreadable":
         raise _UnreadableError(found)
     return found
 
 
 def best_runs(library: Library) -> dict[tuple[str, str], str]:
-    """Which run is used for which task and languages, where nobody says.
+    """Which run is used for which task and languages by default.
 
     It is the best (`runs.best_first`). One that was pinned comes before all others; where runs were named at the start,
     those in the folder are used only for what none of these can do.
     """
     known: dict[tuple[str, str], list[Summary]] = {}
     for name, path in library.runs().items():
-        if shelf.is_usable(found := summary_at(path, name)):
+        if listing.is_usable(found := summary_at(path, name)):
             known.setdefault((found.task, found.languages), []).append(found)
     return {what: _first(library, several) for what, several in known.items()}
 
 
 def _first(library: Library, several: Sequence[Summary]) -> str:
-    ranked = [each.name for each in shelf.best_first(several)]
+    ranked = [each.name for each in listing.best_first(several)]
     return min(ranked, key=lambda name: (name not in library.pinned, name not in library.named))
 
 
@@ -101,7 +101,9 @@ def check_pins(library: Library) -> None:
         found = summary_at(library.path(name), name)
         what = found.task, found.languages
         if what in known:
-            raise SettingsError(f"--pin = {known[what]}, {name}: are for the same task and languages; pin one of them")
+            raise SettingsError(
+                f"serve.pin = {known[what]}, {name}: are for the same task and languages; pin one of them"
+            )
         known[what] = name
 
 

@@ -9,7 +9,7 @@ from regard.serve.markup import Page
 from regard.serve.worker import Translated
 
 
-class Passage(Protocol):
+class Translatable(Protocol):
     """Texts to translate, and how they become one again."""
 
     tagged: bool  # whether links are needed to put it together
@@ -21,11 +21,11 @@ class Passage(Protocol):
         """At most ``count`` different translations of the whole, best first, at least one."""
 
 
-def passage(text: str, *, markup: bool) -> Passage:
-    return Tagged(text) if markup else Plain(text)
+def passage(text: str, *, markup: bool) -> Translatable:
+    return HtmlPassage(text) if markup else PlainPassage(text)
 
 
-class Plain:
+class PlainPassage:
     """Plain text, which is cut into sentences where it is translated."""
 
     tagged = False
@@ -37,7 +37,7 @@ class Plain:
         return _different([_ranked(found[0], rank)[0] for rank in range(count)])
 
 
-class Tagged:
+class HtmlPassage:
     """HTML: each sentence by itself, its tags where its words have gone."""
 
     tagged = True

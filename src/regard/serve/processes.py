@@ -1,4 +1,4 @@
-"""Processes that outlive the server, told apart from all that come after them.
+"""Processes that outlive the server, identified for good.
 
 The system uses the number of a process again. So its start time is kept beside it: only the process that has both is
 the one that was started, and no other ever gets its signals.
@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-KINDNESS = 5  # how far a child steps back, so that pages stay quick while it works
+NICENESS = 5  # nice value of a child, so that pages stay quick while it works
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _asked(pid: int) -> str:
     command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10).stdout.strip()
-    except subprocess.TimeoutExpired:  # the system itself hangs: nobody is known to live
+    except subprocess.TimeoutExpired:  # the system itself hangs: no process is known to live
         return ""
     state, _, began = answer.partition(" ")
     return "" if state.startswith("Z") else began.strip()
@@ -87,6 +87,6 @@ def spawn(arguments: Sequence[str], output: Path, errors: Path | None = None) ->
         )
     process = Process(child.pid, started(child.pid))
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, child.pid, KINDNESS)
+        os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
     threading.Thread(target=child.wait, daemon=True, name=f"child {child.pid}").start()  # or it would stay as a zombie
     return process

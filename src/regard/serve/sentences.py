@@ -17,7 +17,7 @@ UNKNOWN = "<unk>"  # as a search writes it
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChosenSentence:
     """A sentence of a text."""
 
     sentences: tuple[Sentence, ...]
@@ -47,11 +47,11 @@ def cut_up(text: str) -> tuple[Sentence, ...]:
     return tuple(Sentence(start, end, sentence) for sentence, (start, end) in places)
 
 
-def choose(model: Model, text: str, number: int) -> Asked:
+def choose(model: Model, text: str, number: int) -> ChosenSentence:
     """A sentence by its number from 0. What does not translate reads a text whole."""
     found = cut_up(text) if isinstance(model, Translator) else ()
     if not found:
         found = (Sentence(0, len(text), text),)
     if number >= len(found):
         raise DataError(f"sentence = {number}: the text has {len(found)}, counted from 0; choose one of these")
-    return Asked(found, number, found[number].text, model)
+    return ChosenSentence(found, number, found[number].text, model)

@@ -25,7 +25,7 @@ LAST = 10  # seconds more for all that is behind them
 
 
 @dataclass(frozen=True)
-class Place:
+class Address:
     """Where to listen."""
 
     host: str
@@ -56,7 +56,7 @@ def address(listening: socket.socket) -> str:
 
 
 def own_names() -> list[str]:
-    """What others may call this machine: its name, and the address by which it reaches them. Nobody is asked."""
+    """What others may call this machine: its name, and the address by which it reaches them. Nothing is sent."""
     found = [socket.gethostname().lower()]
     for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -73,7 +73,7 @@ def listens_on(listening: socket.socket) -> str:
 
 
 def make(app: FastAPI, *, reading: float, started: Callable[[], object] = lambda: None) -> uvicorn.Server:
-    """A server of the app that is told by `started` when it listens, and ends in good order."""
+    """A server of the app that calls `started` when it listens, and ends in good order."""
     config = uvicorn.Config(
         app,
         http=_patient(reading, app.state.service.library.limits.connections),

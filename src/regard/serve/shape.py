@@ -1,9 +1,9 @@
-"""What a model looks like from outside, told by its settings alone: layers, heads, and the names of its attentions."""
+"""The shape of a model by its settings alone: layers, heads, and the names of its attentions."""
 
 from __future__ import annotations
 
 from regard.serve.schema.runs import ModelAnswer
-from regard.settings import ContextDecoder, RecurrentModel, Settings, TransformerModel
+from regard.settings import ContextDecoderSettings, RecurrentModel, Settings, TransformerModel
 
 
 def attends(settings: Settings) -> bool:
@@ -21,8 +21,8 @@ def shape(settings: Settings) -> ModelAnswer:
 
 
 def _recurrent(model: RecurrentModel, reads: bool, writes: bool) -> ModelAnswer:
-    both = reads and writes and not isinstance(model.decoder, ContextDecoder)
-    heads = 0 if isinstance(model.decoder, ContextDecoder) or not both else model.decoder.attention.heads
+    both = reads and writes and not isinstance(model.decoder, ContextDecoderSettings)
+    heads = 0 if isinstance(model.decoder, ContextDecoderSettings) or not both else model.decoder.attention.heads
     return ModelAnswer(
         kind=model.kind,
         encoder_layers=model.depth * reads,

@@ -9,10 +9,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from regard.errors import RegardError, SettingsError, did_you_mean
-from regard.runs import listing as shelf
+from regard.explain.answer import Answer
+from regard.runs import listing
 from regard.runs.listing import Summary
 from regard.runs.log import LogReader, outline
 from regard.serve.corpora import Corpora
@@ -27,7 +30,7 @@ FILES = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_ta
 State = Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
 Stage = Literal["", "starting", "preparing", "training", "validating", "stopping"]
 TICK = 0.3  # seconds between two looks at a log
-HEARTBEAT = 15.0  # seconds of silence before something is said, so that nobody takes the connection for dead
+HEARTBEAT = 15.0  # seconds without an event before a comment is sent, which keeps the connection open
 
 
 def asked_for(
@@ -40,7 +43,7 @@ def asked_for(
     watch: str = "",
     languages: str = "",
 ) -> list[str]:
-    """What `regard train` is told for what a client describes: a preset, and only those settings that somebody chose,
+    """The arguments of `regard train` for a client's request: a preset, and only those settings that were chosen,
     so that the others are fitted. Files are those of its corpus and no others."""
     data = corpora.settings(corpus) | ({"languages": languages} if languages else {})
     given = [f"data.{name}={json.dumps(path)}" for name, path in data.items()]
@@ -60,40 +63,46 @@ def asked_for(
 
 
 @dataclass(frozen=True)
-class Complaint:
+class Complaint(Answer):
     """Why a training failed, in terms of what was asked for."""
 
-    line: str
-    setting: str = ""  # that is to blame, `text.size`; or the field of the request: preset, corpus, time
-    right: str = ""  # what would be right, as an override: text.size=625
+    line: Annotated[str, Field(description="What is wrong.")]
+    setting: Annotated[
+        str, Field(description="Which setting or field is to blame, where one is.", examples=["text.size"])
+    ] = ""
+    right: Annotated[
+        str, Field(description="An override that would be right, where one is known.", examples=["text.size=625"])
+    ] = ""
 
 
 @dataclass(frozen=True)
-class Training:
+class Training(Answer):
     """How a training stands."""
 
     run: str
     state: State
     stage: Stage
-    note: str  # why it failed, where it did
+    note: Annotated[str, Field(description="Why it failed, where it did.")]
     task: str = ""
-    preset: str = ""
+    preset: Annotated[str, Field(description="Whose architecture it has, by its settings.")] = ""
     steps: int = 0
     of_steps: int = 0
-    time: str = ""  # limit
+    time: Annotated[str, Field(description="The limit, where time is one.")] = ""
     validate_every: int = 0
     watch: str = ""
     loss: float | None = None
     score: float | None = None
     score_name: str = ""
     parameters: int | None = None
-    changed: float = 0.0
-    ours: bool = False  # started here: it can be stopped here
-    is_run: bool = False  # there is a folder to go on with
-    architecture: str = ""  # in words
-    languages: str = ""
-    request: dict[str, Any] | None = None  # what was asked for, where it was started here
-    error: Complaint | None = None  # where it failed
+    changed: Annotated[float, Field(description="Seconds since 1970.")] = 0.0
+    ours: Annotated[bool, Field(description="Whether it was started here, and so can be stopped here.")] = False
+    is_run: Annotated[bool, Field(description="Whether there is a run to go on with; not before it has begun.")] = False
+    architecture: Annotated[str, Field(description="In words.")] = ""
+    languages: Annotated[str, Field(examples=["en-fr"])] = ""
+    request: Annotated[dict[str, Any] | None, Field(description="What was asked for, where it was started here.")] = (
+        None
+    )
+    error: Annotated[Complaint | None, Field(description="Why it failed, where it did.")] = None
 
 
 _SETTING = re.compile(r"(?:^|: )((?:model|text|data|train)(?:\.\w+)+|size|preset|corpus|time|name|task)\b(?: = |:)")
@@ -101,7 +110,7 @@ _FLAGS = {"--source": "the source file", "--target": "the target file", "--out":
 
 
 def plain(line: str) -> str:
-    """A complaint of the command line for somebody who has none: no flags, no commands to type."""
+    """An error of the command line for the studio: no flags, no commands to type."""
     for flag, words in _FLAGS.items():
         line = line.replace(flag, words)
     kept = [part for part in line.split("; ") if "regard " not in part and " --" not in part]
@@ -109,7 +118,7 @@ def plain(line: str) -> str:
 
 
 def complaint(line: str, right: str = "") -> Complaint:
-    """Which setting a training's last words blame."""
+    """Which setting the last line of a training names."""
     found = _SETTING.search(line)
     setting = right.partition("=")[0] or ("" if found is None else found[1])
     return Complaint(plain(line), "text.size" if setting == "size" else setting, right)
@@ -138,7 +147,7 @@ class Trainings:
             assert job is not None
             alive = job.process.alive
             state: State = "running" if alive else "interrupted" if job.stopped else "failed"
-            words, stage = self.jobs.last_words(run), self._stage(run, None) if alive else ""
+            words, stage = self.jobs.last_line(run), self._stage(run, None) if alive else ""
             known = Training(run, state, stage, plain(words), changed=job.began, ours=alive)
             known = replace(known, request=self.jobs.request(run), error=self._error(run, words))
             return self._about_to_be(known)
@@ -157,8 +166,8 @@ class Trainings:
         return replace(
             known,
             task=settings.task,
-            preset=shelf.preset_of(settings.model),
-            architecture=shelf.architecture(settings.model, settings.task),
+            preset=listing.preset_of(settings.model),
+            architecture=listing.architecture(settings.model, settings.task),
             languages=str(languages_of(settings) or ""),
             of_steps=train.steps,
             time=train.time,
@@ -171,7 +180,7 @@ class Trainings:
         ours = job is not None and job.process.alive
         state, note = summary.state, summary.note
         training = None if state == "unreadable" else settings_at(path).train
-        words = "" if ours or state not in ("prepared", "interrupted") else self.jobs.last_words(run)
+        words = "" if ours or state not in ("prepared", "interrupted") else self.jobs.last_line(run)
         running = ours or state == "running"
         return Training(
             run,
@@ -225,7 +234,7 @@ class Trainings:
         Events named ``state`` say what goes on, ``end`` that nothing more will come; they have no line.
         """
         path = (await asyncio.to_thread(self.jobs.library.runs)).get(run) or self._place(run)
-        reader, told, silence = LogReader(path / "log.jsonl"), "", 0.0
+        reader, shown, silence = LogReader(path / "log.jsonl"), "", 0.0
         yield "retry: 1000\n\n"
         while not self.jobs.closing.is_set():
             running = await asyncio.to_thread(self.jobs.is_training, run)  # before reading: its last lines are there
@@ -233,7 +242,7 @@ class Trainings:
             if reader.stale:  # another log: all of it is new
                 reader, after = LogReader(path / "log.jsonl"), 0
                 continue
-            lines = [] if read is None else await asyncio.to_thread(_told, read, after)
+            lines = [] if read is None else await asyncio.to_thread(_events_after, read, after)
             for number, line in lines:
                 yield f"id: {number}\ndata: {self.jobs.shown(line)}\n\n"
             if not running:
@@ -242,10 +251,10 @@ class Trainings:
                     return
                 continue
             stage = await asyncio.to_thread(self.stage, run)
-            silence = 0.0 if lines or stage != told else silence + TICK
-            if stage != told:
+            silence = 0.0 if lines or stage != shown else silence + TICK
+            if stage != shown:
                 yield _event("state", {"state": "running", "stage": stage})
-                told = stage
+                shown = stage
             elif silence >= HEARTBEAT:
                 yield ": still here\n\n"
                 silence = 0.0
@@ -272,14 +281,14 @@ def _next(reader: LogReader) -> list[tuple[int, bytes]] | None:
     return None
 
 
-def _told(lines: list[tuple[int, bytes]], after: int) -> list[tuple[int, str]]:
-    """Events after a line. What is no JSON, cut short by a crash, counts but is not told."""
+def _events_after(lines: list[tuple[int, bytes]], after: int) -> list[tuple[int, str]]:
+    """Events after a line. What is no JSON, cut short by a crash, counts but is not sent."""
     found = ((number, _parsed(line)) for number, line in lines if number > after)
     return [(number, json.dumps(event, ensure_ascii=False)) for number, event in found if event is not None]
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """An event; a number that is none (a loss gone wild) becomes null, for browsers read strict JSON."""
+    """An event; a number that is none (a loss that is not finite) becomes null, for browsers read strict JSON."""
     try:
         event = json.loads(line, parse_constant=lambda _: None)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What the service tells about itself: numbers for Prometheus, and one JSON line a request. Never a user's text."""
+"""Monitoring: numbers for Prometheus, and one JSON line a request. Never a user's text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Metrics:
 
 
 class _Models(Collector):
-    """How it stands with the models at the moment of asking."""
+    """The state of the models at the moment of asking."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -66,7 +66,7 @@ class _Models(Collector):
 class Watch:
     """The middleware around all others: counts, times, refuses what is too much at once, and writes the log.
 
-    What nobody has made an answer of is a bug: it is logged as one, with where it happened, and its answer is 500.
+    An exception that no handler knows is a bug: it is logged as one, with where it happened, and its answer is 500.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: Callable[[str], object] | None, most: int) -> None:

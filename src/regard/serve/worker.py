@@ -72,7 +72,7 @@ class _Call:
 
     work: Callable[[Model], Any]
     answer: Future[Any]
-    background: bool = False  # nobody waits for it: whatever else there is goes before it
+    background: bool = False  # no request waits for it: all other work comes first
 
 
 @dataclass(eq=False)
@@ -81,7 +81,7 @@ class _Text:
 
     text: str
     wish: Wish
-    answer: Future[list[Translated]]  # of the whole request; cancelled when nobody waits for it any more
+    answer: Future[list[Translated]]  # of the whole request; cancelled when its client has left
     found: dict[int, Translated]  # what the request has so far
     place: int  # in the request
     count: int  # texts of the request
@@ -102,20 +102,20 @@ class Worker:
     """A model and the thread that alone may touch it."""
 
     def __init__(
-        self, model: Model, limits: Limits | None = None, *, heard: Callable[[int], object] = lambda _: None
+        self, model: Model, limits: Limits | None = None, *, on_batch: Callable[[int], object] = lambda _: None
     ) -> None:
         self._weight = weight_of(model) - _outside(model)
         self._model = model
         self._translator = model if model.task == "translate" else None
         self.attends = self._translator is not None and _attends(self._translator)
         self._limits = limits or Limits()
-        self._heard = heard  # told the size of every batch
+        self._on_batch = on_batch  # told the size of every batch
         self._queue: deque[_Call | _Text] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._ending = False  # with the whole process: nobody is answered any more
-        self._working = False  # for somebody who waits
+        self._ending = False  # with the whole process: no request is answered any more
+        self._working = False  # on something that a request waits for
         self._oldest_first = False  # whose turn it is: every other time, those who were served least
         self._aligner = not self.attends or _knows_aligner(model)
         self._answers: deque[tuple[object, object]] = deque(maxlen=ANSWERS)
@@ -133,13 +133,13 @@ class Worker:
 
     @property
     def waiting(self) -> int:
-        """How much stands in the queue that somebody waits for."""
+        """How much of the queue is of requests."""
         with self._changed:
             return sum(not _is_background(job) for job in self._queue)
 
     @property
     def idle(self) -> bool:
-        """Whether nobody waits for anything."""
+        """Whether no request waits."""
         return not (self._working or self.waiting)
 
     async def call(self, work: Callable[[Model], Result]) -> Result:
@@ -147,7 +147,7 @@ class Worker:
         answer: Future[Result] = Future()
         return await self._answer(answer, [_Call(work, answer)])
 
-    def remembered(self, question: object, answer: Callable[[], Result]) -> Result:
+    def cached(self, question: object, answer: Callable[[], Result]) -> Result:
         """The answer to one of the last questions, or a new one; for work on the model's own thread.
 
         What was read by another aligner than the run has now, is read anew.
@@ -161,7 +161,7 @@ class Worker:
         return new
 
     async def translate(self, texts: Sequence[str], options: Options, *, links: bool = False) -> list[Translated]:
-        """Translate, in batches shared with whoever else waits; in the order of the texts.
+        """Translate, in batches shared with other requests; in the order of the texts.
 
         A model without attention has no links, and is asked for none.
         """
@@ -180,7 +180,7 @@ class Worker:
         )
 
     def close(self) -> None:
-        """Let the thread end when its queue is empty. Whoever still holds the worker is answered all the same."""
+        """Let the thread end when its queue is empty. Requests that still hold the worker are answered."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -200,7 +200,7 @@ class Worker:
     # On the side of those who ask
 
     async def _answer(self, answer: Future[Result], jobs: Sequence[_Call | _Text]) -> Result:
-        """Stand in the queue. Who leaves, or has waited too long, leaves the queue too."""
+        """Wait in the queue. A client that leaves, or has waited too long, is taken out of it."""
         self._enter(jobs)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(answer), self._limits.seconds)
@@ -271,7 +271,7 @@ class Worker:
                 self._changed.wait(patience)
 
     def _take(self) -> _Call | list[_Text] | None:
-        """Take who is next out of the queue; None where nobody waits any more, or only who has just come."""
+        """Take the next job out of the queue; None where there is none, or only some that have just arrived."""
         head = self._head() if self._queue else None
         if head is None or (isinstance(head, _Text) and not head.length):
             return None
@@ -283,7 +283,7 @@ class Worker:
         return head
 
     def _head(self) -> _Call | _Text:
-        """Who is next: the oldest and, every other time, the oldest of those whose request was served least."""
+        """The next job: the oldest and, every other time, the oldest of those whose request was served least."""
         first = self._queue[0]
         if not self._oldest_first:
             first = min(self._queue, key=_served)
@@ -363,7 +363,7 @@ class Worker:
         turn.until = now if turn.background else now + max(TURN, now - began)  # half of the time for either
 
     def _in_between(self, turn: _Turn) -> _Call | list[_Text] | None:
-        """What may be done before this goes on: short texts of others; anything at all, if nobody waits for this."""
+        """What may be done before this goes on: short texts of others; anything, if no request waits for this."""
         if turn.background and self._queue and isinstance(call := self._queue[0], _Call):
             self._queue.popleft()
             return call
@@ -378,7 +378,7 @@ class Worker:
 
     def _choose_aligner(self, check: Callable[[], None]) -> None:
         """Have the run's aligner chosen, if that is soon done; else go on with the mean of all heads for now, and
-        choose when nobody waits. What is once chosen, the run remembers."""
+        choose when idle. The choice is saved in the run."""
         if self._aligner:
             return
         self._aligner = True
@@ -400,7 +400,7 @@ class Worker:
 
     def _translate(self, batch: list[_Text], *, brief: bool = False) -> None:
         """Search for these texts. What is ``brief`` is not interrupted for others."""
-        self._heard(len(batch))
+        self._on_batch(len(batch))
         self._find(batch, brief=brief)
 
     def _find(self, batch: list[_Text], *, brief: bool) -> None:

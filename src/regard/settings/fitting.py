@@ -1,4 +1,4 @@
-"""What nobody has set is fitted to the corpus, the machine and the time there is. Plain numbers; no torch here.
+"""Settings that were not given are fitted to the corpus, the machine and the time limit. Plain numbers; no torch here.
 
 The rules come from trainings on Multi30k with two cores (docs/training.md): in minutes a small model that takes many
 small steps learns most, and a rate that falls to zero when the time is up beats one that does not know of it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from regard.settings.learning import MovingAverage, TrainSettings
+from regard.settings.learning import MovingAverageSettings, TrainSettings
 from regard.settings.model import TransformerModel
 from regard.settings.whole import Settings
 
@@ -65,7 +65,7 @@ def choose(known: Settings, corpus: Extent, machine: Machine) -> tuple[str, tupl
 
 
 def fit(settings: Settings, corpus: Extent, machine: Machine) -> tuple[Settings, str]:
-    """The settings with everything filled in that nobody has set, and a line that says what was chosen and why."""
+    """The settings with everything filled in that was not given, and a line that says what was chosen and why."""
     text, train = _fit_text(settings, corpus, machine), settings.train
     settings = settings.model_copy(update={"text": settings.text.model_copy(update=text)})
     pieces = _pieces(settings, corpus)
@@ -107,7 +107,7 @@ def _fit_train(
         "rate": rate,
         "schedule": "cosine",
         "warmup": _rounded(min(max(0.05 * expected, 10), 400, expected / 4)),
-        "average": MovingAverage(kind="moving", decay=round(min(max(1 - 6 / expected, 0.9), 0.998), 3)),
+        "average": MovingAverageSettings(kind="moving", decay=round(min(max(1 - 6 / expected, 0.9), 0.998), 3)),
     }
 
 

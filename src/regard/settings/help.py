@@ -9,6 +9,7 @@ from pydantic.fields import FieldInfo
 
 from regard.errors import SettingsError, did_you_mean
 from regard.settings import Settings
+from regard.settings.call import CallSettings
 from regard.settings.reading import Frozen, classes
 
 
@@ -16,7 +17,7 @@ def explain(name: str) -> list[str]:
     """What a dotted setting means, what it takes and what it is by default; one entry for each variant that has it."""
     lines: list[str] = []
     known: list[str] = []
-    for path, field in _all_fields(Settings, ""):
+    for path, field in (*_all_fields(Settings, ""), *_all_fields(CallSettings, "")):
         known.append(path)
         if path == name:
             default = "required" if field.is_required() else f"default {field.default!r}"
@@ -38,6 +39,10 @@ def _all_fields(model: type[Frozen], prefix: str) -> Iterator[tuple[str, FieldIn
 def _takes(annotation: Any) -> str:
     if get_origin(annotation) is Literal:
         return ", ".join(map(str, get_args(annotation)))
-    if classes(annotation):
+    if classes(annotation) or get_origin(annotation) is dict:
         return "a table"
+    if get_origin(annotation) is tuple:
+        return f"{'whole numbers' if int in get_args(annotation) else 'texts'} with commas"
+    if annotation == (bool | None):
+        return "true or false, or not set"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[annotation]

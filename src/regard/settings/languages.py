@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Annotated
+
+from pydantic import Field
 
 from regard.settings.learning import DataSettings
 from regard.settings.whole import Settings
@@ -28,10 +31,10 @@ _PAIR = re.compile(r"(?<![a-z])([a-z]{2})-([a-z]{2})(?![a-z])")
 
 @dataclass(frozen=True)
 class Languages:
-    """ISO 639 codes."""
+    """ISO 639 codes of the two languages."""
 
-    source: str
-    target: str
+    source: Annotated[str, Field(examples=["en"])]
+    target: Annotated[str, Field(examples=["fr"])]
 
     def __str__(self) -> str:
         return f"{self.source}-{self.target}"

@@ -75,7 +75,7 @@ class NoAverage(Frozen):
     kind: Literal["none"] = "none"
 
 
-class MovingAverage(Frozen):
+class MovingAverageSettings(Frozen):
     kind: Literal["moving"]
     decay: Share = 0.999
     """Exponential moving average of the weights: how much of the old average stays at each step."""
@@ -87,7 +87,7 @@ class LastAverage(Frozen):
     """Average of the weights at the last so many checkpoints."""
 
 
-AverageSettings = Annotated[NoAverage | MovingAverage | LastAverage, Field(discriminator="kind")]
+AverageSettings = Annotated[NoAverage | MovingAverageSettings | LastAverage, Field(discriminator="kind")]
 
 
 class ReinforceSettings(Frozen):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from regard.errors import SettingsError, did_you_mean
-from regard.settings.reading import read
+from regard.settings.call import TAKEN, CallSettings
+from regard.settings.reading import Frozen, read
 from regard.settings.whole import Settings
 
 
@@ -53,15 +57,24 @@ def load_settings(name: str | Path, *overrides: str) -> Settings:
     return read(Settings, values, str(name))
 
 
+def load_call(verb: str, *overrides: str) -> CallSettings:
+    """What is set for a call of a verb: ``decode.beam=3``."""
+    values: dict[str, Any] = {}
+    for override in overrides:
+        _override(values, override)
+    call = read(CallSettings, values, verb)
+    for section in values:
+        getattr(call, section).only(TAKEN[verb].get(section, ()), f"regard {verb}")
+    return call
+
+
 def _override(values: dict[str, Any], override: str) -> None:
     """Set ``a.b=c`` in nested tables. The value is TOML if it can be, else a plain string."""
     path, equals, text = override.partition("=")
     if not equals or not all(path.split(".")):
         raise SettingsError(f"{override}: not an override; write it as model.depth=4")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
+        value = _value(text)
     except RecursionError:
         raise SettingsError(f"{override[:60]}…: nested too deep to be a setting") from None
     if path.strip() == "model.depth" and values.get("model", {}).get("kind") == "transformer":
@@ -73,3 +86,32 @@ def _override(values: dict[str, Any], override: str) -> None:
         if not isinstance(values, dict):
             raise SettingsError(f"{override}: '{table}' is a value, not a table, and has nothing inside it to set")
     values[last] = value
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def overrides_of(section: str, settings: Frozen) -> list[str]:
+    """What to write for settings that are not as usual: the inverse of an override."""
+    usual = type(settings)()
+    return [f"{section}.{name}={written(value)}" for name, value in settings if value != getattr(usual, name)]
+
+
+def written(value: Any) -> str:
+    """A value as an override has it."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value if _value(value) == value else json.dumps(value, ensure_ascii=False)
+        case tuple():
+            return ",".join(map(str, value))
+        case dict():
+            pairs = (f"{json.dumps(name)} = {json.dumps(each)}" for name, each in value.items())
+            return f"{{{', '.join(pairs)}}}" if value else ""
+        case _:
+            return tomli_w.dumps({"value": value}, multiline_strings=False).removeprefix("value = ").strip()

@@ -18,19 +18,19 @@ class NoWindow(Frozen):
     kind: Literal["none"] = "none"
 
 
-class MonotonicWindow(Frozen):
+class MonotonicWindowSettings(Frozen):
     kind: Literal["monotonic"]
     reach: Count = 5
     """How many keys on either side of the query's own position may be seen (local-m)."""
 
 
-class PredictedWindow(Frozen):
+class PredictedWindowSettings(Frozen):
     kind: Literal["predicted"]
     reach: Count = 5
     """How many keys on either side of the predicted position may be seen (local-p)."""
 
 
-WindowSettings = Annotated[NoWindow | MonotonicWindow | PredictedWindow, Field(discriminator="kind")]
+WindowSettings = Annotated[NoWindow | MonotonicWindowSettings | PredictedWindowSettings, Field(discriminator="kind")]
 
 
 class AttentionSettings(Frozen):
@@ -64,20 +64,20 @@ class RecurrentAttention(AttentionSettings):
     """Whether queries, keys, values and output pass learned projections first, as in a Transformer."""
 
 
-class ContextDecoder(Frozen):
+class ContextDecoderSettings(Frozen):
     """No attention: the encoder's last state is all the decoder gets."""
 
     kind: Literal["context"] = "context"
 
 
-class BahdanauDecoder(Frozen):
+class BahdanauDecoderSettings(Frozen):
     """Attends with the previous state, then steps."""
 
     kind: Literal["bahdanau"]
     attention: RecurrentAttention = RecurrentAttention(score="additive")
 
 
-class LuongDecoder(Frozen):
+class LuongDecoderSettings(Frozen):
     """Steps, then attends with the current state."""
 
     kind: Literal["luong"]
@@ -86,7 +86,9 @@ class LuongDecoder(Frozen):
     """Input feeding: the attentional state is part of the next input."""
 
 
-DecoderSettings = Annotated[ContextDecoder | BahdanauDecoder | LuongDecoder, Field(discriminator="kind")]
+DecoderSettings = Annotated[
+    ContextDecoderSettings | BahdanauDecoderSettings | LuongDecoderSettings, Field(discriminator="kind")
+]
 
 
 class VectorSettings(Frozen):
@@ -148,7 +150,7 @@ class RecurrentModel(ModelBase):
     """Whether the encoder reads the source back to front."""
     bridge: Literal["copy", "dense"] = "copy"
     """From the encoder's last state to the decoder's first: as it is, or through tanh(W h + b)."""
-    decoder: DecoderSettings = ContextDecoder()
+    decoder: DecoderSettings = ContextDecoderSettings()
     """When the decoder looks at the source, if ever."""
     variational: bool = False
     """Whether dropout between layers is drawn once a sequence instead of once a step."""
@@ -171,7 +173,7 @@ class RecurrentModel(ModelBase):
                 f"model.tie = {self.tie}: the output layer reads states of {self.hidden}, the embedding has "
                 f"width {self.width}; make model.hidden and model.width equal"
             )
-        if not isinstance(self.decoder, ContextDecoder):
+        if not isinstance(self.decoder, ContextDecoderSettings):
             self._attention_fits(self.decoder.attention)
         return self
 
@@ -214,7 +216,7 @@ class TransformerModel(ModelBase):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         width = head_width(self.width, self.heads, "model.heads")
-        if isinstance(self.decoder_attention.window, PredictedWindow):
+        if isinstance(self.decoder_attention.window, PredictedWindowSettings):
             raise SettingsError(
                 "model.decoder_attention.window.kind = predicted: places a window in a finished sequence, "
                 "but the decoder's own is still growing; use 'monotonic'"

@@ -1,52 +1,61 @@
-"""Markup that is built, never pasted: a child that is plain text is escaped, only `Html` goes in as it is.
-
-`Html` joined or formatted with other text is plain text again and will be escaped: forgetting is safe.
-"""
+"""Markup that is built, never pasted: a child that is plain text is escaped, only `Markup` goes in as it is."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from html import escape
+from collections.abc import Mapping
 from typing import Any
 
-Attributes = Mapping[str, str | int | float]
+from markupsafe import Markup, escape
 
-EMPTY = frozenset({"br", "circle", "col", "hr", "img", "line", "meta", "path", "polygon", "polyline", "rect"})
+from regard.show.letters import right_to_left
+
+Attributes = Mapping[str, str | int | float]
+Painted = tuple[list[Markup], float, float]  # what is drawn, how wide and how high it is
+
+EMPTY = frozenset({"circle", "line", "path", "rect"})
 # Control characters are not allowed in HTML; their pictures are (␀ for NUL).
 PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
-# What could end a script element early, or a line of JavaScript.
-UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
-class Html(str):
-    """Text that is markup already. Made by `element`, `join` and `data`; by hand only for what we wrote ourselves."""
-
-    __slots__ = ()
-
-
-def text(value: str) -> Html:
-    """Any text as markup that shows it."""
-    return value if isinstance(value, Html) else Html(escape(value.translate(PICTURES)))
+def shown(value: Any) -> Any:
+    """A value as a page can hold it: in plain text, control characters are their pictures."""
+    return value.translate(PICTURES) if type(value) is str else value
 
 
-def element(name: str, attributes: Attributes | None = None, *children: str) -> Html:
+def element(name: str, attributes: Attributes | None = None, *children: str) -> Markup:
     """``<name …>children</name>``; numbers are written short."""
-    written = "".join(f' {key}="{text(_value(value))}"' for key, value in (attributes or {}).items())
+    written = "".join(f' {key}="{escape(shown(_value(value)))}"' for key, value in (attributes or {}).items())
     if name in EMPTY and not children:
-        return Html(f"<{name}{written}/>")
-    return Html(f"<{name}{written}>{join(children)}</{name}>")
+        return Markup(f"<{name}{written}/>")
+    return Markup(f"<{name}{written}>{''.join(escape(shown(child)) for child in children)}</{name}>")
 
 
-def join(parts: Iterable[str], between: str = "") -> Html:
-    """Parts one after another, each escaped unless it is markup."""
-    return Html(text(between).join(text(part) for part in parts))
+def label(
+    x: float,
+    y: float,
+    words: str,
+    kind: str = "",
+    *,
+    anchor: str = "start",
+    full: str = "",
+    more: Attributes | None = None,
+) -> Markup:
+    """A line of text in its own direction. From right to left its start is at the right: the anchors change places.
+
+    Where words were cut, ``full`` has all of them, for who points there.
+    """
+    about: dict[str, str | int | float] = {"x": float(x), "y": float(y)}
+    if right_to_left(words):
+        anchor = {"start": "end", "end": "start"}.get(anchor, anchor)
+        about |= {"direction": "rtl", "unicode-bidi": "plaintext"}
+    about |= {"text-anchor": anchor} if anchor != "start" else {}
+    about |= {"class": kind} if kind else {}
+    return element("text", {**about, **(more or {})}, *noted(full if full != words else ""), words)
 
 
-def data(value: Any, name: str) -> Html:
-    """A value as JSON in a script element that does not run; nothing in it can end the element."""
-    written = json.dumps(value, ensure_ascii=True, allow_nan=False)
-    return Html(f'<script type="application/json" id="{escape(name)}">{written.translate(UNSAFE)}</script>')
+def noted(words: str) -> list[Markup]:
+    """What is shown when an element is pointed at, to stand first in it."""
+    return [element("title", {}, words)] if words else []
 
 
 def _value(value: str | int | float) -> str:

@@ -22,8 +22,9 @@ from regard.errors import ResourceError
 from regard.explain.heatmap import HeatMap, brief
 from regard.files import new_file
 from regard.show import colours
-from regard.show.heatmap_svg import Layout, has_numbers, layout
 from regard.show.letters import shortened, wrapped
+from regard.show.pictures import Grid
+from regard.show.svg_heatmap import Layout, has_numbers, layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,21 +40,15 @@ UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp", "Zs"))  # kinds of letters tha
 FAMILY = "DejaVu Sans"  # what matplotlib brings along
 
 
-def save_png(picture: HeatMap, path: str | Path) -> str:
+def save_png(picture: HeatMap | Grid, path: str | Path) -> str:
     """Draw a file; what comes back are the letters that no font here has."""
-    place = layout(picture)
-    texts = [picture.title, picture.origin, *picture.rows, *picture.columns]
-    with _drawing(texts) as (families, missing):
-        figure = heat_figure(picture, place, families)
-        _save(figure, Path(path))
-    return missing
-
-
-def save_multiples(grid: Sequence[Sequence[HeatMap]], path: str | Path, *, title: str) -> str:
-    """Every head of every layer, small, in one picture."""
-    with _drawing([title]) as (families, missing):
-        figure = _multiples_figure(grid, title, families)
-        _save(figure, Path(path))
+    labels = [picture.origin, *picture.rows, *picture.columns] if isinstance(picture, HeatMap) else []
+    with _drawing([picture.title, *labels]) as (families, missing), new_file(Path(path)) as file:
+        if isinstance(picture, HeatMap):
+            figure = heat_figure(picture, layout(picture), families)
+        else:
+            figure = _grid_figure(picture, families)
+        figure.savefig(file, format="png", dpi=DOTS, facecolor="white", metadata={"Software": None})
     return missing
 
 
@@ -102,14 +97,14 @@ def _bar(figure: Figure, picture: HeatMap, families: Sequence[str], box: tuple[f
         axes.text(place, 0.5, shown, transform=axes.transAxes, ha=side, va="center", family=families, size=NUMBER)
 
 
-def _multiples_figure(grid: Sequence[Sequence[HeatMap]], title: str, families: Sequence[str]) -> Figure:
-    first = grid[0][0]
+def _grid_figure(grid: Grid, families: Sequence[str]) -> Figure:
+    first = grid.rows[0][0]
     share = len(first.rows) / max(1, len(first.columns))
-    across, down = max(map(len, grid)), len(grid)
+    across, down = max(map(len, grid.rows)), len(grid.rows)
     figure = _figure(across * 130 + 20, down * (112 * share + 28) + 40)
-    figure.suptitle(title, family=families, size=LABEL + 1, weight="bold", x=0.02, ha="left")
+    figure.suptitle(grid.title, family=families, size=LABEL + 1, weight="bold", x=0.02, ha="left")
     every = figure.subplots(down, across, squeeze=False)
-    for line, pictures in zip(every, grid, strict=True):
+    for line, pictures in zip(every, grid.rows, strict=True):
         for axes, picture in zip(line, pictures, strict=True):
             _image(axes, picture)
             axes.set_xticks([])
@@ -165,11 +160,6 @@ def _cell_numbers(axes: Axes, picture: HeatMap, families: Sequence[str]) -> None
                 axes.text(column, row, words, ha="center", va="center", family=families, size=NUMBER, color=shade)
 
 
-def _save(figure: Figure, path: Path) -> None:
-    with new_file(path) as file:
-        figure.savefig(file, format="png", dpi=DOTS, facecolor="white", metadata={"Software": None})
-
-
 @contextmanager
 def _drawing(texts: Iterable[str]) -> Iterator[tuple[list[str], str]]:
     """Matplotlib, the families of letters that a text needs, and those letters that nobody has."""
@@ -178,7 +168,7 @@ def _drawing(texts: Iterable[str]) -> Iterator[tuple[list[str], str]]:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise ResourceError("--png: matplotlib is missing; pip install matplotlib") from None
+        raise ResourceError("PNG: matplotlib is missing; pip install matplotlib") from None
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # a weight that a family lacks is no news
     families, missing = fonts_for("".join(texts))
     with mpl.rc_context({"text.usetex": False, "text.parse_math": False}), warnings.catch_warnings():

@@ -2,145 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
-from regard.evaluate.run_report import RunReport
-from regard.evaluate.verdict import Finding, headline, verdict
-from regard.metrics import numbers
-from regard.show import heatmap_svg, sentences, tree
-from regard.show.markup import Html, element
-from regard.show.page import items, more, page, paragraph, section, table, verbatim
-from regard.show.run_inside import attends, beam_part, inside_part
-from regard.show.run_learning import learning_part
-from regard.show.run_scores import confusion_part, lengths_part, rarities_part, scores_part
-from regard.show.run_sentences import sentences_part
+from regard.evaluate.run_report import Look, ReportExample, RunReport
+from regard.evaluate.verdict import headline, verdict
+from regard.explain.heatmap import HeatMap
+from regard.metrics.labels import Confusion
+from regard.show.beam_page import search
+from regard.show.buckets import groups
+from regard.show.page import render, sentence
+from regard.show.pictures import Chart, Grid, Point, Series, linear, logarithmic
+from regard.show.sentences import lighting, linked_output, linked_source, notes, wrong_words
 
-STYLE = """
-:root{--lit:#cfe6fb}
-@media (prefers-color-scheme:dark){:root{--lit:#1d4a72}}
-nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0;margin:1rem 0 0;font-size:.9rem}
-nav a{display:inline-block;padding:.2rem 0}
-.verdict{list-style:none;padding:0;max-width:46rem}
-.verdict li{display:grid;grid-template-columns:1.6rem 1fr;padding:.3rem 0;border-bottom:1px solid var(--grid)}
-.verdict .sign{font-weight:700;text-align:center}
-.verdict .bad .sign{color:var(--s1)}.verdict .good .sign{color:var(--s2)}.verdict .open .sign{color:var(--s0)}
-.verdict .note{display:block;overflow-wrap:anywhere}
-h3{font-size:1rem;margin:1.6rem 0 .3rem}
-.missing{background:none;border-bottom:2px dotted var(--under)}
-.card p{margin:.25rem 0}.card details{margin:0}
-.maps{display:flex;flex-wrap:wrap;gap:0 2rem;align-items:flex-start}.maps figure{max-width:100%;min-width:0}
-.maps figcaption{max-width:22rem}
-.scroll>svg{max-width:none}
-@media print{:root{--lit:#fff}nav,details.screen{display:none}.scroll>svg{max-width:100%;height:auto}}
-"""
+MOST_LABELS = 24  # in a confusion matrix
+MOST_CONFUSED = 12  # pairs of labels
+LONGEST = 600  # characters of a sentence that are shown
 
 
 def run_page(report: RunReport) -> str:
     """Everything on one page; what there is nothing to say about is left out."""
-    parts = [
-        ("learning", "Learning", learning_part(report)),
-        ("scores", "Scores", scores_part(report)),
-        ("length", "By length", lengths_part(report)),
-        ("rarity", "By rare words", rarities_part(report)),
-        ("confusion", "Confusion", confusion_part(report)),
-        ("sentences", "Sentences", sentences_part(report)),
-        ("inside", "Inside the model", inside_part(report)),
-        ("beam", "The beam", beam_part(report)),
-        ("corpus", "Corpus", corpus_part(report)),
-        ("again", "Do it again", recipe_part(report)),
-        ("limits", "Limits", [items(*limits(report))]),
+    parts = (
+        ("learning", "Learning", report.learning.moments or report.learning.validations),
+        ("scores", "Scores", True),
+        ("length", "By length", report.lengths),
+        ("rarity", "By rare words", report.habits is not None),
+        ("confusion", "Confusion", report.labels is not None),
+        ("sentences", "Sentences", report.examples),
+        ("inside", "Inside the model", report.looks),
+        ("beam", "The beam", report.tree is not None),
+        ("corpus", "Corpus", True),
+        ("again", "Do it again", True),
+        ("limits", "Limits", True),
+    )
+    metric, name = report.scores[0].name, report.run.name
+    rare = "times that the training text has the source's rarest word"
+    lengths, rarities = [(0, name, report.lengths)], [(0, name, report.rarities)]
+    content = {
+        "title": f"Regard: {name}",
+        "data": report.as_json(),
+        "report": report,
+        "headline": headline(report),
+        "verdict": verdict(report),
+        "parts": [(part, title) for part, title, there in parts if there],
+        "curves": dict(curves(report)),
+        "lengths": groups(lengths, metric, "source length in words", "words", "source lengths"),
+        "rarities": groups(rarities, metric, rare, "times seen", "sentences"),
+        "confusion": confusion(report.labels.confusion) if report.labels else None,
+        "examples": groupby(report.examples, key=lambda one: one.chosen),
+        "card": card,
+        "lighting": lighting(max((len(one.target_words) for one in report.examples), default=0)),
+        "attends": attends(report),
+        "heads": heads,
+        "search": search(report.tree) if report.tree else None,
+        "limits": limits(report),
+    }
+    return render("run.html", content)
+
+
+def attends(report: RunReport) -> bool:
+    """Whether there is attention to look at."""
+    return any(one.scale == "sequential" for look in report.looks for one in look.maps)
+
+
+# How it learned
+
+
+def curves(report: RunReport) -> Iterator[tuple[str, tuple[Chart, str]]]:
+    """Of the run's log: each chart by its name, with what stands below it."""
+    learned = report.learning
+    score = learned.score or "score"
+    losses = {
+        "training": [(one.step, one.loss) for one in learned.moments],
+        "validation": [(one.step, one.loss) for one in learned.validations],
+    }
+    yield "loss", _curves(losses, "loss per prediction, in nats", "Loss by training step.")
+    if len(learned.validations) > 1:
+        scored = {score: [(one.step, one.score) for one in learned.validations]}
+        yield "score", _curves(scored, score, f"{score} of the validation text, as the training measured it.")
+    if learned.moments:
+        norms = {"gradient norm": [(one.step, one.norm) for one in learned.moments]}
+        yield "norm", _curves(norms, "gradient norm", "Gradient norm before clipping.")
+        rates = {"rate": [(one.step, one.rate) for one in learned.moments]}
+        yield "rate", _curves(rates, "rate", "Learning rate.")
+
+
+def _curves(curves: Mapping[str, Sequence[tuple[int, float]]], label: str, caption: str) -> tuple[Chart, str]:
+    """Lines over steps; on a scale of powers of ten where values spread over more than one of them."""
+    there = {name: points for name, points in curves.items() if points}
+    values = [value for points in there.values() for _, value in points if math.isfinite(value)]
+    steep = bool(values) and min(values) > 0 and max(values) / min(values) > 10
+    series = [
+        Series(name, [Point(step, _height(value, steep=steep)) for step, value in points])
+        for name, points in there.items()
     ]
-    kept = [(name, title, children) for name, title, children in parts if children]
-    body = [
-        element("h1", {}, headline(report)),
-        paragraph("lead", _lead(report)),
-        paragraph("note", _about(report)),
-        _verdict(verdict(report)),
-        _contents([(name, title) for name, title, _ in kept]),
-        *(section(title, *children, name=name) for name, title, children in kept),
-    ]
-    longest = max((len(one.target_words) for one in report.examples), default=0)
-    style = f"{heatmap_svg.STYLE}{tree.STYLE}{sentences.STYLE}{STYLE}{sentences.lighting(longest)}"
-    return page(f"Regard: {report.run.name}", body, report.as_json(), style=style)
+    steps = [step for points in there.values() for step, _ in points]
+    y = logarithmic(label, values) if steep else linear(label, values)
+    last = ", ".join(f"{name} {points[-1][1]:.3g} at step {points[-1][0]:,}" for name, points in there.items())
+    told = f"{caption} At the end: {last}."
+    return Chart(told, series, linear("step", steps, zero=True), y), told
 
 
-def _lead(report: RunReport) -> str:
-    test, what = report.test, "sentences" if report.run.task == "translate" else "texts"
-    beam = "" if test.beam is None else f", beam {test.beam}"
-    return f"{report.run.architecture}, on {test.sentences:,} {what} ({test.name}{beam})."
+def _height(value: float, *, steep: bool) -> float | None:
+    if not math.isfinite(value):
+        return None
+    return math.log10(value) if steep else value
 
 
-def _about(report: RunReport) -> str:
-    run, spent = report.run, report.learning.seconds
-    size = f"{numbers.count(run.parameters)} parameters, {run.steps:,} steps"
-    time = "" if spent is None else f" in {numbers.duration(spent)}"
-    about = f" Settings: {run.about.rstrip('.')}." if run.about else ""
-    return f"Task {run.task}; {size}{time}; weights of {run.checkpoint}.{about}"
+# What it gets wrong
 
 
-def _verdict(findings: Sequence[Finding]) -> Html:
-    """Claims, each with its numbers."""
-    tones = {"good": "good", "bad": "bad", "open": "worth knowing"}
-    rows = [
-        element(
-            "li",
-            {"class": one.tone},
-            element("span", {"class": "sign", "role": "img", "aria-label": tones[one.tone]}, one.sign),
-            element("span", {}, element("strong", {}, one.claim), element("span", {"class": "note"}, one.evidence)),
-        )
-        for one in findings
-    ]
-    return element("ul", {"class": "verdict"}, *rows)
+def confusion(found: Confusion) -> dict[str, Any]:
+    """The most frequent labels against one another, as shares of each row; and the most frequent mistakes."""
+    scores = sorted(found.scores(), key=lambda score: -score.count)
+    ordered, counts = scores[:MOST_LABELS], dict(found.counts)
+    names = tuple(score.label for score in ordered)
+    values = tuple(
+        tuple(counts.get((truth.label, guess), 0) / max(1, truth.count) for guess in names) for truth in ordered
+    )
+    rest = "" if len(ordered) == len(scores) else f", the {len(ordered)} most frequent labels"
+    origin = f"row = truth, column = what was given{rest}"
+    wrong = sorted(((times, pair) for pair, times in found.counts if pair[0] != pair[1]), reverse=True)
+    return {
+        "matrix": HeatMap("confusion", names, names, values, origin, "truth", "given", unit="of the row"),
+        "mistakes": [(*pair, times) for times, pair in wrong[:MOST_CONFUSED]],
+        "scores": scores,
+    }
 
 
-def _contents(names: Sequence[tuple[str, str]]) -> Html:
-    links = [element("li", {}, element("a", {"href": f"#{name}"}, title)) for name, title in names]
-    return element("nav", {"aria-label": "Contents"}, element("ul", {}, *links))
+def card(one: ReportExample) -> dict[str, Any]:
+    """A sentence, its reference and its output as they are shown, and its links in words."""
+    shown = {"source": linked_source(one) if one.links else _text(one.source)}
+    if one.reference is not None:
+        shown["reference"] = _text(one.reference, wrong_words(one.reference, one.output), "missing")
+    wrong = wrong_words(one.output, one.reference) if one.reference is not None else ()
+    shown["output"] = linked_output(one) if one.links else _text(one.output, wrong) if one.output else "(nothing)"
+    return {"lines": shown, "links": list(notes(one, "←").values())}
 
 
-# Where it comes from
+def _text(words: str, wrong: Sequence[bool] = (), kind: str = "") -> str:
+    """What is long is cut, and nothing of it is marked."""
+    return sentence(words, wrong, kind) if len(words) <= LONGEST else sentence(words[:LONGEST].rstrip() + " …")
 
 
-def corpus_part(report: RunReport) -> list[Html]:
-    card = report.corpus
-    if card.rows is None:
-        return [paragraph("", f"Trained on: {card.name}. The encoded text is no longer in the run.")]
-    checked = "" if card.validation_rows is None else f", {card.validation_rows:,} for validation"
-    head = ["", "pieces", "mean", "median", "longest", "vocabulary", "unknown"]
-    rows = [
-        [
-            side.name,
-            f"{side.tokens:,}",
-            f"{side.mean:.1f}",
-            f"{side.median:,}",
-            f"{side.longest:,}",
-            f"{side.vocabulary:,}",
-            numbers.percent(side.unknown),
-        ]
-        for side in card.sides
-    ]
-    return [
-        paragraph("", f"{card.rows:,} rows{checked}: {card.name}. Tokenizer: {card.tokenizer}."),
-        table(head, rows),
-        paragraph("note", "Pieces of the training text as the model reads them; mean, median, longest: of a row."),
-    ]
-
-
-def recipe_part(report: RunReport) -> list[Html]:
-    recipe = report.recipe
-    hashes = [[name, element("code", {}, value)] for name, value in recipe.hashes.items()]
-    known = ", ".join(f"{name} {version}" for name, version in recipe.versions.items())
-    return [
-        paragraph("", "The first command trains again from the settings below; the second makes this page."),
-        verbatim("\n".join(recipe.commands)),
-        items(
-            f"seed of the training: {recipe.seed}; of the tests and drawings: {report.test.seed}",
-            f"versions: {known}",
-            f"run folder: {report.run.folder}, {report.run.checkpoint}",
-        ),
-        more("Settings, as resolved", verbatim(recipe.settings)),
-        more("SHA-256", table(["", "hash"], hashes, left=(1,))),
-    ]
+def heads(look: Look) -> Grid:
+    """Every head, a layer a line."""
+    several = len(look.heads)
+    every = f"All {several}" if several == look.of_heads else f"{several} of {look.of_heads}"
+    rows = [list(group) for _, group in groupby(look.heads, key=lambda one: one.title.split(",")[0])]
+    return Grid(f"{every} heads of the cross-attention, a layer a line", rows)
 
 
 def limits(report: RunReport) -> list[str]:

@@ -6,28 +6,22 @@ has a pointed-at word of class ``li``, every word of class ``li`` is lit. Who ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import SequenceMatcher
 
-from regard.evaluate.run_report import Example, Link
-from regard.show.markup import Attributes, Html, element, join
+from markupsafe import Markup
 
-STYLE = """
-.pair .word{border-radius:3px}
-.pair .word[tabindex]{cursor:default}
-.pair .word:focus{outline:2px solid var(--s0);outline-offset:1px}
-.links{margin:.35rem 0 0}
-.links bdi{display:inline-block;max-width:100%;overflow-wrap:anywhere}
-"""
+from regard.evaluate.run_report import ReportExample
+from regard.show.markup import Attributes, element
+
 LIT = "background:var(--lit);box-shadow:0 0 0 2px var(--lit)"
+Numbers = Mapping[int, Collection[int]]  # of a word: the target words that it belongs to
 
 
-def lighting(count: int) -> str:
+def lighting(count: int) -> Markup:
     """The rules for pairs of up to so many target words."""
-    chosen = ",".join(
-        f".pair:has(.l{number}:hover) .l{number},.pair:has(.l{number}:focus) .l{number}" for number in range(count)
-    )
-    return f"{chosen}{{{LIT}}}" if chosen else ""
+    chosen = ",".join(f".pair:has(.l{number}:is(:hover,:focus)) .l{number}" for number in range(count))
+    return Markup(f"{chosen}{{{LIT}}}" if chosen else "")
 
 
 def wrong_words(words: str, reference: str) -> list[bool]:
@@ -39,67 +33,42 @@ def wrong_words(words: str, reference: str) -> list[bool]:
     return wrong
 
 
-def linked_source(one: Example) -> Html:
+def words_line(
+    words: Sequence[str], numbers: Numbers, notes: Mapping[int, str], wrong: Sequence[bool] = (), stop: int = -1
+) -> Markup:
+    """Words, of which those that are linked can be pointed at and touched; a keyboard goes there if ``stop`` is 0."""
+    parts: list[str] = []
+    for place, word in enumerate(words):
+        own = sorted(numbers.get(place, ()))
+        about: Attributes = {"class": " ".join(["word", *(f"l{number}" for number in own)])}
+        about = {**about, "title": notes[place]} if place in notes else about
+        about = {**about, "tabindex": stop} if own or stop == 0 else about
+        parts += [" ", element("mark" if wrong and wrong[place] else "span", about, word)]
+    return Markup("").join(parts[1:])
+
+
+def linked_source(one: ReportExample) -> Markup:
     """The source, each word with the classes of the target words it is linked with."""
-    groups: dict[int, list[Link]] = {}
+    groups: dict[int, list[int]] = {}
     for link in one.links:
-        groups.setdefault(link.source, []).append(link)
-    words = (
-        _word(word, [link.target for link in groups.get(place, [])], _heard(word, groups.get(place, []), one, "→"))
-        for place, word in enumerate(one.source_words)
-    )
-    return element("span", {"dir": "auto"}, join(words, " "))
+        groups.setdefault(link.source, []).append(link.target)
+    return element("span", {"dir": "auto"}, words_line(one.source_words, groups, notes(one, "→")))
 
 
-def linked_output(one: Example) -> Html:
+def linked_output(one: ReportExample) -> Markup:
     """The output, each word with its own class if it has links, and marked where it is wrong."""
-    groups = by_target(one)
     wrong = wrong_words(" ".join(one.target_words), one.reference) if one.reference else []
-    wrong = wrong if len(wrong) == len(one.target_words) else [False] * len(one.target_words)
-    words = (
-        _word(
-            word,
-            [place] if place in groups else [],
-            _heard(word, groups.get(place, []), one, "←"),
-            bad=wrong[place],
-        )
-        for place, word in enumerate(one.target_words)
-    )
-    return element("span", {"dir": "auto"}, join(words, " "))
+    wrong = wrong if len(wrong) == len(one.target_words) else []
+    own = {link.target: [link.target] for link in one.links}
+    return element("span", {"dir": "auto"}, words_line(one.target_words, own, notes(one, "←"), wrong))
 
 
-def in_words(one: Example) -> Html:
-    """``chat ← cat 0.95 · noir ← black 0.96``, for those who cannot point."""
-    groups = by_target(one)
-    said = [
-        element("bdi", {}, _heard(word, groups[place], one, "←"))
-        for place, word in enumerate(one.target_words)
-        if place in groups
-    ]
-    return element("p", {"class": "links note"}, join(said, " · "))
-
-
-def by_target(one: Example) -> dict[int, list[Link]]:
-    """The links of each target word that has any, strongest first."""
-    groups: dict[int, list[Link]] = {}
+def notes(one: ReportExample, arrow: str) -> dict[int, str]:
+    """What each linked word belongs to: ``chat ← cat 0.95``, or ``cat → chat 0.95``, the strongest first."""
+    found: dict[int, list[str]] = {}
+    own, others = (one.target_words, one.source_words) if arrow == "←" else (one.source_words, one.target_words)
     for link in sorted(one.links, key=lambda link: -(link.weight or 0.0)):
-        groups.setdefault(link.target, []).append(link)
-    return groups
-
-
-def _word(word: str, numbers: Sequence[int], heard: str, *, bad: bool = False) -> Html:
-    """A word that can be pointed at and touched; it is not a stop of the keyboard, of which there would be hundreds."""
-    kind = " ".join(["word", *(f"l{number}" for number in numbers)])
-    about: Attributes = {"class": kind, "title": heard, "tabindex": -1} if numbers else {"class": "word"}
-    return element("mark" if bad else "span", about, word)
-
-
-def _heard(word: str, links: Sequence[Link], one: Example, arrow: str) -> str:
-    others = ", ".join(_others(links, one, arrow))
-    return f"{word} {arrow} {others}" if others else ""
-
-
-def _others(links: Sequence[Link], one: Example, arrow: str) -> Iterator[str]:
-    for link in links:
-        word = one.source_words[link.source] if arrow == "←" else one.target_words[link.target]
-        yield word if link.weight is None else f"{word} {link.weight:.2f}"
+        place, other = (link.target, link.source) if arrow == "←" else (link.source, link.target)
+        weight = "" if link.weight is None else f" {link.weight:.2f}"
+        found.setdefault(place, []).append(f"{others[other]}{weight}")
+    return {place: f"{own[place]} {arrow} {', '.join(linked)}" for place, linked in sorted(found.items())}

@@ -1,4 +1,8 @@
-"""A heat map in a terminal: a shade in each cell and, where the width allows, its number.
+"""Pictures in a terminal.
+
+A heat map has a shade in each cell and, where the width allows, its number. A search has one line a candidate, below
+what it continues, its scores before it; marks tell fates apart without colour: ● went on, ✓ on the way to the output,
+■ finished, × pruned, ○ left at the end.
 
 Widths are counted in cells of the terminal, so that wide letters (CJK, emoji) and marks (Devanagari) keep columns
 straight. Text from right to left is fenced off with left-to-right marks: a terminal that turns it round turns round
@@ -11,13 +15,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from regard.explain.heatmap import HeatMap, brief
+from regard.metrics.numbers import signed
 from regard.show import colours
 from regard.show.letters import clusters, right_to_left
+from regard.show.tree import SHORT, WHY, drawn_nodes, reason_of, way_to
+
+if TYPE_CHECKING:
+    from regard.explain.beam import Searched, SearchNode
 
 SHADES = " ░▒▓█"
 LEFT_TO_RIGHT = "\u200e"  # a mark without width
@@ -25,6 +35,11 @@ JOINING = "\u200c\u200d"  # without them some words and emoji fall apart; other 
 LONGEST = 16  # cells of a row's label
 SUM = 6  # cells of a row's sum
 WIDEST = 12  # cells of a column with a label
+WIDE = 110  # cells of a terminal in which the reasons of a search stand in full
+WORD = 14  # cells that a piece should have; where it has fewer, a level is one cell wide, not two
+NARROWEST = 24  # cells for the tree, whatever the terminal
+SCORE = 9  # cells of a score
+STYLES = {"✓": "bold green", "■": "bold", "○": "dim", "×": "dim"}
 
 
 @dataclass(frozen=True)
@@ -39,8 +54,15 @@ class Form:
     numbers: bool
 
 
-def lines(picture: HeatMap, *, width: int = 80, colour: bool = False) -> list[Text]:
-    """The picture as lines for a terminal so many cells wide, with shades or with colours."""
+def lines(picture: HeatMap | Searched, *, width: int = 80, colour: bool = False) -> list[Text]:
+    """The picture as lines for a terminal so many cells wide; a heat map with shades or with colours."""
+    return _heat(picture, width, colour=colour) if isinstance(picture, HeatMap) else _tree(picture, width)
+
+
+# A heat map
+
+
+def _heat(picture: HeatMap, width: int, *, colour: bool) -> list[Text]:
     left = min(LONGEST, max(4, width // 4), max(map(cell_len, picture.rows), default=0)) + 1
     room = max(1, width - left - (SUM if picture.sums else 0))
     form = _form(picture, room)
@@ -89,7 +111,7 @@ def _block(picture: HeatMap, form: Form, left: int, first: int, last: int, *, co
             line.append(words, "" if level == colours.nothing(picture) or not colour else _style(picture, level))
             line.append(" " if width > 1 else "")
         if summed:
-            line.append(f"{sum(values):5.2f}".replace("-", "−"))
+            line.append(f"{signed(sum(values)):>5}")
         drawn.append(line)
     return [_fenced(line) for line in drawn]
 
@@ -172,3 +194,56 @@ def _mark(label: str) -> str:
 def _fenced(line: Text) -> Text:
     """A line that holds a mark begins with one: its direction is not for the terminal to guess."""
     return Text(LEFT_TO_RIGHT) + line if LEFT_TO_RIGHT in line.plain else line
+
+
+# The tree of a search
+
+
+def _tree(tree: Searched, width: int) -> list[Text]:
+    """The drawn part of a tree: all that was kept or finished, and the best of what was pruned at each step.
+
+    In a terminal the way to the output stands out, and what left the beam stands back.
+    """
+    drawn = {node.number: node for step in drawn_nodes(tree) for node in step}
+    children: dict[int, list[SearchNode]] = {}
+    for node in drawn.values():
+        if node.parent is not None:
+            children.setdefault(node.parent, []).append(node)
+    way = way_to(tree, tree.outputs[0]) if tree.outputs else set()
+    reasons = WHY if width >= WIDE else SHORT
+    room = max(NARROWEST, width - 2 * SCORE - 3 - max(map(len, reasons.values())))
+    deep = 2 * max((node.step for node in drawn.values()), default=0) > room - WORD
+    found = [Text(f"{'log p':>{SCORE}}{'normed':>{SCORE}}  <start>", "bold")]
+    for stem, node in _walk(children, 0, "", deep=deep):
+        mark, reason = _sign(node, way), reason_of(tree, node)
+        line = _line(node, f"{stem}{mark} ", room, reasons.get(reason, reason))
+        found.append(Text(line.rstrip(), STYLES.get(mark, "")))
+    return found
+
+
+def _walk(
+    children: dict[int, list[SearchNode]], parent: int, stem: str, *, deep: bool
+) -> Iterator[tuple[str, SearchNode]]:
+    """Every candidate with the lines that lead to it, depth first, the better before the worse."""
+    several = sorted(children.get(parent, []), key=lambda node: -node.score)
+    for place, node in enumerate(several):
+        last = place == len(several) - 1
+        corner, below = ("└", " ") if last else ("├", "│")
+        dash, gap = ("", "") if deep else ("─", " ")
+        yield f"{stem}{corner}{dash}", node
+        yield from _walk(children, node.number, f"{stem}{below}{gap}", deep=deep)
+
+
+def _sign(node: SearchNode, way: set[int]) -> str:
+    if node.number in way:
+        return "✓"
+    if node.fate == "kept":
+        return "○" if node.reason else "●"
+    return {"finished": "■", "pruned": "×"}[node.fate]
+
+
+def _line(node: SearchNode, stem: str, room: int, reason: str) -> str:
+    scores = f"{signed(node.log_probability, 3):>{SCORE}}{signed(node.score, 3):>{SCORE}}"
+    token = cut(node.shown, max(4, room - cell_len(stem)))
+    told = padded(f"{stem}{token}", max(room, cell_len(stem) + 4), "start")
+    return f"{scores}  {told} {reason if node.reason else ''}"

@@ -37,7 +37,7 @@ let handled = ""; // the address that is shown
 const known = (page) => (page in PAGES ? page : FIRST);
 
 async function show() {
-  const opening = location.hash.length < 2; // nobody asked for anything: the page may begin with an example
+  const opening = location.hash.length < 2; // no page was asked for: the page may begin with an example
   const {page, values} = read();
   const name = known(page);
   handled = location.hash;

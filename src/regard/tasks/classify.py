@@ -16,7 +16,7 @@ from regard.models.build import PoolName
 from regard.models.labeller import Labeller
 from regard.runs.folder import Run
 from regard.settings import Settings
-from regard.tasks.labels import Labelling, Reader, groups
+from regard.tasks.labels import LabelTask, Reader, groups
 from regard.tasks.predictor import WRITING, Writing
 from regard.text.known import KnownWords
 from regard.text.vocabulary import Vocabulary
@@ -66,8 +66,10 @@ class Classifier:
         read = [self.reader.text(text) for text in texts]
         results = [Classified(text, ()) for text in texts]
         for group in groups([len(rows) for rows in read]):
-            odds = self.model(self.reader.batch([read[row] for row in group])).float().softmax(-1).cpu()  # (B, C)
-            best, which = odds.sort(descending=True, stable=True)
+            probabilities = (
+                self.model(self.reader.batch([read[row] for row in group])).float().softmax(-1).cpu()
+            )  # (B, C)
+            best, which = probabilities.sort(descending=True, stable=True)
             for place, row in enumerate(group):
                 names = map(self.labels.token, which[place].tolist())
                 results[row] = Classified(texts[row], tuple(zip(names, best[place].tolist(), strict=True)))
@@ -90,7 +92,7 @@ class Classifier:
         return ClassResult(tally.confusion())
 
 
-class Classify(Labelling):
+class ClassifyTask(LabelTask):
     """A classifier in training."""
 
     columns = LabelEncoder.names

@@ -10,14 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, Protocol
 
-from regard.data.encoding import Encoder
+from regard.data.encoding import RowEncoder
 from regard.data.examples import Examples
 from regard.data.readers import Corpus, format_of
 from regard.data.shards import Progress, Shards, prepare, prepare_corpus
 from regard.data.tables import Row
 from regard.errors import DataError, SettingsError
 from regard.fable.corpus import Split, check_language, generate
-from regard.fable.sentence import Language, Sentence
+from regard.fable.sentence import Language, ParallelSentence
 from regard.settings import DataSettings, Extent, Settings, TaskName
 from regard.tasks.kinds import task_of
 from regard.tasks.predictor import Rows
@@ -31,7 +31,7 @@ FEW = 20  # rows: with fewer none is held out, and validation repeats what train
 class Material(Rows, Protocol):
     """Rows of text, as often as they are asked for."""
 
-    def encode(self, encoder: Encoder, folder: Path, progress: Progress | None = None) -> Examples:
+    def encode(self, encoder: RowEncoder, folder: Path, progress: Progress | None = None) -> Examples:
         """The same as numbers, kept in a folder."""
 
 
@@ -51,7 +51,7 @@ class Files:
         wanted = self.part == "valid"
         return (row for row in self.corpus.rows(names) if (_key(row[1][0]) <= held.last) is wanted)
 
-    def encode(self, encoder: Encoder, folder: Path, progress: Progress | None = None) -> Shards:
+    def encode(self, encoder: RowEncoder, folder: Path, progress: Progress | None = None) -> Shards:
         rows = self.rows(encoder.names) if self.part else None
         return prepare_corpus(self.corpus, encoder, folder, rows=rows, part=self.part, progress=progress)
 
@@ -148,7 +148,7 @@ class Fable:
     def rows(self, names: Sequence[str]) -> Iterator[Row]:
         return iter(_drawn(self, tuple(names)) if self.count <= REMEMBERED else _draw(self, tuple(names)))
 
-    def encode(self, encoder: Encoder, folder: Path, progress: Progress | None = None) -> Shards:
+    def encode(self, encoder: RowEncoder, folder: Path, progress: Progress | None = None) -> Shards:
         fingerprint = hashlib.sha256(f"{self} {encoder.fingerprint()}".encode()).hexdigest()
         rows = self.rows(encoder.names)
         return prepare(rows, encoder, folder, fingerprint=fingerprint, total=self.count, progress=progress)
@@ -173,7 +173,7 @@ def _drawn(fable: Fable, names: tuple[str, ...]) -> list[Row]:
     return list(_draw(fable, names))
 
 
-def _column(sentence: Sentence, name: str) -> str:
+def _column(sentence: ParallelSentence, name: str) -> str:
     match name:
         case "target":
             return sentence.target

@@ -50,11 +50,11 @@ Tell = Callable[[str], object]
 
 
 def silent(line: str) -> None:
-    """Tell nobody."""
+    """Discard the line."""
 
 
 @dataclass(frozen=True)
-class Material:
+class LoadedModel:
     """What an engine is made of."""
 
     run: Run
@@ -70,7 +70,7 @@ def check(name: str) -> None:
         raise SettingsError(f"engine = {name}: no such engine; {did_you_mean(name, ENGINES)}")
 
 
-def choose(name: str, material: Material, tell: Tell = silent) -> Searcher:
+def choose(name: str, material: LoadedModel, tell: Tell = silent) -> Searcher:
     """Who searches, by the name of an engine. ``tell`` hears what `auto` chose, and what goes to our own loop.
 
     On a GPU, our own search of a Transformer is the one in captured steps, which finds the same.
@@ -79,7 +79,7 @@ def choose(name: str, material: Material, tell: Tell = silent) -> Searcher:
     return Searcher.of(material.models, _engine(name, material, tell))
 
 
-def _engine(name: str, material: Material, tell: Tell) -> Engine | None:
+def _engine(name: str, material: LoadedModel, tell: Tell) -> Engine | None:
     """None is our own loop alone."""
     if name == "native":
         return _native(material)
@@ -96,14 +96,14 @@ def _engine(name: str, material: Material, tell: Tell) -> Engine | None:
     return _ctranslate2(material, "int8" if name.endswith("int8") else "float32", tell)
 
 
-def _native(material: Material) -> Captured | None:
+def _native(material: LoadedModel) -> Captured | None:
     """Captured steps, where there is a GPU to capture them and a model that they fit."""
     model = material.models[0]
     alone = len(material.models) == 1 and material.device.type == "cuda"
     return Captured(model) if alone and Captured.fits(model) else None
 
 
-def _half(material: Material) -> Captured:
+def _half(material: LoadedModel) -> Captured:
     """The same with weights and activations of 16 bits."""
     name, model = "engine = native-bfloat16", material.models[0]
     if material.device.type != "cuda":
@@ -113,7 +113,7 @@ def _half(material: Material) -> Captured:
     return Captured(model, torch.bfloat16, name="native-bfloat16")
 
 
-def _may_write_the_same(material: Material) -> bool:
+def _may_write_the_same(material: LoadedModel) -> bool:
     """Whether CTranslate2 computes this on a CPU. With words, `<unk>` may have a share, which it hands to others."""
     alone = len(material.models) == 1 and material.device.type == "cpu"
     words = isinstance(material.tokenizers.target, WordTokenizer | SpaceTokenizer)
@@ -123,7 +123,7 @@ def _may_write_the_same(material: Material) -> bool:
 # Converted models
 
 
-def export(material: Material, folder: Path | None, quantization: str) -> Path:
+def export(material: LoadedModel, folder: Path | None, quantization: str) -> Path:
     """A converted model with its tokenizers in a new folder; without one, where `choose` looks for it."""
     if folder is None:
         return _cached(material, quantization)
@@ -135,7 +135,7 @@ def export(material: Material, folder: Path | None, quantization: str) -> Path:
     return folder
 
 
-def _cached(material: Material, quantization: str) -> Path:
+def _cached(material: LoadedModel, quantization: str) -> Path:
     """RUN/engines/ctranslate2-…, made again when the best checkpoint is another than it was made of."""
     folder = material.run.engines / f"ctranslate2-{quantization}"
     if _receipt(folder) != _wanted(material):
@@ -143,12 +143,12 @@ def _cached(material: Material, quantization: str) -> Path:
     return folder
 
 
-def _make(material: Material, folder: Path, quantization: str) -> None:
+def _make(material: LoadedModel, folder: Path, quantization: str) -> None:
     with new_folder(folder) as beside:
         _convert(material, beside, quantization)
 
 
-def _convert(material: Material, folder: Path, quantization: str) -> None:
+def _convert(material: LoadedModel, folder: Path, quantization: str) -> None:
     sides = (material.tokenizers.source, material.tokenizers.target)
     source, target = ([side.token(number) for number in range(side.size)] for side in sides)
     places = _places(material)
@@ -156,7 +156,7 @@ def _convert(material: Material, folder: Path, quantization: str) -> None:
     (folder / _RECEIPT).write_text(json.dumps(_wanted(material), indent=2) + "\n", encoding="utf-8")
 
 
-def _wanted(material: Material) -> dict[str, Any]:
+def _wanted(material: LoadedModel) -> dict[str, Any]:
     """What a converted model was made of."""
     best = best_checkpoint(material.run)
     return {"format": FORMAT, "checkpoint": best.name, "places": _places(material), "files": manifest(best)}
@@ -173,7 +173,7 @@ def _json(path: Path) -> object:
         return None
 
 
-def _places(material: Material) -> int:
+def _places(material: LoadedModel) -> int:
     """Positions that a converted model has: enough for the longest source and an output of twice its length."""
     positions = getattr(material.models[0].encoder, "positions", None)
     if isinstance(positions, Learned):
@@ -184,7 +184,7 @@ def _places(material: Material) -> int:
 # CTranslate2
 
 
-def _ctranslate2(material: Material, quantization: str, tell: Tell) -> CTranslate2:
+def _ctranslate2(material: LoadedModel, quantization: str, tell: Tell) -> CTranslate2:
     package = optional("ctranslate2", "engine = ctranslate2")
     try:
         folder = _cached(material, quantization)
@@ -287,7 +287,7 @@ class Auto:
     and with a beam of 5, and only if all are the same CTranslate2 searches from then on. The run remembers that.
     """
 
-    def __init__(self, material: Material, tell: Tell) -> None:
+    def __init__(self, material: LoadedModel, tell: Tell) -> None:
         self.material, self.tell = material, tell
         self.engine: CTranslate2 | None = None
         self.decided = False
@@ -338,9 +338,9 @@ class Auto:
         """How many of the sample have the same outputs: as the run remembers it, else measured."""
         folder = self.material.run.engines / "ctranslate2-float32"
         kept, about = _receipt(folder) == _wanted(self.material), {"ctranslate2": version("ctranslate2")}
-        remembered = _json(folder / _VERDICT) if kept else None
-        if isinstance(remembered, dict) and about.items() <= remembered.items():
-            return SAMPLE if remembered.get("same") == remembered.get("sentences") else 0
+        saved = _json(folder / _VERDICT) if kept else None
+        if isinstance(saved, dict) and about.items() <= saved.items():
+            return SAMPLE if saved.get("same") == saved.get("sentences") else 0
         same = len(self.sample) - len(_others(Searcher.of(self.material.models), engine, self.sample))
         if kept:
             with suppress(OSError), new_file(folder / _VERDICT) as file:

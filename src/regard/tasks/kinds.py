@@ -21,20 +21,20 @@ def task_of(name: TaskName) -> type[Task]:
     """What a task is: its columns, and how it is encoded, built, trained and used."""
     match name:
         case "translate":
-            from regard.tasks.translate import Translate
+            from regard.tasks.translate import TranslateTask
 
-            return Translate
+            return TranslateTask
         case "language":
-            from regard.tasks.language import Language
+            from regard.tasks.language import LanguageTask
 
-            return Language
+            return LanguageTask
         case "tag":
-            from regard.tasks.tag import Tag
+            from regard.tasks.tag import TagTask
 
-            return Tag
+            return TagTask
         case "classify":
-            from regard.tasks.classify import Classify
+            from regard.tasks.classify import ClassifyTask
 
-            return Classify
+            return ClassifyTask
         case _:
             assert_never(name)

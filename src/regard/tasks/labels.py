@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.batches import NO_LABEL
-from regard.data.encoding import Encoder, LabelEncoder, TagEncoder
+from regard.data.encoding import LabelEncoder, RowEncoder, TagEncoder
 from regard.data.examples import Examples
 from regard.decode.cancel import check_cancelled
 from regard.decode.grouping import of_like_length
@@ -79,8 +79,8 @@ def _with_letters(ids: list[int], letters: list[int], places: int) -> list[list[
     return [[number, *letters[place * places : (place + 1) * places]] for place, number in enumerate(ids)]
 
 
-class Labelling(Task):
-    """A labeller in training. Whether it labels words or texts is the model's affair: the labels' shape fits."""
+class LabelTask(Task):
+    """A labeller in training. The model labels words or, with a pool, texts; the labels have the same shape."""
 
     model: Labeller
     labelled: ClassVar[type[TagEncoder] | type[LabelEncoder]]  # how its rows become numbers
@@ -112,7 +112,7 @@ class Labelling(Task):
         """How a text is summed up; None where every piece is labelled."""
 
     @classmethod
-    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:
         if not run.labels.exists():
             # a label that validation alone has is one the model gets wrong, and no reason not to train
             texts = (text for rows in (train, valid) for text in column(rows, cls.columns, 1))

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from regard.data.encoding import Encoder, TextEncoder
+from regard.data.encoding import RowEncoder, TextEncoder
 from regard.data.examples import Examples
 from regard.data.tables import Row
 from regard.decode.rules import Rule
-from regard.decode.search import Listener, search
+from regard.decode.search import SearchListener, search
 from regard.metrics.language import LanguageResult, language_result
 from regard.models import build
 from regard.models.language_model import LanguageModel
@@ -83,7 +83,7 @@ class Writer:
         length: int = 40,
         rule: Rule = GREEDY,
         first: int = 0,
-        listener: Listener | None = None,
+        listener: SearchListener | None = None,
     ) -> list[Continuation]:
         """Each prompt with at most ``length`` more pieces; order is kept. An empty prompt begins from nothing.
 
@@ -111,7 +111,7 @@ class Writer:
 
     @torch.no_grad()
     def _continue(
-        self, prompts: list[list[int]], length: int, rule: Rule, numbers: list[int], listener: Listener | None
+        self, prompts: list[list[int]], length: int, rule: Rule, numbers: list[int], listener: SearchListener | None
     ) -> list[tuple[list[int], float]]:
         """Let the model read all but the last token of each prompt, and search from there."""
         first, state = self.model.start(len(prompts))
@@ -134,8 +134,8 @@ class Writer:
             rows = [[START, *encoded[row], END] + [PAD] * (width - 1 - len(encoded[row])) for row in group]
             tokens = torch.tensor(rows, device=self.device)  # (B, T + 1)
             logits = self.model(tokens[:, :-1].masked_fill(tokens[:, :-1] == END, PAD)).float()
-            odds = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None]).squeeze(-1)  # (B, T)
-            totals = (odds * (tokens[:, 1:] != PAD)).sum(1)
+            log_probabilities = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None]).squeeze(-1)  # (B, T)
+            totals = (log_probabilities * (tokens[:, 1:] != PAD)).sum(1)
             for row, total in zip(group, totals.tolist(), strict=True):
                 results[row] = total
         return results
@@ -160,7 +160,7 @@ class Writer:
         )
 
 
-class Language(Task):
+class LanguageTask(Task):
     """A language model in training."""
 
     model: LanguageModel
@@ -181,7 +181,7 @@ class Language(Task):
         self.tokenizer = tokenizer
 
     @classmethod
-    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:  # noqa: ARG003
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:  # noqa: ARG003
         return TextEncoder(tokenizers.target)
 
     @classmethod

@@ -21,7 +21,7 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import longest_sequence
 from regard.runs import checkpoint
 from regard.runs.folder import Run, best_checkpoint, named_checkpoint
-from regard.tasks.engines import Material, choose, silent
+from regard.tasks.engines import LoadedModel, choose, silent
 from regard.tasks.translator import Translator
 from regard.text.tokenizers import Tokenizers
 
@@ -54,7 +54,7 @@ def load(
 
 def open_material(
     folder: str | Path, *others: str | Path, device: str = "cpu", checkpoint_name: str | None = None
-) -> Material:
+) -> LoadedModel:
     """What there is of a run, or of several: models, tokenizers, and the longest source that goes through at once."""
     run = open_translating(folder)
     chosen = torch.device(device)
@@ -68,7 +68,7 @@ def open_material(
             )
         models.append(_model(other, theirs, chosen))
     longest = min(run.settings.data.longest, *(longest_sequence(model) or sys.maxsize for model in models))
-    return Material(run, tuple(models), tokenizers, chosen, longest - 1)
+    return LoadedModel(run, tuple(models), tokenizers, chosen, longest - 1)
 
 
 def open_translating(folder: str | Path) -> Run:

@@ -22,7 +22,7 @@ class CrossEntropy(nn.Module):
 def drop_words(ids: Tensor, rate: float) -> Tensor:
     """Replace a share of the ordinary tokens by ``<unk>``, so that the model learns to do without any one.
 
-    Where letters follow the ids, (B, S, 1 + L), they stay: that is how a word that nobody knows comes along.
+    Where letters follow the ids, (B, S, 1 + L), they stay: an unknown word is read by its letters.
     """
     if rate == 0.0:
         return ids
@@ -33,12 +33,12 @@ def drop_words(ids: Tensor, rate: float) -> Tensor:
 
 
 class Choices:
-    """Listens to what a recurrent decoder's hard attention chose, and from which state; all else stays fused."""
+    """An observer that records what a recurrent decoder's hard attention chose, and from which state."""
 
     active = True
 
     def __init__(self) -> None:
-        self._seen: dict[str, list[Tensor]] = {"log_probability": [], "odds": [], "queries": []}
+        self._seen: dict[str, list[Tensor]] = {"log_probability": [], "probabilities": [], "queries": []}
 
     def at(self, place: str | int) -> Choices | Unobserved:
         return self if place in ("decoder", "cross") else UNOBSERVED
@@ -65,8 +65,8 @@ def reinforce(
     states = choices["queries"].transpose(1, 2).flatten(2).detach()  # (B, T, D)
     returns = _discounted(reward.detach() * mask, settings.discount)
     guess = baseline(states).squeeze(-1)
-    odds = choices["odds"]  # (B, H, T, S)
-    entropy = -(odds * odds.clamp_min(1e-9).log()).sum((1, 3))  # (B, T)
+    probabilities = choices["probabilities"]  # (B, H, T, S)
+    entropy = -(probabilities * probabilities.clamp_min(1e-9).log()).sum((1, 3))  # (B, T)
     advantage = (returns - guess).detach()
     each = -advantage * chosen - settings.entropy * entropy + (returns - guess).square()
     return settings.weight * (each * mask).sum()

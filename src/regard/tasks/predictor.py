@@ -9,9 +9,12 @@ from typing import Any, Protocol
 from torch import nn
 
 from regard.data.tables import Row
+from regard.decode.options import rule_of
 from regard.decode.rules import Beam, Rule
+from regard.errors import SettingsError
 from regard.metrics.labels import Confusion
 from regard.settings import TaskName
+from regard.settings.call import CONTINUED, DecodeSettings
 from regard.text.known import KnownWords
 
 GREEDY = Beam(width=1)
@@ -24,7 +27,7 @@ class Rows(Protocol):
         """Numbered rows with one text for each of the columns."""
 
 
-class Answer(Protocol):
+class Predicted(Protocol):
     """What a run says of one text. As a string it is a line of ``regard predict``."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,7 +50,7 @@ class Result(Protocol):
         """What the task is measured by, the first number deciding."""
 
     def confusions(self) -> tuple[Confusion, ...]:
-        """Of all labels and, where that is told apart, of those of unknown words."""
+        """Of all labels and, where these are counted apart, of those of unknown words."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,15 @@ class Writing:
     length: int = 40  # pieces to add at the most
     rule: Rule = GREEDY
     first: int = 0  # the number of the first text, which decides its chance where the rule draws
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise SettingsError(f"length = {self.length}: a continuation has at least one piece; 40 is usual")
+
+    @classmethod
+    def of(cls, asked: DecodeSettings) -> Writing:
+        """What somebody asked for by command line or request."""
+        return cls(asked.length, rule_of(asked.only(CONTINUED, "a text that is gone on with")))
 
 
 WRITING = Writing()
@@ -84,7 +96,7 @@ class Predictor(Protocol):
     def known(self) -> KnownWords | None:
         """The words it has seen."""
 
-    def predict(self, texts: Sequence[str], writing: Writing = ...) -> Sequence[Answer]:
+    def predict(self, texts: Sequence[str], writing: Writing = ...) -> Sequence[Predicted]:
         """What it says of each text. Of an empty one it says nothing, which is an answer too."""
 
     def read(self, texts: Sequence[str]) -> list[str]:

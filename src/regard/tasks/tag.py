@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
-from regard.data.encoding import Encoder, TagEncoder
+from regard.data.encoding import RowEncoder, TagEncoder
 from regard.data.tables import Row
 from regard.errors import DataError
 from regard.metrics.labels import TagResult, Tally
 from regard.models.labeller import Labeller
 from regard.runs.folder import Run
 from regard.settings import Settings
-from regard.tasks.labels import Labelling, Reader, groups, vocabulary
+from regard.tasks.labels import LabelTask, Reader, groups, vocabulary
 from regard.tasks.predictor import WRITING, Rows, Writing
 from regard.tasks.task import column
 from regard.text.known import KnownWords
@@ -66,8 +66,10 @@ class Tagger:
         read = [self.reader.words(row) for row in words]
         results = [TaggedText((), (), ())] * len(texts)
         for group in groups([len(rows) for rows, _ in read]):
-            odds = self.model(self.reader.batch([read[row][0] for row in group])).float().softmax(-1)  # (B, S, C)
-            best, which = (part.cpu() for part in odds.max(-1))
+            probabilities = (
+                self.model(self.reader.batch([read[row][0] for row in group])).float().softmax(-1)
+            )  # (B, S, C)
+            best, which = (part.cpu() for part in probabilities.max(-1))
             for place, row in enumerate(group):
                 first = read[row][1]
                 tags = tuple(self.tags.token(number) for number in which[place, first].tolist())
@@ -85,13 +87,13 @@ class Tagger:
         tally = Tally(() if self.run is None else set(vocabulary(self.run.words)))
         for chunk in chunks:
             for (line, row), guess in zip(chunk, self.tag([row[0] for _, row in chunk]), strict=True):
-                if problem := Tag.fault(row):
+                if problem := TagTask.fault(row):
                     raise DataError(f"{name} line {line}: {problem}; every word needs one tag")
                 tally.tags(row[0].split(), row[1].split(), guess.tags)
         return TagResult(tally.texts, tally.confusion(), tally.unknown())
 
 
-class Tag(Labelling):
+class TagTask(LabelTask):
     """A tagger in training."""
 
     columns = TagEncoder.names
@@ -112,7 +114,7 @@ class Tag(Labelling):
         return "" if len(words) == len(tags) else f"{len(words)} words but {len(tags)} tags"
 
     @classmethod
-    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:
         found = super().encoder(run, tokenizers, train, valid)
         if not run.words.exists():
             words = (word for text in column(train, cls.columns, 0) for word in text.split())

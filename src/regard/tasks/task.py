@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.fx.experimental import _config as shapes
 
 from regard.data.batches import Batch, Batches, Stretch
-from regard.data.encoding import Encoder
+from regard.data.encoding import RowEncoder
 from regard.data.examples import Examples
 from regard.decode.texts import Part
 from regard.models.encoder_decoder import EncoderDecoder
@@ -118,7 +118,7 @@ class Task(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:
         """How rows become numbers. What that takes besides tokenizers is found in the rows, and kept in the run."""
 
     @classmethod

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from regard.data.batches import FILLER, Batch, Stretch, collate
-from regard.data.encoding import Column, Encoder, PairEncoder
+from regard.data.encoding import Column, PairEncoder, RowEncoder
 from regard.data.examples import Examples, Ragged
-from regard.data.menu import Shape
+from regard.data.menu import BatchShape
 from regard.decode.engines.engine import Searcher
 from regard.decode.options import Options
 from regard.decode.rules import Beam
@@ -44,13 +44,13 @@ from regard.text.tokenizers import Tokenizers
 
 DRAWS = 8  # ways to cut a sentence that are tried before the usual one
 MEASURED = 300  # sentences that are cut to see how much longer they become
-UNLIMITED = Shape(0, sys.maxsize, sys.maxsize)
+UNLIMITED = BatchShape(0, sys.maxsize, sys.maxsize)
 GREEDY = Options(Beam(width=1))
 SIDES: tuple[Column, Column] = ("source", "target")
 
 
 @dataclass(frozen=True)
-class Habits:
+class Regularisation:
     """What training does besides predicting the next token."""
 
     smoothing: float = 0.0
@@ -61,7 +61,7 @@ class Habits:
     seed: int = 0
 
 
-class Translate(Task):
+class TranslateTask(Task):
     """A translator in training."""
 
     model: EncoderDecoder
@@ -75,7 +75,7 @@ class Translate(Task):
         train: Examples,
         valid: Examples,
         *,
-        habits: Habits,
+        habits: Regularisation,
         held_out: Pairs = (),
     ) -> None:
         """``held_out`` sentences are translated at each validation and compared with their references."""
@@ -93,7 +93,7 @@ class Translate(Task):
             self.stretch = self._measured()
 
     @classmethod
-    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> Encoder:  # noqa: ARG003
+    def encoder(cls, run: Run, tokenizers: Tokenizers, train: Rows, valid: Rows) -> RowEncoder:  # noqa: ARG003
         return PairEncoder(tokenizers)
 
     @classmethod
@@ -103,7 +103,7 @@ class Translate(Task):
     @classmethod
     def open(cls, run: Run, tokenizers: Tokenizers, train: Examples, valid: Examples, held_out: Pairs) -> Self:
         learn = run.settings.train
-        habits = Habits(
+        habits = Regularisation(
             smoothing=learn.smoothing,
             word_dropout=learn.word_dropout,
             subword_sampling=run.settings.text.sampling,
@@ -136,16 +136,16 @@ class Translate(Task):
         return source, target
 
     def prepare(self, batch: Batch, epoch: int) -> Batch:
-        """With subword sampling, the same sentences cut another way. Who cuts a sentence finer than its batch has room
-        for draws again, and at last takes the usual way; seed, epoch, row and the room of its batch alone decide."""
+        """With subword sampling, the same sentences cut another way. A cut that is too long for the batch is drawn
+        again, and at last the usual one is taken; seed, epoch, row and the shape of the batch alone decide."""
         if not self.habits.subword_sampling:
             return batch
         real = batch.rows[batch.rows != FILLER]
-        shape = Shape(len(batch), batch.source.shape[1], batch.target_in.shape[1])
+        shape = BatchShape(len(batch), batch.source.shape[1], batch.target_in.shape[1])
         sampled = collate(self._sampled(real, shape, epoch), np.arange(len(real)), shape)
         return replace(sampled, rows=batch.rows)
 
-    def _sampled(self, rows: NDArray[np.int64], room: Shape, epoch: int) -> Examples:
+    def _sampled(self, rows: NDArray[np.int64], room: BatchShape, epoch: int) -> Examples:
         """Some sentences of the training text, cut at random where there is room for it."""
         columns, tokenizers = self.train_examples.columns, self.tokenizers
         sources, targets = list[list[int]](), list[list[int]]()
@@ -177,8 +177,8 @@ class Translate(Task):
     def _reinforce(self, choices: Choices, features: Tensor, targets: Tensor) -> Tensor:
         assert self.baseline is not None
         with torch.no_grad():
-            odds = self.model.project(features).log_softmax(-1)
-            reward = odds.gather(-1, targets[:, :, None]).squeeze(-1)  # (B, T)
+            log_probabilities = self.model.project(features).log_softmax(-1)
+            reward = log_probabilities.gather(-1, targets[:, :, None]).squeeze(-1)  # (B, T)
         return reinforce(choices, reward, targets != PAD, self.baseline, self.habits.reinforce)
 
     @torch.no_grad()

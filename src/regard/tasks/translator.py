@@ -30,7 +30,7 @@ from regard.text.reading import Passage, Unknown
 from regard.text.special import END, UNK
 from regard.text.tokenizers import Tokenizers
 
-if TYPE_CHECKING:  # looking is imported when somebody looks: to translate one sentence must not wait for it
+if TYPE_CHECKING:  # imported when first used: translating one sentence must not wait for it
     from regard.explain.alignment import Aligner, Attended
     from regard.explain.explanation import Explanation
     from regard.explain.side import Side
@@ -108,7 +108,7 @@ class Translation:
 
     @cached_property
     def attention(self) -> Trace:
-        """Everything the model had in mind while it wrote the best output: ``attention.cross`` is (L, H, T, S)."""
+        """Everything that was recorded while the model wrote the best output: ``attention.cross`` is (L, H, T, S)."""
         return self.trace()
 
     def trace(self, rank: int = 0, sentence: int | None = None) -> Trace:
@@ -259,7 +259,7 @@ class Translator:
         return replay(self.model, source.ids, target.ids, spelling=spelling)
 
     def explain(self, text: str, target: str | None = None, *, sentence: int | None = None) -> Explanation:
-        """Look into one sentence: into its translation or, if given, into a translation by somebody else.
+        """Look into one sentence: into its translation or, if given, into a given translation.
 
         Of a text with several sentences ``sentence``, counted from 1, says which.
         """

@@ -42,8 +42,8 @@ class CharacterTokenizer(Tokenizer):
         return self.vocabulary.ids(text)
 
     def decode(self, ids: Iterable[int]) -> str:
-        heard = (number for number in ids if number not in _SILENT)
-        return "".join(_UNKNOWN if number == UNK else self.vocabulary.token(number) for number in heard)
+        printed = (number for number in ids if number not in _SILENT)
+        return "".join(_UNKNOWN if number == UNK else self.vocabulary.token(number) for number in printed)
 
     def token(self, number: int) -> str:
         return self.vocabulary.token(number)
@@ -75,8 +75,8 @@ class ByteTokenizer(Tokenizer):
         return [byte + _FIRST_BYTE for byte in without_surrogates(text).encode()]
 
     def decode(self, ids: Iterable[int]) -> str:
-        heard = (number for number in ids if number not in _SILENT)
-        data = b"".join(bytes([number - _FIRST_BYTE]) if number != UNK else _UNKNOWN.encode() for number in heard)
+        printed = (number for number in ids if number not in _SILENT)
+        data = b"".join(bytes([number - _FIRST_BYTE]) if number != UNK else _UNKNOWN.encode() for number in printed)
         return data.decode("utf-8", "replace")
 
     def token(self, number: int) -> str:

@@ -25,7 +25,7 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "
 
 @dataclass
 class WordCounter:
-    """Counts the words of lines as they pass to somebody else."""
+    """Counts the words of lines as they are read by something else."""
 
     case: Case
     counts: Counter[str] = field(default_factory=Counter)

@@ -113,7 +113,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 def _ends(text: str, start: int, last: int) -> Iterator[int]:
     """Where the sentences of a line end, but for the last one."""
     first = _first_letter(text, start, last)
-    lowered = first is not None and first.islower()  # somebody who does without capitals
+    lowered = first is not None and first.islower()  # text without capitals
     begin = _after_bullets(text, start, last)
     for stop in _STOP.finditer(text, begin, last):
         end = stop.end()

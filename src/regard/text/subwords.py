@@ -127,7 +127,7 @@ class SubwordTokenizer(Tokenizer):
 
     @cached_property
     def _scores(self) -> dict[str, float]:
-        """What the model thinks of each ordinary piece: a merge's rank, or a log-probability."""
+        """The score of each ordinary piece: a merge's rank, or a log-probability."""
         processor = self._processor
         ordinary = (n for n in range(self.size) if not (n <= UNK or processor.is_byte(n)))
         return {processor.id_to_piece(n): processor.get_score(n) for n in ordinary}

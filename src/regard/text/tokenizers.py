@@ -108,7 +108,7 @@ class Tokenizers:
 
     @cached_property
     def known(self) -> KnownWords | None:
-        """The words of the source that were seen in training; None where nobody has counted them."""
+        """The words of the source that were seen in training; None where they were not counted."""
         if isinstance(self.source, WordTokenizer | SpaceTokenizer):
             return KnownWords(self.source, self.source.vocabulary)
         counted = self.counted

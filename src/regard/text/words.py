@@ -1,7 +1,7 @@
 """Words: cut at whitespace, clitics and punctuation, with a mark that lets the text be put back together.
 
 A no-break space (U+00A0, U+202F) is no whitespace here: it stays with the punctuation that it belongs to, as in French.
-Or cut at whitespace alone, for text in which somebody has set the words apart already.
+Or cut at whitespace alone, for text whose words are already separated.
 """
 
 from __future__ import annotations

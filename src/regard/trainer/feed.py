@@ -1,4 +1,4 @@
-"""What a training feeds on: batches in the shapes that its steps want, and as many as belong to one step."""
+"""The batches of a training: in the shapes that its steps need, grouped by step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from regard.data.batches import Batch, Batches, Position, menu_for, trimmed
-from regard.data.menu import Shape
+from regard.data.menu import BatchShape
 from regard.settings import TrainSettings
 from regard.tasks.task import Task
 from regard.trainer.workers import Workers
@@ -41,7 +41,7 @@ class Feed:
         """On a GPU there are few shapes: each can be captured, and memory is not cut into odd pieces."""
         self.task, self.accumulate, self.ahead = task, settings.accumulate, device.type == "cuda"
         examples, budget = task.train_examples, settings.batch
-        menu: tuple[Shape, ...] = ()
+        menu: tuple[BatchShape, ...] = ()
         if self.ahead:
             multiple = 8 if kind == "compiled-graph" else 1
             menu = menu_for(
@@ -64,7 +64,7 @@ class Feed:
         )
 
     def groups(self, position: Position) -> Generator[Group]:
-        """The batches of one step after another, from here on. Whoever wants no more closes this."""
+        """The batches of one step after another, from here on. The caller closes it at the end."""
         waiting: list[Batch] = []
         first = position
         batches = self._prepared(position)
@@ -104,7 +104,7 @@ def ahead(batches: Iterator[tuple[Batch, Position]], count: int = 8) -> Generato
             if isinstance(item, BaseException):
                 raise item
             yield item
-    finally:  # whoever waits to put one more finds room, and then that nobody wants another
+    finally:  # a thread that waits in put can go on, and then sees that it shall end
         over.set()
         while thread.is_alive():
             _empty(ready)

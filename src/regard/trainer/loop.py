@@ -20,7 +20,7 @@ from regard.runs.checkpoint import Checkpoint
 from regard.runs.folder import Progress, step_of
 from regard.runs.log import Listener, Validation, clock
 from regard.runs.samples import Watched
-from regard.settings import LastAverage, MovingAverage, TrainSettings
+from regard.settings import LastAverage, MovingAverageSettings, TrainSettings
 from regard.tasks.task import Scores, Task, Tensors
 from regard.trainer import averaging
 from regard.trainer.feed import Feed, Group
@@ -30,7 +30,7 @@ from regard.trainer.pace import Pace, used_memory
 from regard.trainer.schedule import DECAYING, Schedule
 from regard.trainer.showing import Showing
 from regard.trainer.signals import interruptible
-from regard.trainer.steps import EagerStep, GraphStep, Recipe, Step
+from regard.trainer.steps import EagerStep, GraphStep, StepContext, TrainStep
 from regard.trainer.workers import ALONE, Workers
 
 SAVE_EVERY = 120.0  # seconds of training between two checkpoints at the most
@@ -89,13 +89,13 @@ class Trainer:
             capturable=self.kind in GRAPHS,
         )
         self.average = None
-        if isinstance(settings.average, MovingAverage):
+        if isinstance(settings.average, MovingAverageSettings):
             self.average = averaging.MovingAverage(self.weights, settings.average.decay)
         self.best_step = 0  # the best checkpoint there is, also where the validation of an interruption found it
         self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
         self.validating = 0.0  # seconds that a validation takes
         self.mean: tuple[int, averaging.Weights] = (-1, {})  # of the last checkpoints, and at which step
-        self.damaged: set[Path] = set()  # checkpoints that somebody has been told of
+        self.damaged: set[Path] = set()  # checkpoints that were reported
         self.captures = 2 * settings.shapes if self.kind in GRAPHS else 0  # so many first steps may be slow
 
     # The loop
@@ -154,9 +154,9 @@ class Trainer:
         now = self.progress
         self.progress = replace(now, since_step=now.step, since_seconds=now.seconds, stale=0)
         if now.step:
-            self._save()  # so that whoever resumes this knows too
+            self._save()  # so that a resumed training knows too
 
-    def _take(self, step: Step, group: Group, pace: Pace) -> None:
+    def _take(self, step: TrainStep, group: Group, pace: Pace) -> None:
         """One update, and what it changes in the progress."""
         here = float(sum(batch.tokens for batch in group.batches))
         count, seconds = self.workers.sum(here, pace.seconds())
@@ -195,7 +195,7 @@ class Trainer:
             self.listener.moment(pace.moment(self.progress, rate, share, self.device, self._limit()))
 
     def _foretell(self, pace: Pace) -> None:
-        """Once, after the first steps: what all of them will take."""
+        """Once, after the first steps: an estimate of the whole training."""
         taken, trained = self.progress.step - pace.step, self.progress.seconds - pace.started
         if pace.foretold or taken < 3 or trained < 2:
             return
@@ -236,7 +236,7 @@ class Trainer:
         return "time" if limit is not None and self.progress.seconds >= limit else ""
 
     def _agree(self, reason: str) -> str:
-        """What one process wants, all do: they must not part ways."""
+        """All processes take the same decision: that of any one of them."""
         reasons = ("", "interrupted", "steps", "time", "patience")
         votes = self.workers.sum(*(float(reason == name) for name in reasons))
         return next((name for name, count in zip(reasons[1:], votes[1:], strict=True) if count), "")
@@ -263,9 +263,9 @@ class Trainer:
 
     # Steps
 
-    def _step(self) -> Step:
+    def _step(self) -> TrainStep:
         settings = self.settings
-        recipe = Recipe(
+        recipe = StepContext(
             self.task,
             self.optimizer,
             self.average,
@@ -281,8 +281,8 @@ class Trainer:
     # Validation and checkpoints
 
     def _validate(self, pace: Pace, *, counts: bool = True) -> None:
-        """Loss and score, told and kept where they are the best. One that does not count, as that of a training which
-        is interrupted, changes the progress in nothing: whoever resumes goes on as if there had been none."""
+        """Loss and score, reported, and kept where they are the best. One that does not count, as when a training is
+        stopped, leaves the progress as it is: a resumed training goes on as if there had been none."""
         pace.pause()
         if self.workers.leads:
             average = self._averaged()
@@ -337,7 +337,7 @@ class Trainer:
             self.listener.watch(self.progress.step, watched)
 
     def _lost_patience(self) -> str:
-        """A reason to stop. The first process alone validates and knows: whoever asks lets all agree."""
+        """A reason to stop. Only the first process validates and knows; asking synchronises all processes."""
         return "patience" if self.workers.leads and 0 < self.settings.patience <= self.progress.stale else ""
 
     def _averaged(self) -> averaging.Weights:
@@ -391,7 +391,7 @@ class Trainer:
         return Checkpoint(self.progress, self.weights, self._averaged(), optimizer)
 
     def resume(self, saved: Checkpoint) -> None:
-        """Stand where a checkpoint was written."""
+        """Take over the state of a checkpoint."""
         self.progress = saved.progress
         checkpoint.load_model(self.task, saved.weights, "checkpoint")
         checkpoint.load_optimizer(self.optimizer, saved.optimizer)
@@ -400,8 +400,8 @@ class Trainer:
 
 
 def step_seed(seed: int, rank: int, number: int) -> int:
-    """Where the chance of one step in one process comes from: from these numbers alone, so that none of it needs to be
-    kept, and a training goes on with the same numbers whoever stopped it."""
+    """The seed of one step in one process: from these numbers alone, so that none of it needs to be
+    kept, and a training goes on with the same numbers however it was stopped."""
     return int.from_bytes(hashlib.blake2b(f"{seed} {rank} {number}".encode(), digest_size=8).digest())
 
 

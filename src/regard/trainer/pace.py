@@ -1,4 +1,4 @@
-"""The clock of a training, and what happened since it was last told."""
+"""The clock of a training, and what happened since the last report."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Pace:
         """``share`` of the training lies behind."""
         self.before = progress.seconds
         self.measure_from(progress, share)
-        self.foretold = False  # whether somebody has said what all of it will take
+        self.foretold = False  # whether the time of the whole training has been estimated
         self._began = self._last = time.monotonic()
         self._paused = 0.0
         self._tokens = 0.0
         self.pending: list[tuple[Taken, Group]] = []
 
     def measure_from(self, progress: Progress, share: float) -> None:
-        """The speed is that of the steps from here on: the first ones on a GPU are slow, and foretell nothing."""
+        """The speed is that of the steps from here on: the first ones on a GPU are slow."""
         self.step, self.started, self.share = progress.step, progress.seconds, share
 
     def seconds(self) -> float:

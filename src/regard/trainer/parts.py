@@ -39,7 +39,7 @@ Found = tuple[Tensor, tuple[Tensor | None, ...]]
 
 
 class Company:
-    """Side by side, or one after another because somebody else needs the cores? What is faster now, found by trying."""
+    """Parallel, or sequential because other processes need the cores? Whichever is faster now, found by measuring."""
 
     def __init__(self) -> None:
         self.together = True
@@ -79,7 +79,7 @@ class Parts:
         each, ready = threads // self.count, threading.Barrier(self.count)
         self.company = Company()
         self.pool = ThreadPoolExecutor(self.count, "part", take_threads, (each,))
-        list(self.pool.map(lambda _: ready.wait(), range(self.count)))  # every thread is there, and has its number
+        list(self.pool.map(lambda _: ready.wait(), range(self.count)))  # all threads have started
 
     @staticmethod
     def of(task: nn.Module, loss: Loss) -> Parts | None:

@@ -1,17 +1,20 @@
-"""Before step one: what the training will need, so that surprises come early."""
+"""Before the first step: an estimate of what the training will need."""
 
 from __future__ import annotations
 
 import shutil
 import time
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 
 from regard.data.encoding import Column
 from regard.data.examples import Ragged
 from regard.data.shards import Shards
 from regard.errors import ResourceError
+from regard.explain.answer import Answer, computed
 from regard.runs.folder import steps
 from regard.runs.log import clock
 from regard.settings import TrainSettings
@@ -22,23 +25,38 @@ TOKENS: tuple[Column, ...] = ("source", "target")
 
 
 @dataclass(frozen=True)
-class Preflight:
-    """An estimate. The time is that of a few steps on a CPU; on a GPU it is from the rate of matrix products, and right
-    within a factor of two or so."""
+class Preflight(Answer):
+    """What a training will need. The time is that of a few steps on a CPU; on a GPU it is from the rate of matrix
+    products, and right within a factor of two or so."""
 
     parameters: int
     examples: int
-    too_long: int
+    too_long: Annotated[int, Field(description="Examples that are left out as too long.")]
     batches_per_epoch: int
-    padding: tuple[float, float]  # share of the batches that holds no token, source and target
-    unknown: float  # share of <unk> among the pieces
-    longest: int  # pieces
-    memory: int  # bytes
+    padding: Annotated[
+        tuple[float, float], Field(description="Share of the batches that holds no token, source and target.")
+    ]
+    unknown: Annotated[float, Field(description="Share of unknown pieces.")]
+    longest: Annotated[int, Field(description="Pieces.")]
+    memory: Annotated[int, Field(description="Bytes.")]
     seconds: float
-    steps: int  # at the most
-    within: int  # that the time is enough for
-    disk: int  # bytes of all checkpoints that are there at once
-    free: int  # bytes on the disk
+    steps: Annotated[int, Field(description="At the most.")]
+    within: Annotated[int, Field(description="Steps that the time is enough for.")]
+    disk: Annotated[int, Field(description="Bytes of all checkpoints that are there at once.")]
+    free: Annotated[int, Field(description="Bytes on the disk.")]
+
+    @computed
+    def words(self) -> str:
+        """The same for people."""
+        steps = min(self.steps, self.within)
+        rounds = steps / max(1, self.batches_per_epoch)
+        seen = f"about {rounds:,.0f} times" if rounds >= 1.5 else "about once" if rounds >= 0.75 else "not even once"
+        size = f"{self.parameters / 1e6:.1f} million" if self.parameters >= 100_000 else f"{self.parameters:,}"
+        left = f" {self.too_long:,} are too long and are left out." if self.too_long else ""
+        return (
+            f"{_duration(self.seconds)} here for {steps:,} steps, in which each of the {self.examples:,} examples "
+            f"is seen {seen}. The model has {size} parameters and needs about {_size(self.memory)} of memory.{left}"
+        )
 
     def __str__(self) -> str:
         lines = (
@@ -51,6 +69,16 @@ class Preflight:
             f"time            about {clock(self.seconds)} for at most {self.within:,} steps",
         )
         return "\n".join(lines)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"About {max(10, round(seconds, -1)):.0f} seconds"
+    return f"About {seconds / 60:.0f} minutes" if seconds < 5400 else f"About {seconds / 3600:.1f} hours"
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:,.0f} MB" if count < 2**30 else f"{count / 2**30:.1f} GB"
 
 
 def preflight(trainer: Trainer, settings: TrainSettings, *, depth: int, width: int, size: int) -> Preflight:
@@ -116,7 +144,7 @@ def _mean_tokens(task: Task, batches: int) -> float:
 
 
 def _read_or_written(task: Task) -> list[Ragged]:
-    """The columns of tokens; how they are written and labelled comes along with them."""
+    """The columns of tokens; letters and labels are not counted."""
     columns = task.train_examples.columns
     return [columns[name] for name in TOKENS if name in columns]
 

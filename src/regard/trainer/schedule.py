@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 Shape = Literal["constant", "noam", "inverse_square_root", "cosine", "linear"]
-DECAYING = ("cosine", "linear")  # these end at zero: whoever goes on after that begins them again
+DECAYING = ("cosine", "linear")  # these end at zero: training beyond that starts them again
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How a model in training shows itself: the output it writes now, for samples and for the sentence that is watched."""
+"""What a model in training writes now, for samples and for the sentence that is watched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regard.explain.alignment import attend
 from regard.explain.replay import resting
 from regard.explain.side import spell
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.runs.samples import Sample, Watched, Weights
+from regard.runs.samples import ValidationSample, Watched, Weights
 from regard.tasks.task import Attended, Task
 from regard.text.special import END
 from regard.text.tokenizer import Tokenizer
@@ -29,12 +29,12 @@ class Showing:
     task: Task
     sentence: str = ""
 
-    def sampled(self, device: torch.device) -> tuple[Sample, ...]:
+    def sampled(self, device: torch.device) -> tuple[ValidationSample, ...]:
         """The samples as the model writes them now."""
         shown = self.task.samples[:SAMPLES]
         with resting(self.task.model):
             outputs = self.task.write([text for text, _ in shown], device)
-        return tuple(Sample(*pair, output) for pair, output in zip(shown, outputs, strict=True))
+        return tuple(ValidationSample(*pair, output) for pair, output in zip(shown, outputs, strict=True))
 
     def watched(self, device: torch.device) -> Watched | None:
         """The sentence as the model writes it now."""

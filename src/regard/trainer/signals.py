@@ -12,7 +12,7 @@ INTERRUPTED = 130  # the exit code
 
 
 class Interruption:
-    """Whether somebody wants the training to end."""
+    """Whether the training was asked to stop."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self.asked = False

@@ -14,7 +14,7 @@ from time import monotonic
 
 import torch
 
-from regard.data.encoding import Encoder
+from regard.data.encoding import RowEncoder
 from regard.data.examples import Examples
 from regard.data.shards import open_shards
 from regard.device import pick_device
@@ -113,7 +113,7 @@ def _name(settings: Settings) -> str:
 
 
 def start(folder: Path, settings: Settings, *listeners: Listener, device: str = "auto", remark: str = "") -> Outcome:
-    """Train a new run. ``remark`` is told first, and kept in its log."""
+    """Train a new run. ``remark`` is reported first, and kept in its log."""
     chosen = pick_device(device)
     with workers(chosen) as together:
         fresh = together.leads and not folder.exists()
@@ -156,7 +156,7 @@ def _held(folder: Path, together: Workers) -> AbstractContextManager[None]:
 
 @contextmanager
 def _undone(folder: Path, *, fresh: bool) -> Iterator[None]:
-    """A new run that cannot be prepared is taken away again: the mended command must find its place free."""
+    """Remove a new run that could not be prepared, so that the corrected command can use its name."""
     try:
         yield
     except Exception:
@@ -229,7 +229,7 @@ def _can_go_on(run: Run) -> None:
 
 
 def _begin(opened: Opened) -> None:
-    """What happens before the very first step: word vectors take their places. Later they are in the checkpoints."""
+    """Before the very first step: word vectors are copied into the embedding. Later they are in the checkpoints."""
     run = opened.run
     if run.settings.model.vectors.file:
         tokenizer = Tokenizers.load(run.tokenizer).source
@@ -286,7 +286,7 @@ def open_run(
 
 
 class _Silence:
-    """What the processes that do not lead tell."""
+    """The listener of all processes but the first: discards everything."""
 
     def moment(self, moment: object) -> None: ...
 
@@ -325,10 +325,10 @@ def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
         tell(f"held out for validation: {held.count:,} of {held.rows:,} {noun}, which training does not see")
 
 
-def _encoded(rows: Material, encoder: Encoder, folder: Path, tell: Tell) -> Examples:
-    """Encoded rows. A corpus that is no longer the one of the beginning is told of."""
+def _encoded(rows: Material, encoder: RowEncoder, folder: Path, tell: Tell) -> Examples:
+    """Encoded rows. A corpus that has changed since the run was made is reported."""
     before = _fingerprint(folder)
-    examples = rows.encode(encoder, folder, Telling(tell, f"encoding {folder.name}"))
+    examples = rows.encode(encoder, folder, ProgressLines(tell, f"encoding {folder.name}"))
     if before and _fingerprint(folder) != before:
         tell(f"the {folder.name} corpus has changed since this run was prepared, and was encoded anew")
     return examples
@@ -341,7 +341,7 @@ def _fingerprint(folder: Path) -> str:
         return ""
 
 
-class Telling:
+class ProgressLines:
     """Says now and then how far a preparation has come."""
 
     def __init__(self, tell: Tell, what: str) -> None:
@@ -353,7 +353,7 @@ class Telling:
             self._tell(f"{self._what}: {done:,}{f' of {total:,}' if total else ''}")
 
     def counted(self, texts: Iterator[str]) -> Iterator[str]:
-        """The same texts, counted aloud."""
+        """The same texts; reports how many have passed."""
         for number, text in enumerate(texts, start=1):
             yield text
             self(number)
@@ -366,11 +366,11 @@ def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Token
     settings, text = run.settings, run.settings.text
     tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
     names, pair = kind.columns, kind.texts == 2
-    telling = Telling(tell, "reading for the tokenizer")
+    progress = ProgressLines(tell, "reading for the tokenizer")
     tokenizers = Tokenizers.learn(
         text.tokenizer,
-        telling.counted(column(rows, names, 0)),
-        telling.counted(column(rows, names, 1)) if pair else iter(()),
+        progress.counted(column(rows, names, 0)),
+        progress.counted(column(rows, names, 1)) if pair else iter(()),
         joint=text.joint or not pair,
         size=text.size,
         minimum=text.minimum,

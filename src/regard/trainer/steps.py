@@ -27,8 +27,8 @@ from regard.trainer.workers import ALONE, Workers
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """What every kind of step needs to know."""
+class StepContext:
+    """What every kind of step needs."""
 
     task: Task
     optimizer: torch.optim.Optimizer
@@ -56,7 +56,7 @@ class Taken:
     skipped: bool = False
 
 
-class Step(Protocol):
+class TrainStep(Protocol):
     """Takes one update."""
 
     def __call__(self, group: Sequence[Tensors], count: float, rate: float, number: int) -> Taken:
@@ -72,7 +72,7 @@ class EagerStep:
 
     def __init__(
         self,
-        recipe: Recipe,
+        recipe: StepContext,
         *,
         compiled: bool = False,
         backend: str = "inductor",
@@ -142,7 +142,7 @@ class GraphStep:
     Compiled, the parts that a model repeats are fused into fewer kernels first, once for all shapes.
     """
 
-    def __init__(self, recipe: Recipe, *, compiled: bool = False) -> None:
+    def __init__(self, recipe: StepContext, *, compiled: bool = False) -> None:
         self.recipe = recipe
         if compiled:
             recipe.task.compile_parts()

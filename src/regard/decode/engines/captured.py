@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils.rnn import pad_sequence
 
-from regard.decode.engines.pooled import Encoded, Pool, Pooled, Shape
+from regard.decode.engines.pooled import Pool, Pooled, PooledSources, StepShape
 from regard.decode.engines.slots import Fetched, Slots
 from regard.decode.options import Options
 from regard.decode.rules import Beam
@@ -38,12 +38,12 @@ KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBacken
 
 
 @dataclass(frozen=True)
-class Room:
+class SearchMemory:
     """The memory of a search, and how large it is."""
 
     rule: Beam
     wanted: int  # sentences that were asked for; there may be memory for fewer
-    shape: Shape
+    shape: StepShape
     slots: Slots
     pool: Pool
 
@@ -64,7 +64,7 @@ class Captured:
         self.model = Pooled(model if weight.dtype == kind else copy.deepcopy(model).to(kind).eval())
         self.device, self.name = weight.device, name
         self.menu, self.look_every = tuple(menu), look_every
-        self.room: Room | None = None
+        self.memory: SearchMemory | None = None
         self.bytes = 0  # torch has all of it
         self.graphs = Graphs(self.device) if self.device.type == "cuda" else None
 
@@ -92,8 +92,8 @@ class Captured:
         if not sources:
             return []
         with self._computing():
-            room = self._room_for(rule, len(sources), max(map(len, sources)), max(limits))
-            return _Search(self, room, sources, limits).run()
+            memory = self._memory_for(rule, len(sources), max(map(len, sources)), max(limits))
+            return _Search(self, memory, sources, limits).run()
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
@@ -106,23 +106,23 @@ class Captured:
             yield
         torch.cuda.current_stream(self.device).wait_stream(self.graphs.stream)
 
-    def _room_for(self, rule: Beam, count: int, source: int, target: int) -> Room:
-        """The room there is, if it is large enough; else a larger one, for which steps are captured anew."""
+    def _memory_for(self, rule: Beam, count: int, source: int, target: int) -> SearchMemory:
+        """The memory there is, if it is large enough; else a larger one, for which steps are captured anew."""
         wanted, source, target = on_menu(self.menu, count), grained(source), grained(target)
-        old = self.room
+        old = self.memory
         if old is not None and old.rule == rule:
             if wanted <= old.wanted and source <= old.shape.source and target <= old.shape.target:
                 return old
             wanted = max(wanted, old.wanted)
             source, target = max(source, old.shape.source), max(target, old.shape.target)
-        old = self.room = None  # its memory may be needed
+        old = self.memory = None  # its memory may be needed
         if self.graphs is not None:
             self.graphs.forget()
         each = self.model.bytes(rule.width, source, target)
-        shape = Shape(fitting(self.menu, wanted, each, self._free()), source, target)
+        shape = StepShape(fitting(self.menu, wanted, each, self._free()), source, target)
         slots = Slots.empty(rule, shape.sentences, target, self.model.weight)
-        self.room = Room(rule, wanted, shape, slots, self.model.pool(rule.width, shape))
-        return self.room
+        self.memory = SearchMemory(rule, wanted, shape, slots, self.model.pool(rule.width, shape))
+        return self.memory
 
     def _free(self) -> float:
         """Bytes that may be taken."""
@@ -132,19 +132,19 @@ class Captured:
         kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return SHARE * (free + kept)
 
-    def step(self, room: Room, shape: Shape) -> None:
-        """One token further for the first sentences of a room, as one graph where there are graphs."""
+    def step(self, memory: SearchMemory, shape: StepShape) -> None:
+        """One token further for the first sentences in memory, as one graph where there are graphs."""
         if self.graphs is None:
-            self._step(room, shape)
+            self._step(memory, shape)
         else:
-            self.graphs.run(shape, lambda: self._step(room, shape))
+            self.graphs.run(shape, lambda: self._step(memory, shape))
 
-    def _step(self, room: Room, shape: Shape) -> None:
+    def _step(self, memory: SearchMemory, shape: StepShape) -> None:
         """Everything on the device, and nothing that depends on a value."""
-        slots = room.slots.first(shape.sentences)
-        logits = self.model.step(slots.tokens, slots.written, room.pool, shape)
-        odds = logits.log_softmax(-1, dtype=slots.totals.dtype)  # (B, W, V)
-        room.pool.follow(slots.advance(odds, room.rule), shape)
+        slots = memory.slots.first(shape.sentences)
+        logits = self.model.step(slots.tokens, slots.written, memory.pool, shape)
+        log_probabilities = logits.log_softmax(-1, dtype=slots.totals.dtype)  # (B, W, V)
+        memory.pool.follow(slots.advance(log_probabilities, memory.rule), shape)
 
 
 class Graphs:
@@ -158,10 +158,10 @@ class Graphs:
     def forget(self) -> None:
         """The memory that they wrote to is no more."""
         self.pool = torch.cuda.graph_pool_handle()
-        self.met: set[Shape] = set()
-        self.graphs: dict[Shape, torch.cuda.CUDAGraph] = {}
+        self.met: set[StepShape] = set()
+        self.graphs: dict[StepShape, torch.cuda.CUDAGraph] = {}
 
-    def run(self, shape: Shape, step: Step) -> None:
+    def run(self, shape: StepShape, step: Step) -> None:
         if shape not in self.met:
             self.met.add(shape)
             step()
@@ -183,37 +183,39 @@ class Graphs:
 
 
 class _Search:
-    """One search, as the host sees it: who is in which slot, who waits, and what has been found."""
+    """One search on the host: which sentence is in which slot, which wait, and what has been found."""
 
-    def __init__(self, engine: Captured, room: Room, sources: Sequence[Sequence[int]], limits: Sequence[int]) -> None:
-        self.engine, self.room, self.device = engine, room, engine.device
+    def __init__(
+        self, engine: Captured, memory: SearchMemory, sources: Sequence[Sequence[int]], limits: Sequence[int]
+    ) -> None:
+        self.engine, self.memory, self.device = engine, memory, engine.device
         self.sources, self.limits = sources, limits
         self.results: list[list[Hypothesis] | None] = [None] * len(sources)
         self.waiting = sorted(range(len(sources)), key=lambda row: len(sources[row]))  # the longest are taken first
         self.ready: list[int] = []  # of those, the ones that are encoded
-        self.encoded: Encoded | None = None
+        self.encoded: PooledSources | None = None
         self.held: dict[int, int] = {}  # the sentence in each slot that is taken
         self.began: dict[int, int] = {}  # and when it came
         self.time = 0
-        self.opening = room.rule.opening().to(self.device)
+        self.opening = memory.rule.opening().to(self.device)
 
     def run(self) -> list[list[Hypothesis] | None]:
         under_way: tuple[list[int], Fetched] | None = None
-        self.room.slots.open.fill_(False)  # noqa: FBT003
+        self.memory.slots.open.fill_(False)  # noqa: FBT003
         while self._fill():
-            self._close_ranks()
+            self._compact()
             shape = self._shape()
             for _ in range(self.engine.look_every):
-                self.engine.step(self.room, shape)
+                self.engine.step(self.memory, shape)
             self.time += self.engine.look_every
             self._keep(under_way)  # while the device computes
-            under_way = self._leave(self.room.slots.open[: shape.sentences].tolist())
+            under_way = self._leave(self.memory.slots.open[: shape.sentences].tolist())
         self._keep(under_way)
         return self.results
 
     def _fill(self) -> bool:
-        """Waiting sentences into free slots; whether anybody is left to search for."""
-        free = [slot for slot in range(self.room.shape.sentences) if slot not in self.held]
+        """Waiting sentences into free slots; whether any sentence is left."""
+        free = [slot for slot in range(self.memory.shape.sentences) if slot not in self.held]
         while free and (self.ready or self.waiting):
             if not self.ready:
                 self._encode()
@@ -224,42 +226,42 @@ class _Search:
             self.ready, free = self.ready[count:], free[count:]
             part = slice(done, done + count)
             where = self._send(slots)
-            self.room.pool.fill(where, Encoded(self.encoded.joint[part], self.encoded.mask[part]))
+            self.memory.pool.fill(where, PooledSources(self.encoded.joint[part], self.encoded.mask[part]))
             limits = self._send([self.limits[row] for row in rows])
-            self.room.slots.fill(where, limits, self.engine.model.model.first, self.opening)
+            self.memory.slots.fill(where, limits, self.engine.model.model.first, self.opening)
             self.held.update(zip(slots, rows, strict=True))
             self.began.update(dict.fromkeys(slots, self.time))
         return bool(self.held)
 
     def _encode(self) -> None:
         """The next sources, as many as there are slots."""
-        count = min(len(self.waiting), self.room.shape.sentences)
+        count = min(len(self.waiting), self.memory.shape.sentences)
         self.ready = [self.waiting.pop() for _ in range(count)]
         rows = [torch.tensor(self.sources[row]) for row in self.ready]
         source = self._upload(pad_sequence(rows, batch_first=True, padding_value=PAD))
         self.encoded = self.engine.model.encode(source)
 
-    def _close_ranks(self) -> None:
-        """When nobody waits and few are left, into the first slots, so that a step is smaller."""
+    def _compact(self) -> None:
+        """When no sentence waits and few are left, into the first slots, so that a step is smaller."""
         size = on_menu(self.engine.menu, len(self.held))
         late = [slot for slot in self.held if slot >= size]
         if self.ready or self.waiting or not late:
             return
         free = [slot for slot in range(size) if slot not in self.held][: len(late)]
         old, new = self._send(late), self._send(free)
-        self.room.slots.move(old, new)
-        self.room.pool.move(old, new)
+        self.memory.slots.move(old, new)
+        self.memory.pool.move(old, new)
         for there, here in zip(late, free, strict=True):
             self.held[here], self.began[here] = self.held.pop(there), self.began[there]
 
-    def _shape(self) -> Shape:
+    def _shape(self) -> StepShape:
         """As much of the memory as those who are in it need for the next steps."""
         source = max(len(self.sources[row]) for row in self.held.values())
         ages = [
             min(self.time - self.began[slot] + self.engine.look_every, self.limits[row])
             for slot, row in self.held.items()
         ]
-        return Shape(on_menu(self.engine.menu, max(self.held) + 1), grained(source), grained(max(ages)))
+        return StepShape(on_menu(self.engine.menu, max(self.held) + 1), grained(source), grained(max(ages)))
 
     def _leave(self, still: list[bool]) -> tuple[list[int], Fetched] | None:
         """Those who are done, and what they have written, on its way to the host."""
@@ -267,7 +269,7 @@ class _Search:
         if not done:
             return None
         longest = max(min(self.time - self.began[slot], self.limits[self.held[slot]]) for slot in done)
-        fetched = self.room.slots.fetch(self._send(done), longest)
+        fetched = self.memory.slots.fetch(self._send(done), longest)
         return [self.held.pop(slot) for slot in done], fetched
 
     def _keep(self, under_way: tuple[list[int], Fetched] | None) -> None:

@@ -30,7 +30,7 @@ class Engine(Protocol):
         """Of memory that it has outside torch."""
 
     def refuses(self, options: Options) -> str:
-        """Which of these options it does not know; empty if it can do all of it. Somebody who listens is told."""
+        """Which of these options it does not know; empty if it can do all of it. A listener counts as one."""
 
     def search(
         self, sources: Sequence[Sequence[int]], limits: Sequence[int], rule: Beam, budget: int

@@ -27,7 +27,7 @@ from regard.nn.transformer import DecoderLayer
 
 
 @dataclass(frozen=True)
-class Shape:
+class StepShape:
     """How much of the memory a step looks at."""
 
     sentences: int  # B
@@ -36,8 +36,8 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """Sources, ready to be asked by all layers."""
+class PooledSources:
+    """Keys and values of the sources for all layers."""
 
     joint: Tensor  # (n, S, L, 2, D) keys and values
     mask: Tensor  # (n, S): 0 on real tokens, -inf on padding
@@ -52,7 +52,7 @@ class Pool:
     joint: Tensor  # (B, S, L, 2, D) of the sources
     mask: Tensor  # (B, S)
 
-    def fill(self, slots: Tensor, sources: Encoded) -> None:
+    def fill(self, slots: Tensor, sources: PooledSources) -> None:
         """New sentences into these slots (n,)."""
         size = sources.mask.shape[1]
         self.seen.index_fill_(0, slots, -torch.inf)
@@ -65,7 +65,7 @@ class Pool:
         for column in (*self.layers, self.seen, self.joint, self.mask):
             column.index_copy_(0, new, column.index_select(0, old))
 
-    def follow(self, parents: Tensor, shape: Shape) -> None:
+    def follow(self, parents: Tensor, shape: StepShape) -> None:
         """Each hypothesis sees what the one it goes on from (B, W) saw."""
         if parents.shape[1] == 1:
             return
@@ -80,7 +80,7 @@ class Pooled:
         decoder = model.decoder
         assert isinstance(decoder, TransformerDecoder)
         self.model, self.decoder = model, decoder
-        self.layers = [_Layer(layer) for layer in decoder.layers]
+        self.layers = [_PooledLayer(layer) for layer in decoder.layers]
         parts = [part for layer in decoder.layers for part in _keys_and_values(layer)]
         self.remembering = side_by_side(*parts)
         self.places: tuple[Tensor, ...] = ()
@@ -98,7 +98,7 @@ class Pooled:
         """Of the output layer: where the model is, and what its numbers are."""
         return self.decoder.output.weight
 
-    def pool(self, width: int, shape: Shape) -> Pool:
+    def pool(self, width: int, shape: StepShape) -> Pool:
         """Room for so many sentences of ``width`` hypotheses, and the tables of the positions there are."""
         size, depth, zeros = self.decoder.embedding.width, len(self.layers), self.weight.new_zeros
         self.places = self._places(shape.target)
@@ -123,14 +123,14 @@ class Pooled:
         rotary = self.decoder.layers[0].attention.rotary
         return (table,) if rotary is None else (table, *rotary.tables(0, longest))
 
-    def encode(self, source: Tensor) -> Encoded:
+    def encode(self, source: Tensor) -> PooledSources:
         """``source`` (n, S), padded on the right."""
         found = self.model.encode(source)
         joint = F.linear(found.states, *self.remembering).view(*source.shape, len(self.layers), 2, -1)
         mask = torch.zeros(source.shape, dtype=joint.dtype, device=joint.device)
-        return Encoded(joint, mask.masked_fill_(~found.mask, -torch.inf))
+        return PooledSources(joint, mask.masked_fill_(~found.mask, -torch.inf))
 
-    def step(self, tokens: Tensor, written: Tensor, pool: Pool, shape: Shape) -> Tensor:
+    def step(self, tokens: Tensor, written: Tensor, pool: Pool, shape: StepShape) -> Tensor:
         """Read a token for each hypothesis (B, W), which stands at its sentence's position (B,): logits (B, W, V)."""
         width = tokens.shape[1]
         table, *angles = (each.index_select(0, written)[:, None] for each in self.places)
@@ -157,10 +157,10 @@ class _Now:
     seen: Tensor  # (B, 1, W, T · W)
     mask: Tensor  # (B, 1, 1, S)
     angles: tuple[Tensor, ...]  # cosine and sine (B, 1, 1, 1, K / 2), where positions are rotary
-    shape: Shape
+    shape: StepShape
 
 
-class _Layer:
+class _PooledLayer:
     """One decoder layer, for one token a hypothesis."""
 
     def __init__(self, layer: DecoderLayer) -> None:

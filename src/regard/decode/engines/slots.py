@@ -70,12 +70,12 @@ class Slots:
             column.index_copy_(0, new, column.index_select(0, old))
         self.open.index_fill_(0, old, False)  # noqa: FBT003
 
-    def advance(self, odds: Tensor, rule: Beam) -> Tensor:
+    def advance(self, log_probabilities: Tensor, rule: Beam) -> Tensor:
         """One token further, from log-probabilities (B, W, V): the hypothesis each goes on from, (B, W)."""
-        choice = rule.choose(self.totals, self.limits <= self.written + 1, odds)
+        choice = rule.choose(self.totals, self.limits <= self.written + 1, log_probabilities)
         assert choice.ended is not None
         parents = torch.zeros_like(choice.tokens) if choice.parents is None else choice.parents
-        length = (self.written + 1).to(odds.dtype)
+        length = (self.written + 1).to(log_probabilities.dtype)
         scores = rule.score(choice.ended, length[:, None])
         self._finish(choice.ended, scores)
         self._note(choice.tokens, parents)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from regard.explain.walkthrough.board import Board, Value, linear
-from regard.explain.walkthrough.step import Axis
+from regard.explain.walkthrough.step import AxisLabels
 from regard.nn.attention import Attention, relu
 from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
 from regard.nn.windows import MonotonicWindow, PredictedWindow
@@ -15,7 +15,7 @@ from regard.nn.windows import MonotonicWindow, PredictedWindow
 
 @dataclass(frozen=True)
 class Asking:
-    """Who asks whom: one head of an attention at work."""
+    """One head of an attention: which positions are queries, and which are keys."""
 
     board: Board
     attention: Attention
@@ -24,20 +24,26 @@ class Asking:
     head: int
     query: Value  # (T, D)
     source: Value  # (S, D)
-    asked_by: Axis
-    asked: Axis
+    asked_by: AxisLabels
+    asked: AxisLabels
     first: int = 0  # the position of the first query, which is its row in the trace too
     row: int = 0  # the query walked with
     causal: bool = False
-    predicts: Axis | None = None  # in a decoder: what is predicted where each query stands
+    predicts: AxisLabels | None = None  # in a decoder: what is predicted where each query stands
 
     @property
-    def rows(self) -> Axis:
+    def rows(self) -> AxisLabels:
         """Rows of scores and weights, named as a heat map names them: in a decoder, after the piece predicted."""
         return self.asked_by if self.predicts is None else self.predicts
 
     def write(
-        self, kind: str, name: str, inputs: dict[str, Value], snippet: str | list[str], *axes: Axis, recorded: bool
+        self,
+        kind: str,
+        name: str,
+        inputs: dict[str, Value],
+        snippet: str | list[str],
+        *axes: AxisLabels,
+        recorded: bool,
     ) -> Value:
         """A step with a row for each query; ``recorded`` says whether the trace has it."""
         own = self.seen(name) if recorded else None
@@ -62,7 +68,7 @@ class Asking:
 def attention_steps(asking: Asking) -> Value:
     """From what asks (T, D) and what is asked (S, D) to the contexts (T, D) of all heads."""
     query, keys, values = _heads_view(asking)
-    query, keys = _turned(asking, query, "queries"), _turned(asking, keys, "keys")
+    query, keys = _rotated(asking, query, "queries"), _rotated(asking, keys, "keys")
     centre = _centre(asking)
     weights = _weights(asking, _masked(asking, _scores(asking, query, keys), centre), centre)
     context = asking.write(
@@ -109,7 +115,7 @@ def _for_each_key(asking: Asking, kind: str, name: str, inputs: dict[str, Value]
     return asking.board.write(kind, full, asking.part, inputs, snippet, axes=(asking.asked,), recorded=recorded)
 
 
-def _turned(asking: Asking, x: Value, name: str) -> Value:
+def _rotated(asking: Asking, x: Value, name: str) -> Value:
     if asking.attention.rotary is None:
         return x
     axis = asking.asked_by if name == "queries" else asking.asked
@@ -120,7 +126,7 @@ def _turned(asking: Asking, x: Value, name: str) -> Value:
         "even, odd = x[:, 0::2], x[:, 1::2]",
         "result = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1).flatten(1)",
     ]
-    return asking.board.write("turned", f"{asking.place}.turned_{name}", asking.part, {"x": x}, snippet, axes=(axis,))
+    return asking.board.write("rotated", f"{asking.place}.rotated_{name}", asking.part, {"x": x}, snippet, axes=(axis,))
 
 
 def _scores(asking: Asking, query: Value, keys: Value) -> Value:
@@ -205,12 +211,15 @@ def _weights(asking: Asking, scores: Value, centre: Value | None) -> Value:
         snippet = ["positive = scores.relu()", "total = positive.sum(-1, keepdim=True)"]
         snippet.append("result = positive / torch.where(total > 0, total, 1.0)")
     window = attention.window if isinstance(attention.window, PredictedWindow) else None
-    name = "odds" if attention.hard else "weights" if window is None else "shares"
+    name = "probabilities" if attention.hard else "weights" if window is None else "shares"
     weights = asking.write(kind, name, {"scores": scores}, snippet, keys, recorded=name != "shares")
     if attention.hard:
         name = "weights" if window is None else "choice"
-        snippet = ["place = odds.argmax(-1, keepdim=True)", "result = torch.zeros_like(odds).scatter(-1, place, 1.0)"]
-        weights = asking.write("hard", name, {"odds": weights}, snippet, keys, recorded=window is None)
+        snippet = [
+            "place = probabilities.argmax(-1, keepdim=True)",
+            "result = torch.zeros_like(probabilities).scatter(-1, place, 1.0)",
+        ]
+        weights = asking.write("hard", name, {"probabilities": weights}, snippet, keys, recorded=window is None)
     if window is None or centre is None:
         return weights
     snippet = [

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from regard.explain.side import Side
 from regard.explain.walkthrough.board import Board, Value
-from regard.explain.walkthrough.step import Axis
+from regard.explain.walkthrough.step import AxisLabels
 from regard.models.transformer import Positions
 from regard.nn.embeddings import Embedding, OneHotEmbedding
 from regard.nn.positions import Learned, Sinusoidal
-from regard.nn.words import Spelling, WordEmbedding
+from regard.nn.words import LetterConvolution, WordEmbedding
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START
 from regard.text.spelling import spell
 
@@ -20,7 +20,7 @@ CODE = 100  # columns that a line of a snippet may take
 
 
 def embedding_steps(
-    board: Board, side: str, ids: Sequence[int], embedding: Embedding | WordEmbedding, *, axis: Axis, row: int
+    board: Board, side: str, ids: Sequence[int], embedding: Embedding | WordEmbedding, *, axis: AxisLabels, row: int
 ) -> Value:
     """From numbers to vectors, (T, D)."""
     numbers = textwrap.fill(f"result = torch.tensor({list(ids)})", CODE, subsequent_indent="    ")
@@ -36,7 +36,7 @@ def embedding_steps(
     return _beside(board, side, embedding, pieces, axis=axis, row=row)
 
 
-def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *, axis: Axis, row: int) -> Value:
+def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *, axis: AxisLabels, row: int) -> Value:
     """A learned vector and, beside it, one that is frozen, what the letters say, or both."""
     learned, recorded = embedding.learned, board.seen(f"{side}.embedded")
     inputs = {"ids": pieces, "learned": board.weight(learned.weight)}
@@ -62,7 +62,7 @@ def _beside(board: Board, side: str, embedding: WordEmbedding, pieces: Value, *,
     )
 
 
-def _spelling(board: Board, side: str, spelling: Spelling, *, axis: Axis, row: int) -> Value:
+def _spelling(board: Board, side: str, spelling: LetterConvolution, *, axis: AxisLabels, row: int) -> Value:
     """What the letters say, (T, features): written out, since the model shows it only as part of the embedding."""
     read = board.write("letters", f"{side}.letters", side, {}, _letters(board.trace.source), axes=(axis,), row=row)
     filters = spelling.filters
@@ -82,7 +82,7 @@ def _spelling(board: Board, side: str, spelling: Spelling, *, axis: Axis, row: i
 
 
 def _letters(source: Side) -> list[str]:
-    """Code for the letters (T, L) of all pieces: made of the pieces or, where nobody knows those, as numbers."""
+    """Code for the letters (T, L) of all pieces: made of the pieces or, where those are not known, as numbers."""
     places = len(source.letters[0])
     if any(spell(piece, places) != letters for piece, letters in zip(source.pieces, source.letters, strict=True)):
         numbers = [list(each) for each in source.letters]
@@ -102,7 +102,7 @@ def _times(embedding: Embedding) -> str:
     return f" * {embedding.width}**0.5" if embedding.scale == embedding.width**0.5 else f" * {embedding.scale}"
 
 
-def position_steps(board: Board, side: str, positions: Positions, x: Value, *, axis: Axis, row: int) -> Value:
+def position_steps(board: Board, side: str, positions: Positions, x: Value, *, axis: AxisLabels, row: int) -> Value:
     """Embeddings with positions, where positions are added."""
     length, width = x.tensor.shape
     match positions:

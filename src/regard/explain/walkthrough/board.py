@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.explain.replay import Model, Spelling
 from regard.explain.trace import Trace
 from regard.explain.walkthrough.prose import prose_of
-from regard.explain.walkthrough.step import FEATURES, Axis, Step, run_snippet
+from regard.explain.walkthrough.step import FEATURES, AxisLabels, Step, run_snippet
 
 
 @dataclass(frozen=True)
@@ -64,24 +64,24 @@ class Board:
     # Axes
 
     @property
-    def source(self) -> Axis:
+    def source(self) -> AxisLabels:
         return positions("source", self.trace.source.pieces)
 
     @property
-    def read(self) -> Axis:
+    def read(self) -> AxisLabels:
         """What the decoder read at each step."""
         return positions("target", self.trace.inputs)
 
     @property
-    def predicted(self) -> Axis:
+    def predicted(self) -> AxisLabels:
         """What each step of the decoder led to."""
         return positions("predicted", self.trace.target.pieces)
 
-    def words(self, scores: Tensor, also: int, count: int = 5) -> Axis:
+    def words(self, scores: Tensor, also: int, count: int = 5) -> AxisLabels:
         """The outputs with the highest scores (V,), best first, and one that must be among them."""
         best: list[int] = scores.topk(min(count, len(scores))).indices.tolist()
         shown = best if also in best else [*best, also]
-        return Axis(
+        return AxisLabels(
             "word", len(scores), tuple(shown), tuple(self.spelling.name(self.model, number) for number in shown)
         )
 
@@ -95,7 +95,7 @@ class Board:
         inputs: Mapping[str, Value],
         snippet: str | Sequence[str],
         *,
-        axes: Sequence[Axis] = (),
+        axes: Sequence[AxisLabels] = (),
         recorded: Value | None = None,
         row: int | None = None,
     ) -> Value:
@@ -127,13 +127,13 @@ class Board:
         return Value(output, f"step {name}")
 
 
-def positions(name: str, pieces: Sequence[str]) -> Axis:
-    return Axis(name, len(pieces), tuple(range(len(pieces))), tuple(pieces))
+def positions(name: str, pieces: Sequence[str]) -> AxisLabels:
+    return AxisLabels(name, len(pieces), tuple(range(len(pieces))), tuple(pieces))
 
 
-def features(size: int) -> Axis:
+def features(size: int) -> AxisLabels:
     shown = tuple(range(min(size, FEATURES)))
-    return Axis("feature", size, shown, tuple(map(str, shown)))
+    return AxisLabels("feature", size, shown, tuple(map(str, shown)))
 
 
 def linear(bias: Tensor | None) -> str:

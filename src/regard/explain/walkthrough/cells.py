@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from regard.explain.walkthrough.board import Board, Value
-from regard.explain.walkthrough.step import Axis
+from regard.explain.walkthrough.step import AxisLabels
 from regard.nn.recurrent import Layer, elman_step, gru_step
 
 
@@ -18,7 +18,7 @@ class Before:
 
 
 @dataclass(frozen=True)
-class Moment:
+class CellStep:
     """One cell at one place of the text."""
 
     board: Board
@@ -48,7 +48,7 @@ class Moment:
         return self.write(kind, name, {"x": x, "h": before.hidden, **self.weights(number)}, snippet)
 
 
-def cell_steps(moment: Moment, x: Value, before: Before) -> Value:
+def cell_steps(moment: CellStep, x: Value, before: Before) -> Value:
     """From an input (D,) and the state before it to the state after it."""
     if moment.layer.cell.step is elman_step:
         snippet = "result = torch.tanh(w_x @ x + b_x + w_h @ h + b_h)"
@@ -58,7 +58,7 @@ def cell_steps(moment: Moment, x: Value, before: Before) -> Value:
     return _lstm_steps(moment, x, before)
 
 
-def _lstm_steps(moment: Moment, x: Value, before: Before) -> Value:
+def _lstm_steps(moment: CellStep, x: Value, before: Before) -> Value:
     assert before.cell is not None
     write = moment.gate(0, "input_gate", "input", x, before)
     forget = moment.gate(1, "forget_gate", "forget", x, before)
@@ -69,7 +69,7 @@ def _lstm_steps(moment: Moment, x: Value, before: Before) -> Value:
     return moment.write("lstm_hidden", "hidden", {"o": read, "c": cell}, "result = o * torch.tanh(c)")
 
 
-def _gru_steps(moment: Moment, x: Value, before: Before) -> Value:
+def _gru_steps(moment: CellStep, x: Value, before: Before) -> Value:
     reset = moment.gate(0, "reset", "reset", x, before)
     update = moment.gate(1, "update", "update", x, before)
     inputs = {"x": x, "h": before.hidden, "r": reset, **moment.weights(2)}
@@ -94,7 +94,7 @@ _BODY = {
 }
 
 
-def loop_steps(moment: Moment, x: Value, axis: Axis, *, backwards: bool) -> Value:
+def loop_steps(moment: CellStep, x: Value, axis: AxisLabels, *, backwards: bool) -> Value:
     """The states after every piece, (S, D), from zeros on."""
     cell = moment.layer.cell
     body = _BODY["elman" if cell.step is elman_step else "gru" if cell.step is gru_step else "lstm"]

@@ -46,5 +46,9 @@ def output_steps(board: Board, x: Value, weight: Tensor, bias: Tensor, row: int)
     axis = board.words(logits.tensor, chosen)
     inputs = {"x": x, "w": board.weight(weight), "b": board.weight(bias)}
     scores = board.write("logits", "logits", "output", inputs, "result = w @ x + b", axes=(axis,), recorded=logits)
-    odds = board.write("odds", "odds", "output", {"logits": scores}, "result = logits.softmax(-1)", axes=(axis,))
-    board.write("probability", "probability", "output", {"odds": odds}, f"result = odds[{chosen}]")
+    probabilities = board.write(
+        "probabilities", "probabilities", "output", {"logits": scores}, "result = logits.softmax(-1)", axes=(axis,)
+    )
+    board.write(
+        "probability", "probability", "output", {"probabilities": probabilities}, f"result = probabilities[{chosen}]"
+    )

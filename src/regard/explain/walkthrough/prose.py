@@ -118,11 +118,11 @@ PROSE: Mapping[str, Prose] = {
         "q, k, v = x[head]",
         r"q, k, v = x_{[\text{head}]}",
     ),
-    "turned": Prose(
+    "rotated": Prose(
         "Rotary position",
-        "Each pair of features is turned by an angle that grows with the place, "
+        "Each pair of features is rotated by an angle that grows with the place, "
         "so that a query and a key feel only their distance.",
-        "turn pair i of place p by p / 10000^(2i/K)",
+        "rotate pair i of place p by p / 10000^(2i/K)",
         r"\begin{pmatrix} x'_{2i} \\ x'_{2i+1} \end{pmatrix} = "
         r"\begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix} "
         r"\begin{pmatrix} x_{2i} \\ x_{2i+1} \end{pmatrix},\quad \theta = p / 10000^{2i/K}",
@@ -428,7 +428,7 @@ PROSE: Mapping[str, Prose] = {
         "z = W x + b",
         r"z = W x + b",
     ),
-    "odds": Prose(
+    "probabilities": Prose(
         "Softmax: the probabilities",
         "Scores become probabilities of all words, which sum to 1. Shown are the most probable.",
         "p = exp(z) / Σ exp(z)",
@@ -463,7 +463,7 @@ OTHERWISE: Mapping[str, Mapping[str, Prose]] = {
             "z = W x + b",
             r"z = W x + b",
         ),
-        "odds": Prose(
+        "probabilities": Prose(
             "Softmax: the probabilities",
             "Scores become probabilities of all labels, which sum to 1. Shown are the most probable.",
             "p = exp(z) / Σ exp(z)",

@@ -10,7 +10,7 @@ import torch
 from regard.explain.walkthrough.attention import Asking, attention_steps
 from regard.explain.walkthrough.beginning import embedding_steps
 from regard.explain.walkthrough.board import Board, Value, positions
-from regard.explain.walkthrough.cells import Before, Moment, cell_steps, loop_steps
+from regard.explain.walkthrough.cells import Before, CellStep, cell_steps, loop_steps
 from regard.models.recurrent import BahdanauDecoder, ContextDecoder, LuongDecoder, RecurrentEncoder
 from regard.nn.attention import Attention
 from regard.nn.recurrent import Stack
@@ -26,7 +26,7 @@ def encoder_steps(board: Board, encoder: RecurrentEncoder, level: int, row: int)
     every = []
     for place, direction in _directions(level, layer.bidirectional):
         backwards = encoder.reverse != (direction == "_reverse")
-        moment = Moment(board, layer, place, "encoder", row, direction)
+        moment = CellStep(board, layer, place, "encoder", row, direction)
         cell_steps(moment, x.at(row), _state_before(board, moment, backwards=backwards))
         every.append(loop_steps(moment, x, axis, backwards=backwards))
     if layer.bidirectional:
@@ -48,7 +48,7 @@ def _directions(level: int, bidirectional: bool) -> list[tuple[str, str]]:
     return [(f"{place}.forward", ""), (f"{place}.backward", "_reverse")] if bidirectional else [(place, "")]
 
 
-def _state_before(board: Board, moment: Moment, *, backwards: bool) -> Before:
+def _state_before(board: Board, moment: CellStep, *, backwards: bool) -> Before:
     """The state that an encoder's cell goes on from: that of the piece read before, or zeros."""
     last = moment.row + 1 if backwards else moment.row - 1
     has_cell, size = moment.layer.cell.has_cell, moment.layer.hidden
@@ -123,7 +123,7 @@ class Walk:
     def step(self, x: Value, before: Before) -> Value:
         """The chosen layer's cell; gives the state of the top layer after the step."""
         x = x if self.level == 0 else self.board.seen(f"decoder.{self.level - 1}.states").at(self.row)
-        moment = Moment(self.board, self.stack.layers[self.level], f"decoder.{self.level}.cell", "decoder", self.row)
+        moment = CellStep(self.board, self.stack.layers[self.level], f"decoder.{self.level}.cell", "decoder", self.row)
         state = cell_steps(moment, x, before)
         top = self.stack.depth - 1
         return state if self.level == top else self.board.seen(f"decoder.{top}.states").at(self.row)

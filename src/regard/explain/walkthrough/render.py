@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 from torch import Tensor
 
-from regard.explain.walkthrough.step import Axis, Step, Walkthrough
+from regard.explain.walkthrough.step import AxisLabels, Step, Walkthrough
 from regard.text.words import legible
 
 WIDTH = 100
@@ -174,7 +174,7 @@ def _left_out(step: Step, columns: Sequence[int], rows: Sequence[int] | None) ->
     return "" if kept == shape else f"({' × '.join(map(str, kept))} shown of {' × '.join(map(str, shape))})"
 
 
-def _labels(axis: Axis, places: Sequence[int]) -> list[str]:
+def _labels(axis: AxisLabels, places: Sequence[int]) -> list[str]:
     return [_printable(axis.labels[place]) for place in places]
 
 

@@ -1,4 +1,4 @@
-"""A step of a walkthrough: one intermediate, told four times over, as idea, formula, numbers and code."""
+"""A step of a walkthrough: one intermediate value as idea, formula, numbers and code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIGITS = 6  # significant, in the shown view
 
 
 @dataclass(frozen=True)
-class Axis:
+class AxisLabels:
     """What one axis of an output runs over, and which of its places are shown."""
 
     name: str  # source, target, feature, word
@@ -49,7 +49,7 @@ class Step:
     inputs: Mapping[str, Tensor]
     origins: Mapping[str, str]
     output: Tensor
-    axes: tuple[Axis, ...]
+    axes: tuple[AxisLabels, ...]
     snippet: str
     recorded: str = ""
     row: int | None = None  # of the output, that of the piece walked with

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from regard.explain.walkthrough.attention import Asking, attention_steps
 from regard.explain.walkthrough.beginning import embedding_steps, position_steps
 from regard.explain.walkthrough.board import Board, Value
-from regard.explain.walkthrough.step import Axis
+from regard.explain.walkthrough.step import AxisLabels
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import Attention
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
@@ -24,7 +24,7 @@ class Spot:
     side: str  # encoder, decoder
     level: int
     head: int
-    axis: Axis  # the positions of this side
+    axis: AxisLabels  # the positions of this side
     row: int
 
     @property
@@ -76,7 +76,7 @@ def encoder_steps(spot: Spot, encoder: TransformerEncoder) -> None:
     _last_norm(spot, encoder.norm, len(encoder.layers), x, "states")
 
 
-def decoder_steps(spot: Spot, decoder: TransformerDecoder, read: Sequence[int], source: Axis) -> Value:
+def decoder_steps(spot: Spot, decoder: TransformerDecoder, read: Sequence[int], source: AxisLabels) -> Value:
     """The same for a decoder, which also asks the source where there is one. Gives the features (T, D)."""
     board = spot.board
     x = _input(spot, decoder, read)

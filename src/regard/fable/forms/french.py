@@ -72,7 +72,7 @@ NUMBERS = {
 Finite = tuple[str, str, str, str, str]
 
 
-class VerbForms(NamedTuple):
+class FrenchVerbForms(NamedTuple):
     """Finite forms stand in the order *je*, *il*, *ils*, *nous*, *vous*; participles as agreement counts them."""
 
     infinitive: str
@@ -118,10 +118,10 @@ def agreeing(masculine: str, feminine_form: str) -> tuple[str, str, str, str]:
     return masculine, adjective_plural(masculine), feminine_form, adjective_plural(feminine_form)
 
 
-def verb(infinitive: str, parts: tuple[str, str, str, str] | None = None) -> VerbForms:
+def verb(infinitive: str, parts: tuple[str, str, str, str] | None = None) -> FrenchVerbForms:
     """All forms from the principal parts: *il* and *ils* in the present, future stem, participle."""
     singular, plural, future, participle = parts or regular_parts(infinitive)
-    return VerbForms(
+    return FrenchVerbForms(
         infinitive=infinitive,
         present=(first_person(singular), singular, plural, *we_and_you(infinitive, plural)),
         future=(future + "ai", future + "a", future + "ont", future + "ons", future + "ez"),
@@ -151,7 +151,7 @@ def softened(stem: str) -> str:
     return stem[:-1] + "ç" if stem.endswith("c") else stem
 
 
-def imperfect(forms: VerbForms) -> Finite:
+def imperfect(forms: FrenchVerbForms) -> Finite:
     """connaissons → connaissais, connaissait, connaissaient …: for the states, whose past is no event."""
     stem = forms.present[3].removesuffix("ons")
     hard = forms.present[4].removesuffix("ez") if forms.present[4].endswith("ez") else stem

@@ -51,7 +51,7 @@ class NounForms(NamedTuple):
     oblique: tuple[str, str]
 
 
-class VerbForms(NamedTuple):
+class HindiVerbForms(NamedTuple):
     """Each in the order masculine, masculine plural, feminine, feminine plural."""
 
     perfective: tuple[str, str, str, str]
@@ -107,10 +107,12 @@ def adjective(word: str) -> tuple[str, str, str]:
     return word, word, word
 
 
-def verb(root: str) -> VerbForms:
+def verb(root: str) -> HindiVerbForms:
     """खा → खाया, खाता, खाएगा."""
     infinitive = (root + "ना", root + "ने", root + "नी", root + "नी")
-    return VerbForms(perfective(root), habitual(root), future(root), infinitive, first_future(root), root, polite(root))
+    return HindiVerbForms(
+        perfective(root), habitual(root), future(root), infinitive, first_future(root), root, polite(root)
+    )
 
 
 def perfective(root: str) -> tuple[str, str, str, str]:

@@ -38,7 +38,7 @@ CUT = {"will": "wo", "can": "ca"}  # won't, can't
 SAID = {"say": "said", "ask": "asked", "answer": "answered"}
 
 
-class Page:
+class EnglishLine:
     """The English line while it is written: tokens, and which of them are glued to the one before."""
 
     __slots__ = ("commas", "glued", "openings", "tags", "tokens")
@@ -64,9 +64,9 @@ class Page:
             self.put(",", "PUNCT", glued=True)
 
 
-def write(text: Text) -> Page:
+def write(text: Text) -> EnglishLine:
     """The whole sentence but for its capitals; afterwards every `at` in the tree is filled."""
-    page = Page(commas=bool(text.mark))
+    page = EnglishLine(commas=bool(text.mark))
     if text.speech is not None:
         put_speech(page, text.speech)
     if text.phrase is not None:
@@ -92,7 +92,7 @@ def write(text: Text) -> Page:
     return page
 
 
-def put_phrase(page: Page, phrase: Phrase) -> list[int]:
+def put_phrase(page: EnglishLine, phrase: Phrase) -> list[int]:
     """Where each token came to stand; commas only where there are commas."""
     at = []
     for token, tag, glued in zip(phrase.english, phrase.tags, phrase.glued, strict=True):
@@ -102,7 +102,7 @@ def put_phrase(page: Page, phrase: Phrase) -> list[int]:
     return at
 
 
-def put_speech(page: Page, speech: Speech) -> None:
+def put_speech(page: EnglishLine, speech: Speech) -> None:
     """The king said, "…"""
     put_subject(page, speech.subject)
     speech.at = page.put(SAID[speech.verb], "VERB")
@@ -110,7 +110,7 @@ def put_speech(page: Page, speech: Speech) -> None:
     page.openings.append(page.put('"', "PUNCT") + 1)
 
 
-def put_subject(page: Page, subject: Subject) -> None:
+def put_subject(page: EnglishLine, subject: Subject) -> None:
     if isinstance(subject, NounPhrase):
         put_noun_phrase(page, subject)
     elif isinstance(subject, Pronoun):
@@ -121,7 +121,7 @@ def put_subject(page: Page, subject: Subject) -> None:
         put_noun_phrase(page, subject.second)
 
 
-def put_noun_phrase(page: Page, phrase: NounPhrase) -> None:
+def put_noun_phrase(page: EnglishLine, phrase: NounPhrase) -> None:
     if phrase.owner is not None and phrase.genitive:
         put_noun_phrase(page, phrase.owner)
         phrase.at = page.put("'s", "PART", glued=True)
@@ -137,7 +137,7 @@ def put_noun_phrase(page: Page, phrase: NounPhrase) -> None:
         put_relative(page, phrase.relative, phrase)
 
 
-def put_noun(page: Page, noun: Noun, *, plural: bool) -> int:
+def put_noun(page: EnglishLine, noun: Noun, *, plural: bool) -> int:
     """A name may be two words: Mr Brown."""
     word = noun.english[plural]
     if not noun.proper:
@@ -147,7 +147,7 @@ def put_noun(page: Page, noun: Noun, *, plural: bool) -> int:
     return min(*at, page.put(last, "PROPN")) if at else page.put(last, "PROPN")
 
 
-def put_determiner(page: Page, phrase: NounPhrase) -> None:
+def put_determiner(page: EnglishLine, phrase: NounPhrase) -> None:
     determiner = phrase.determiner
     if determiner == "a":
         following = phrase.adjectives[0].english if phrase.adjectives else phrase.noun.english[phrase.plural]
@@ -162,12 +162,12 @@ def put_determiner(page: Page, phrase: NounPhrase) -> None:
 PLAIN = frozenset({"the", "a", "this", "every", "some"})
 
 
-def put_relative(page: Page, relative: Relative, head: NounPhrase) -> None:
+def put_relative(page: EnglishLine, relative: Relative, head: NounPhrase) -> None:
     relative.at = page.put("that", "PRON")
     put_clause(page, relative.clause, head)
 
 
-def put_clause(page: Page, clause: Clause, head: NounPhrase | None = None, *, first: bool = False) -> None:
+def put_clause(page: EnglishLine, clause: Clause, head: NounPhrase | None = None, *, first: bool = False) -> None:
     """`head` is the noun phrase a relative clause hangs on; it is the subject where the clause has none."""
     at = clause.at
     if clause.please:
@@ -192,7 +192,7 @@ def put_clause(page: Page, clause: Clause, head: NounPhrase | None = None, *, fi
     put_rest(page, clause)
 
 
-def put_auxiliary(page: Page, clause: Clause, who: int) -> None:
+def put_auxiliary(page: EnglishLine, clause: Clause, who: int) -> None:
     """did, does, will, was: what opens a question or carries a negation."""
     word: str
     if clause.modal in {"can", "must"}:
@@ -204,7 +204,7 @@ def put_auxiliary(page: Page, clause: Clause, who: int) -> None:
     put_finite(page, clause, word)
 
 
-def put_finite(page: Page, clause: Clause | Being, word: str) -> None:
+def put_finite(page: EnglishLine, clause: Clause | Being, word: str) -> None:
     """An auxiliary, with what is contracted with it: 'm, do + n't."""
     at = clause.at
     if not clause.contracted:
@@ -216,7 +216,7 @@ def put_finite(page: Page, clause: Clause | Being, word: str) -> None:
         at["tense"] = page.put(CLITICS[word], "AUX", glued=True)
 
 
-def put_between(page: Page, clause: Clause) -> None:
+def put_between(page: EnglishLine, clause: Clause) -> None:
     """What stands between the auxiliary and the predicate: not, never, often."""
     if clause.negation and "not" not in clause.at:
         one_word = clause.modal == "can" and clause.negation == "not" and not clause.question  # cannot
@@ -225,7 +225,7 @@ def put_between(page: Page, clause: Clause) -> None:
         clause.at["frequency"] = page.put(clause.frequency.english, "ADV")
 
 
-def put_verb(page: Page, clause: Clause, verb: Verb, who: int) -> None:
+def put_verb(page: EnglishLine, clause: Clause, verb: Verb, who: int) -> None:
     at = clause.at
     supported = clause.question or clause.negation == "not" or clause.tense == "future" or clause.progressive
     supported = supported or clause.modal in {"can", "must"}
@@ -250,7 +250,7 @@ def put_verb(page: Page, clause: Clause, verb: Verb, who: int) -> None:
     at["particle"] = page.put(verb.particle, "ADP") if verb.particle else at["verb"]
 
 
-def put_state(page: Page, clause: Clause, adjective: Adjective, who: int) -> None:
+def put_state(page: EnglishLine, clause: Clause, adjective: Adjective, who: int) -> None:
     at = clause.at
     if not clause.question:
         put_auxiliary(page, clause, who)
@@ -261,7 +261,7 @@ def put_state(page: Page, clause: Clause, adjective: Adjective, who: int) -> Non
     at["adjective"] = page.put(adjective.english, "ADJ")
 
 
-def put_being(page: Page, being: Being) -> None:
+def put_being(page: EnglishLine, being: Being) -> None:
     """Subject, *to be* and what follows it; in a question *to be* comes first."""
     at, subject = being.at, being.subject
     if being.kind == "where":
@@ -289,7 +289,7 @@ def put_being(page: Page, being: Being) -> None:
     put_adjuncts(page, being)
 
 
-def put_rest(page: Page, clause: Clause) -> None:
+def put_rest(page: EnglishLine, clause: Clause) -> None:
     """Objects, then how, where and when."""
     if clause.object is not None:
         put_noun_phrase(page, clause.object)
@@ -303,13 +303,13 @@ def put_rest(page: Page, clause: Clause) -> None:
         put_adverb(page, clause, "time", clause.time)
 
 
-def put_adjuncts(page: Page, clause: Clause | Being) -> None:
+def put_adjuncts(page: EnglishLine, clause: Clause | Being) -> None:
     for adjunct in clause.adjuncts:
         adjunct.at = page.put(adjunct.preposition.english, "ADP")
         put_noun_phrase(page, adjunct.phrase)
 
 
-def put_adverb(page: Page, clause: Clause, role: str, adverb: Adverb | None) -> None:
+def put_adverb(page: EnglishLine, clause: Clause, role: str, adverb: Adverb | None) -> None:
     """Of an adverb of several words, `at` is the first."""
     if adverb is None:
         return

@@ -15,10 +15,10 @@ from regard.fable.syntax import (
     Being,
     Clause,
     Conjunction,
+    Coordination,
     Determiner,
     Modal,
     NounPhrase,
-    Pair,
     Pronoun,
     Relative,
     Speech,
@@ -128,7 +128,7 @@ def agreement(subject: Subject) -> int:
     """Twice the gender plus the number: the index into every table of four forms."""
     if isinstance(subject, NounPhrase):
         return 2 * subject.noun.feminine_french + subject.plural
-    if isinstance(subject, Pair):
+    if isinstance(subject, Coordination):
         return 2 * (subject.first.noun.feminine_french and subject.second.noun.feminine_french) + 1
     if subject.referent is not None:
         return agreement(subject.referent)

@@ -17,9 +17,9 @@ from regard.fable.syntax import (
     Being,
     Clause,
     Conjunction,
+    Coordination,
     Determiner,
     NounPhrase,
-    Pair,
     Pronoun,
     Relative,
     Speech,
@@ -127,7 +127,7 @@ def agreement(subject: Subject) -> int:
     """Twice the gender plus the number: the index into every table of four forms."""
     if isinstance(subject, NounPhrase):
         return 2 * subject.noun.feminine_hindi + subject.plural
-    if isinstance(subject, Pair):
+    if isinstance(subject, Coordination):
         return 2 * (subject.first.noun.feminine_hindi and subject.second.noun.feminine_hindi) + 1
     if subject.referent is not None:
         return agreement(subject.referent)

@@ -15,14 +15,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 _ELEMENTS = {"cpu": 1 << 23, "cuda": 1 << 26}  # logits at a time
-_SURE = 1e-30  # odds above this have all their digits
+_SURE = 1e-30  # float32 holds probabilities above this to full precision
 
 
 PAD = 0  # a target that does not count
 
 
 def widened(logits: Tensor) -> Tensor:
-    """In float32 at least: sums of many odds need the digits."""
+    """In float32 at least: half precision is too coarse for sums of many probabilities."""
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
@@ -36,8 +36,8 @@ def linear_cross_entropy(x: Tensor, weight: Tensor, bias: Tensor, targets: Tenso
     if not torch.is_grad_enabled():
         return cross_entropy(F.linear(x, weight, bias), targets, smoothing)
     kind = x.device.type
-    narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
-    return _LinearCrossEntropy.apply(x, weight, bias, targets, smoothing, narrow)  # type: ignore[no-untyped-call]
+    half = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+    return _LinearCrossEntropy.apply(x, weight, bias, targets, smoothing, half)  # type: ignore[no-untyped-call]
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -45,66 +45,66 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(  # noqa: PLR0917
-        context: Any, x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, narrow: torch.dtype
+        context: Any, x: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, half: torch.dtype
     ) -> Tensor:
         each = max(1, _ELEMENTS.get(x.device.type, 1 << 22) // len(weight))
         with torch.autocast(x.device.type, enabled=False):
-            slopes = _Slopes(x, weight, bias, smoothing, narrow)
+            gradients = _Gradients(x, weight, bias, smoothing, half)
             for first in range(0, len(x), each):
-                slopes.add(first, targets[first : first + each, None])
-            context.save_for_backward(*slopes.finish())
-        return slopes.loss
+                gradients.add(first, targets[first : first + each, None])
+            context.save_for_backward(*gradients.finish())
+        return gradients.loss
 
     @staticmethod
     def backward(context: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        return *(slope * scale.to(slope) for slope in context.saved_tensors), None, None, None
+        return *(gradient * scale.to(gradient) for gradient in context.saved_tensors), None, None, None
 
 
-def _log_sum(logits: Tensor, odds: Tensor, right: Tensor, targets: Tensor) -> Tensor:
-    """``log Σ exp`` of each row, however far apart its logits are: any of them, less the logarithm of its odds, if
-    these are no underflow. On a CPU the ``right`` one mostly will do, which saves two passes over all logits."""
+def _log_sum(logits: Tensor, probabilities: Tensor, right: Tensor, targets: Tensor) -> Tensor:
+    """``log Σ exp`` of each row without overflow: any logit less the logarithm of its probability, if that did not
+    underflow. On a CPU the target's (``right``) mostly serves, which saves two passes over all logits."""
     if logits.device.type == "cpu":
-        chosen = odds.gather(1, targets)
+        chosen = probabilities.gather(1, targets)
         if bool((chosen > _SURE).all()):
             return right - chosen.log()
-    return logits.amax(1, keepdim=True) - odds.amax(1, keepdim=True).log()
+    return logits.amax(1, keepdim=True) - probabilities.amax(1, keepdim=True).log()
 
 
-class _Slopes:
-    """The loss and its gradients, as they grow. Products are of the narrow type, sums of the wide one."""
+class _Gradients:
+    """The loss and its gradients, added up by rows: products in ``half``, sums in float32 at least."""
 
-    def __init__(self, x: Tensor, weight: Tensor, bias: Tensor, smoothing: float, narrow: torch.dtype) -> None:
-        self.wide = torch.promote_types(narrow, torch.float32)
-        self.given = x.to(narrow), weight.to(narrow), bias.to(narrow)
+    def __init__(self, x: Tensor, weight: Tensor, bias: Tensor, smoothing: float, half: torch.dtype) -> None:
+        self.full = torch.promote_types(half, torch.float32)
+        self.given = x.to(half), weight.to(half), bias.to(half)
         self.smoothing = smoothing
-        self.mean_weight, self.mean_bias = weight.to(self.wide).mean(0), bias.to(self.wide).mean()
+        self.mean_weight, self.mean_bias = weight.to(self.full).mean(0), bias.to(self.full).mean()
         self.x, self.weight, self.bias = torch.empty_like(x), torch.zeros_like(weight), torch.zeros_like(bias)
-        self.loss, self.count = x.new_zeros((), dtype=self.wide), x.new_zeros((), dtype=self.wide)
+        self.loss, self.count = x.new_zeros((), dtype=self.full), x.new_zeros((), dtype=self.full)
         self.sum = torch.zeros_like(self.mean_weight)  # of the rows that count
 
     def add(self, first: int, targets: Tensor) -> None:
         """Some rows more, (n, 1)."""
         x, weight, bias = self.given
         end = first + len(targets)
-        rows, real = x[first:end], (targets != PAD).to(self.wide)
+        rows, real = x[first:end], (targets != PAD).to(self.full)
         logits = torch.addmm(bias, rows, weight.T)  # (n, V)
-        odds, right = logits.softmax(1, dtype=self.wide), logits.gather(1, targets)
-        normaliser = _log_sum(logits, odds, right, targets)
-        mean = (rows.to(self.wide) @ self.mean_weight + self.mean_bias)[:, None]  # of a row's logits
+        probabilities, right = logits.softmax(1, dtype=self.full), logits.gather(1, targets)
+        normaliser = _log_sum(logits, probabilities, right, targets)
+        mean = (rows.to(self.full) @ self.mean_weight + self.mean_bias)[:, None]  # of a row's logits
         self.loss += (real * (normaliser - (1 - self.smoothing) * right - self.smoothing * mean)).sum()
-        slope = odds.scatter_add_(1, targets, torch.full_like(real, self.smoothing - 1)).to(x.dtype)
+        gradient = probabilities.scatter_add_(1, targets, torch.full_like(real, self.smoothing - 1)).to(x.dtype)
         counted = real.to(x.dtype) * rows
-        self.x[first:end] = real * (slope @ weight - self.smoothing * self.mean_weight)
-        self._add_weight(slope, counted)
-        self.bias += (slope.T @ real.to(x.dtype)).squeeze(1)
-        self.sum += counted.sum(0, dtype=self.wide)
+        self.x[first:end] = real * (gradient @ weight - self.smoothing * self.mean_weight)
+        self._add_weight(gradient, counted)
+        self.bias += (gradient.T @ real.to(x.dtype)).squeeze(1)
+        self.sum += counted.sum(0, dtype=self.full)
         self.count += real.sum()
 
-    def _add_weight(self, slope: Tensor, rows: Tensor) -> None:
-        if self.weight.dtype == slope.dtype:
-            self.weight.addmm_(slope.T, rows)
+    def _add_weight(self, gradient: Tensor, rows: Tensor) -> None:
+        if self.weight.dtype == gradient.dtype:
+            self.weight.addmm_(gradient.T, rows)
         else:
-            self.weight += slope.T @ rows
+            self.weight += gradient.T @ rows
 
     def finish(self) -> tuple[Tensor, Tensor, Tensor]:
         """The gradients of x, W and b, with the part of the uniform distribution that all rows share."""

@@ -1,6 +1,6 @@
 """Where random numbers come from: torch's own generator or, in a thread that shares the work, one of its own.
 
-Two threads that drew from one generator would draw in an order that nobody knows.
+Two threads that drew from one generator would draw in an order that is not determined.
 """
 
 from __future__ import annotations

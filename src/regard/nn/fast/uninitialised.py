@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-_DRAWS = {Tensor.normal_, Tensor.uniform_}  # all that the ways weights begin come down to,
-_WAYS = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_}  # unless torch asks one step before that
+_DRAWS = {Tensor.normal_, Tensor.uniform_}  # what all initialisers call,
+_WAYS = {nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_}  # unless torch dispatches one call earlier
 
 
 class Unset(TorchFunctionMode):

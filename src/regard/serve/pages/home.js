@@ -1,4 +1,4 @@
-// What `regard serve` shows to somebody who opens its address: what is here, and one text to try.
+// What `regard serve` shows at its address: what is here, and one text to try.
 
 import {element} from "./element.js";
 

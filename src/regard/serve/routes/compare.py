@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -11,9 +10,10 @@ from regard.errors import DataError, SettingsError
 from regard.runs.folder import Run
 from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, Corpora
-from regard.serve.jobs import Jobs
-from regard.serve.schema.trainings import CompareRequest, JobAnswer, JobStarted
+from regard.serve.jobs import Jobs, JobStatus
+from regard.serve.schema.trainings import CompareRequest, JobStarted
 from regard.serve.sharing import check_shared
+from regard.settings.loading import overrides_of
 from regard.tasks.kinds import task_of
 
 router = APIRouter(prefix="/api/v1", tags=["compare"])
@@ -34,7 +34,9 @@ def compare(request: Request, wish: CompareRequest) -> JobStarted:
         raise SettingsError(f"runs = {each}: are for different tasks; choose runs of one task")
     if len(wish.runs) < 2 and not task_of(settings[0].task).counting:
         raise SettingsError(f"runs = {wish.runs[0]}: a comparison takes two or more; choose another beside it")
-    arguments = [*map(str, folders), "--limit", str(wish.limit), "--beam", str(wish.beam)]
+    limits, usual = jobs.library.limits, jobs.library.decode
+    decode = limits.decode(usual, wish.model_dump(include={"beam"}, exclude_unset=True), wish.decode)
+    arguments = [*map(str, folders), f"measure.limit={wish.limit}", *overrides_of("decode", decode)]
     files: list[tuple[str, list[str]]] = []
     test = ""
     if wish.corpus and tasks == {"translate"}:
@@ -59,9 +61,10 @@ def _labelled(corpora: Corpora, corpus: str) -> list[str]:
 
 
 @router.get("/jobs/{job}", responses=PROBLEMS)
-def one_job(request: Request, job: str) -> JobAnswer:
+def one_job(request: Request, job: str) -> JobStatus:
     """How a job stands, and what it found."""
-    return JobAnswer(**asdict(request.app.state.jobs.standing(job)))
+    jobs: Jobs = request.app.state.jobs
+    return jobs.status(job)
 
 
 @router.delete("/jobs/{job}", status_code=204, responses=PROBLEMS)

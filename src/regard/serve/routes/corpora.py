@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from dataclasses import asdict
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Query, Request
@@ -14,13 +13,12 @@ from starlette.requests import ClientDisconnect
 from regard.errors import DataError, SettingsError
 from regard.runs.folder import Run, is_occupied
 from regard.serve.answers import Problem
-from regard.serve.corpora import BUILT_IN, PARTS, Corpora
+from regard.serve.corpora import BUILT_IN, PARTS, Corpora, CorpusSummary
 from regard.serve.guard import may_change
 from regard.serve.schema.trainings import (
     CheckAnswer,
     CheckRequest,
     CorporaAnswer,
-    CorpusAnswer,
     CorpusDeleted,
     SplitRequest,
 )
@@ -34,8 +32,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 @router.get("")
 def every_corpus(request: Request) -> CorporaAnswer:
     """The built-in corpora and those that were sent."""
-    found = [CorpusAnswer(**asdict(each)) for each in _corpora(request).all()]
-    return CorporaAnswer(corpora=found, changes=may_change(request))
+    return CorporaAnswer(corpora=_corpora(request).all(), changes=may_change(request))
 
 
 @router.put(
@@ -48,7 +45,7 @@ async def send(
     name: str,
     file: str,
     called: Annotated[str, Query(max_length=1000, description="What it was called before.", examples=["a.en"])] = "",
-) -> CorpusAnswer:
+) -> CorpusSummary:
     """One file, as it is: ``train.source``, ``train.target``, ``valid.tsv.gz``. It goes to the disk as it comes in.
 
     From what two files were `called`, such as ``news.en`` and ``news.de``, the languages are known.
@@ -63,7 +60,7 @@ async def send(
             raise DataError(f"file = {file}: its sender left before the end; send it again") from None
         if not size:
             raise DataError(f"file = {file}: is empty; send one with a sentence a line")
-    return CorpusAnswer(**asdict(await asyncio.to_thread(corpora.summary, name)))
+    return await asyncio.to_thread(corpora.summary, name)
 
 
 @asynccontextmanager
@@ -106,7 +103,7 @@ async def check(request: Request, name: str, wish: CheckRequest | None = None) -
 
 
 @router.post("/{name}/split", responses=PROBLEMS)
-async def split(request: Request, name: str, wish: SplitRequest) -> CorpusAnswer:
+async def split(request: Request, name: str, wish: SplitRequest) -> CorpusSummary:
     """Hold pairs out of the training part, for validation and test, so that no source is in two parts."""
     corpora = _corpora(request)
     folder, files = corpora.path(name), corpora.files(name, "train")
@@ -119,7 +116,7 @@ async def split(request: Request, name: str, wish: SplitRequest) -> CorpusAnswer
         if outcome.answer is None:
             raise outcome.error()
         corpora.adopt(name, corner)
-    return CorpusAnswer(**asdict(corpora.summary(name)))
+    return corpora.summary(name)
 
 
 @router.delete("/{name}", responses=PROBLEMS)
@@ -135,11 +132,11 @@ def delete(request: Request, name: str) -> CorpusDeleted:
 
 
 @router.post("/{name}/restore", responses=PROBLEMS)
-def restore(request: Request, name: str) -> CorpusAnswer:
+def restore(request: Request, name: str) -> CorpusSummary:
     """Take back what was deleted last under this name."""
     corpora = _corpora(request)
     corpora.restore(name)
-    return CorpusAnswer(**asdict(corpora.summary(name)))
+    return corpora.summary(name)
 
 
 def _corpora(request: Request) -> Corpora:

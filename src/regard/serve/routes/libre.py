@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Request, Response
@@ -14,23 +14,20 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from regard.decode.options import Options
-from regard.decode.rules import Beam
 from regard.errors import DataError
 from regard.serve.answers import RefusedError
-from regard.serve.detect import Detected
+from regard.serve.detect import Detection
 from regard.serve.guard import AUTHORIZED
 from regard.serve.limits import TooLargeError
 from regard.serve.pairs import detector, pairs
-from regard.serve.passage import Passage, passage
+from regard.serve.passage import Translatable, passage
 from regard.serve.schema.libre import (
-    Asked,
     CodeAndName,
-    Detection,
     DetectQuestion,
     FrontendLanguages,
     FrontendSettings,
-    Health,
-    Language,
+    LibreBody,
+    LibreLanguage,
     TranslateQuestion,
     TranslateReply,
 )
@@ -38,13 +35,12 @@ from regard.serve.worker import Translated
 from regard.settings.languages import Languages, name_of
 
 router = APIRouter(tags=["LibreTranslate"])
-Question = TypeVar("Question", bound=Asked)
-BEAM = 5
+Question = TypeVar("Question", bound=LibreBody)
 AUTO = "auto"
 _FORM = "application/x-www-form-urlencoded"
 
 
-def _takes(question: type[Asked]) -> dict[str, Any]:
+def _takes(question: type[LibreBody]) -> dict[str, Any]:
     """The OpenAPI of a body that may be JSON or a form."""
     schema = question.model_json_schema(ref_template="#/components/schemas/{model}")
     content = {kind: {"schema": schema} for kind in ("application/json", _FORM)}
@@ -65,11 +61,10 @@ async def translate(request: Request, response: Response) -> TranslateReply:
     response.headers["X-Regard-Run"] = ", ".join(quote(run) for run in dict.fromkeys(runs))
     best, others = [each.outputs[0] for each in found], [each.outputs[1:] for each in found]
     warnings, unknown = [each.warning for each in found], [each.unknown for each in found]
-    sure = [Detection(confidence=each.confidence, language=each.language) for each in detected]
     single = isinstance(question.q, str)
     return TranslateReply(
         translated=best[0] if single else best,
-        detected=(sure[0] if single else sure) if question.source == AUTO else None,
+        detected=(detected[0] if single else detected) if question.source == AUTO else None,
         alternatives=(others[0] if single else others) if question.alternatives else None,
         warning=(warnings[0] if single else warnings) if any(warnings) else None,
         unknown=(unknown[0] if single else unknown) if any(unknown) else None,
@@ -77,14 +72,14 @@ async def translate(request: Request, response: Response) -> TranslateReply:
 
 
 @router.get("/languages")
-async def languages(request: Request) -> list[Language]:
+async def languages(request: Request) -> list[LibreLanguage]:
     """What can be translated into what."""
     if not request.scope.get(AUTHORIZED, True):
-        await _question(request, Asked)
+        await _question(request, LibreBody)
     known = await asyncio.to_thread(pairs, request.app.state.service.library)
     codes = dict.fromkeys(code for pair in known for code in (pair.source, pair.target))
     return [
-        Language(code=code, name=name_of(code), targets=[pair.target for pair in known if pair.source == code])
+        LibreLanguage(code=code, name=name_of(code), targets=[pair.target for pair in known if pair.source == code])
         for code in codes
     ]
 
@@ -96,13 +91,13 @@ async def detect(request: Request) -> list[Detection]:
     _check(request, [question.q])
     known = await asyncio.to_thread(pairs, request.app.state.service.library)
     found = await _detect(request, [question.q], tuple(known.items()))
-    return [Detection(confidence=each.confidence, language=each.language) for each in found[0]]
+    return found[0]
 
 
 @router.get("/health")
-async def health() -> Health:
+async def health() -> dict[Literal["status"], Literal["ok"]]:
     """Whether the service answers."""
-    return Health()
+    return {"status": "ok"}
 
 
 @router.get("/frontend/settings")
@@ -133,7 +128,7 @@ async def metrics(request: Request) -> Response:
 
 
 async def _question(request: Request, kind: type[Question]) -> Question:
-    """The body as what it should be, from somebody who may ask."""
+    """The body, read and checked, of an authorised client."""
     try:
         question = kind.model_validate(await _values(request))
     except ValidationError as error:
@@ -181,10 +176,10 @@ def _check(request: Request, texts: Sequence[str]) -> None:
 
 async def _languages_of(
     request: Request, question: TranslateQuestion, texts: Sequence[str], known: Mapping[Languages, str]
-) -> list[Detected]:
+) -> list[Detection]:
     """Each text's language: what the client says, else what its letters say, of those that can be translated."""
     if question.source != AUTO:
-        return [Detected(question.source, 100.0)] * len(texts)
+        return [Detection(100.0, question.source)] * len(texts)
     able = {pair.source for pair in known if pair.target == question.target}
     if not able:
         _run(known, AUTO, question.target)
@@ -194,11 +189,11 @@ async def _languages_of(
 
 async def _detect(
     request: Request, texts: Sequence[str], known: tuple[tuple[Languages, str], ...]
-) -> list[list[Detected]]:
+) -> list[list[Detection]]:
     """Off the event loop: vocabularies are read from the disk when first needed."""
     library = request.app.state.service.library
 
-    def work() -> list[list[Detected]]:
+    def work() -> list[list[Detection]]:
         find = detector(library, known)
         return [find(text) for text in texts]
 
@@ -224,19 +219,21 @@ class _Rendered:
     unknown: list[str]
 
     @classmethod
-    def of(cls, passage: Passage, found: Sequence[Translated], count: int) -> _Rendered:
+    def of(cls, passage: Translatable, found: Sequence[Translated], count: int) -> _Rendered:
         texts = [each.translation for each in found]
         warnings = dict.fromkeys(text.warning for text in texts if text.warning)
         unknown = dict.fromkeys(each.word for text in texts for each in text.unknown)
         return cls(passage.render(found, count), "; ".join(warnings), list(unknown))
 
 
-async def _translate(request: Request, passages: Sequence[Passage], runs: Sequence[str], count: int) -> list[_Rendered]:
+async def _translate(
+    request: Request, passages: Sequence[Translatable], runs: Sequence[str], count: int
+) -> list[_Rendered]:
     """Each passage's translations, best first. Runs work side by side; each gets all its texts at once."""
     library = request.app.state.service.library
     if count > library.limits.beam:
         raise DataError(f"alternatives = {count - 1}: too many; ask for at most {library.limits.beam - 1}")
-    options = Options(Beam(max(BEAM, count), best=count))
+    options = Options.of(library.limits.decode(library.decode, {"best": count}))
 
     async def of_run(run: str) -> dict[int, _Rendered]:
         own = [number for number, name in enumerate(runs) if name == run]

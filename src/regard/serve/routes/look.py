@@ -1,4 +1,4 @@
-"""``/api/v1/trace`` and its like: what a model had in mind, and what would change it."""
+"""``/api/v1/trace`` and its like: what happened inside a model, and what would change it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from fastapi import APIRouter, Request, Response
 
-from regard.decode.rules import Beam
 from regard.explain.answer import Answer
 from regard.explain.ask import (
     Cells,
@@ -24,6 +23,7 @@ from regard.explain.ask import (
     search_tree,
     walk_text,
 )
+from regard.explain.beam import drawn
 from regard.explain.edits import from_data
 from regard.serve.answers import Problem
 from regard.serve.schema.look import (
@@ -37,6 +37,7 @@ from regard.serve.schema.look import (
 )
 from regard.serve.sentences import choose, cut_up
 from regard.serve.worker import Model
+from regard.settings.call import DecodeSettings
 
 View = Looked | Importance | Cells
 PROBLEMS = {
@@ -47,7 +48,7 @@ PROBLEMS = {
 router = APIRouter(prefix="/api/v1", tags=["look inside"], responses=PROBLEMS)  # type: ignore[arg-type]
 
 
-async def told(request: Request, run: str, question: Callable[[Model], Answer]) -> Response:
+async def answered(request: Request, run: str, question: Callable[[Model], Answer]) -> Response:
     """The answer to a question about a run, found and written as JSON by the thread that owns its model."""
     worker = await request.app.state.service.library.worker(run, None)
     return Response(await worker.call(lambda model: question(model).to_json()), media_type="application/json")
@@ -65,7 +66,7 @@ async def look_into(
         question = Question(asked.text, body.target, edits=edits)
         if isinstance(body, TraceBody):
             question = replace(question, rank=body.rank, beam=body.beam)
-        found = view(worker.remembered(question, lambda: look(model, question, body.run)))
+        found = view(worker.cached(question, lambda: look(model, question, body.run)))
         return asked.about(found, found.output).to_json()
 
     return Response(await worker.call(work), media_type="application/json")
@@ -99,13 +100,17 @@ async def gates(request: Request, body: Inquiry) -> Response:
 async def beam(request: Request, body: BeamBody) -> Response:
     """The tree of a search: what was kept, what was pruned and why, and what other beams find."""
 
+    fields = body.model_dump(include={"beam", "length_penalty", "prefix"})
+    limits = request.app.state.service.library.limits
+    decode = limits.decode(DecodeSettings(), fields, body.decode)
+    rule = replace(drawn(decode), best=decode.beam)
+
     def work(model: Model) -> Searched:
         asked = choose(model, body.text, body.sentence)
-        rule = Beam(body.beam, body.length_penalty, best=body.beam)
-        found = search_tree(model, asked.text, rule, prefix=body.prefix)
+        found = search_tree(model, asked.text, rule, prefix=decode.prefix)
         return asked.about(found, found.text)
 
-    return await told(request, body.run, work)
+    return await answered(request, body.run, work)
 
 
 @router.post("/meaning", response_model=Compared)
@@ -118,7 +123,7 @@ async def meaning(request: Request, body: MeaningBody) -> Response:
             model, body.word, body.sentences, control=body.control, neighbours=body.neighbours, folder=folder
         )
 
-    return await told(request, body.run, work)
+    return await answered(request, body.run, work)
 
 
 @router.post("/walkthrough", response_model=Walkthrough)
@@ -130,4 +135,4 @@ async def walkthrough(request: Request, body: WalkthroughBody) -> Response:
         found = walk_text(model, asked.text, layer=body.layer, head=body.head, word=body.word, side=body.side)
         return asked.about(found, " ".join(found.target.words))
 
-    return await told(request, body.run, work)
+    return await answered(request, body.run, work)

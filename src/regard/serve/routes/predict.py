@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from fastapi import APIRouter, Request
 
-from regard.decode.rules import Beam, Rule, Sample
 from regard.errors import ModelError
 from regard.serve.library import Library
 from regard.serve.schema.predict import PredictAnswer, PredictBody, Prediction
 from regard.serve.worker import Model
-from regard.tasks.predictor import Answer, Writing
+from regard.settings.call import CONTINUED, DecodeSettings
+from regard.tasks.predictor import Predicted, Writing
 from regard.text.known import KnownWords
 from regard.text.reading import unseen
 
@@ -26,12 +25,14 @@ async def predict(request: Request, body: PredictBody) -> PredictAnswer:
     started = time.perf_counter()
     library: Library = request.app.state.service.library
     library.limits.check(body.texts)
-    rule: Rule = Sample(1, body.temperature, seed=body.seed) if body.sample else Beam(body.beam)
+    fields = body.model_dump(include={"length", "beam", "sample", "temperature", "seed"}, exclude_unset=True)
+    usual = library.decode.model_dump(include=set(CONTINUED), exclude_unset=True)
+    how = Writing.of(library.limits.decode(DecodeSettings(**{"beam": 1} | usual), fields, body.decode))
 
     def work(model: Model) -> tuple[str, list[Prediction]]:
         if model.task == "translate":
             raise ModelError(f"run = {body.run}: translates; ask /api/v1/translate")
-        answers: Sequence[Answer] = model.predict(body.texts, Writing(body.length, rule))
+        answers: Sequence[Predicted] = model.predict(body.texts, how)
         found = zip(body.texts, answers, strict=True)
         return model.task, [_prediction(text, answer, model.known) for text, answer in found]
 
@@ -40,8 +41,7 @@ async def predict(request: Request, body: PredictBody) -> PredictAnswer:
     return PredictAnswer(run=body.run, task=task, predictions=found, milliseconds=spent)
 
 
-def _prediction(text: str, answer: Answer, known: KnownWords | None) -> Prediction:
+def _prediction(text: str, answer: Predicted, known: KnownWords | None) -> Prediction:
     """With the words that the run has never seen."""
     unknown, warning = unseen(text, known)
-    remarks = {"warning": warning, "unknown": [asdict(each) for each in unknown]}
-    return Prediction.model_validate({"text": text, **answer.fields(), **remarks})
+    return Prediction.model_validate({"text": text, **answer.fields(), "warning": warning, "unknown": unknown})

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import torch
 from fastapi import APIRouter, Request
+from pydantic import TypeAdapter
 
 from regard.models import build
 from regard.nn.fast.uninitialised import Unset
 from regard.serve.answers import Problem
-from regard.serve.schema.trainings import EstimateAnswer, EstimateRequest, Preset, Presets
+from regard.serve.schema.trainings import EstimateRequest, Preset, Presets
 from regard.serve.trainings import DEMO, asked_for
 from regard.settings import Settings, TransformerModel, load_settings, preset_names
 from regard.settings.demo import demo_settings
+from regard.trainer.preflight import Preflight
 
 router = APIRouter(prefix="/api/v1", tags=["trainings"])
 PIECES = 8000  # of the vocabulary that sizes are told for
@@ -58,8 +60,8 @@ def _preset(name: str, settings: Settings) -> Preset:
 
 
 @router.post("/estimate", responses={status: {"model": Problem} for status in (400, 404, 429, 503, 504)})
-async def estimate(request: Request, wish: EstimateRequest) -> EstimateAnswer:
-    """Prepare a training in a corner, look at what it would need, and throw it away."""
+async def estimate(request: Request, wish: EstimateRequest) -> Preflight:
+    """Prepare a training in a temporary folder, measure what it would need, and remove it."""
     state = request.app.state
     chosen = {"time": wish.time, "languages": wish.languages}
     asked = asked_for(state.corpora, wish.preset, wish.corpus, wish.overrides, **chosen)
@@ -76,30 +78,6 @@ async def estimate(request: Request, wish: EstimateRequest) -> EstimateAnswer:
             raise type(error)(state.jobs.shown(str(error)), hint=state.jobs.shown(error.hint))
         while len(state.estimates) >= REMEMBERED:
             state.estimates.pop(next(iter(state.estimates)))
-        found = EstimateAnswer(**outcome.answer)
-        state.estimates[key] = found.model_copy(update={"words": in_words(found)})
-    answer: EstimateAnswer = state.estimates[key]
+        state.estimates[key] = TypeAdapter(Preflight).validate_python(outcome.answer)
+    answer: Preflight = state.estimates[key]
     return answer
-
-
-def in_words(found: EstimateAnswer) -> str:
-    """What a training will take, for people."""
-    steps = found.steps if found.within is None else min(found.steps, found.within)
-    rounds = steps / max(1, found.batches_per_epoch)
-    seen = f"about {rounds:,.0f} times" if rounds >= 1.5 else "about once" if rounds >= 0.75 else "not even once"
-    size = f"{found.parameters / 1e6:.1f} million" if found.parameters >= 100_000 else f"{found.parameters:,}"
-    left = f" {found.too_long:,} are too long and are left out." if found.too_long else ""
-    return (
-        f"{_clock(found.seconds)} here for {steps:,} steps, in which each of the {found.examples:,} examples "
-        f"is seen {seen}. The model has {size} parameters and needs about {_memory(found.memory)} of memory.{left}"
-    )
-
-
-def _clock(seconds: float) -> str:
-    if seconds < 90:
-        return f"About {max(10, round(seconds, -1)):.0f} seconds"
-    return f"About {seconds / 60:.0f} minutes" if seconds < 5400 else f"About {seconds / 3600:.1f} hours"
-
-
-def _memory(count: int) -> str:
-    return f"{count / 2**20:,.0f} MB" if count < 2**30 else f"{count / 2**30:.1f} GB"

@@ -18,7 +18,7 @@ from fastapi.responses import HTMLResponse, StreamingResponse
 
 from regard.errors import RegardError
 from regard.explain.alignment import Aligner
-from regard.runs import listing as shelf
+from regard.runs import listing
 from regard.runs.archive import pack
 from regard.runs.folder import Run
 from regard.serve.answers import Problem, RefusedError
@@ -28,13 +28,11 @@ from regard.serve.jobs import Jobs
 from regard.serve.library import Library
 from regard.serve.pairs import best_runs, settings_at, summary_at
 from regard.serve.schema.runs import (
-    Example,
     ExamplesAnswer,
-    LanguagesAnswer,
     Removed,
     RenameBody,
-    Renamed,
     RunAnswer,
+    RunName,
     RunsAnswer,
     RunSummary,
     SettingsAnswer,
@@ -43,6 +41,7 @@ from regard.serve.shape import attends, shape
 from regard.serve.sharing import corpus_name, test_of
 from regard.serve.trainings import FILES
 from regard.settings import DataSettings, Settings
+from regard.settings.languages import Languages
 
 Name = Annotated[str, InPath(examples=["demo"])]
 REPORTED = 200  # sentences that a report measures
@@ -58,7 +57,7 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 @router.get("")
 def every_run(request: Request) -> RunsAnswer:
-    """All runs at a glance. `best` marks the one that is used for its task and languages where nobody names one."""
+    """All runs at a glance. `best` marks the one that is used for its task and languages by default."""
     library: Library = request.app.state.service.library
     best, changes = set(best_runs(library).values()), may_change(request)
     found = library.runs().items()
@@ -70,7 +69,7 @@ def one_run(request: Request, run: Name) -> RunAnswer:
     """Settings, curves and checkpoints of one run."""
     library: Library = request.app.state.service.library
     path = library.path(run)
-    portrait, settings = shelf.portray(path), settings_at(path)
+    portrait, settings = listing.portray(path), settings_at(path)
     aligner = Aligner.load(path)
     content = portrait.to_dict() | {
         "summary": _summary(library, run, path, set(best_runs(library).values()), changes=may_change(request)),
@@ -85,10 +84,10 @@ def one_run(request: Request, run: Name) -> RunAnswer:
 
 
 @router.post("/{run}/rename", responses=PROBLEMS)
-def rename(request: Request, run: Name, wish: RenameBody) -> Renamed:
+def rename(request: Request, run: Name, wish: RenameBody) -> RunName:
     """Give a run another name; not while it is trained."""
     request.app.state.jobs.rename(run, wish.to)
-    return Renamed(run=wish.to)
+    return RunName(run=wish.to)
 
 
 @router.delete("/{run}", responses=PROBLEMS)
@@ -99,10 +98,10 @@ def remove(request: Request, run: Name) -> Removed:
 
 
 @router.post("/{run}/restore", responses=PROBLEMS)
-def restore(request: Request, run: Name) -> Renamed:
+def restore(request: Request, run: Name) -> RunName:
     """Take back what was removed last under this name."""
     request.app.state.jobs.restore(run)
-    return Renamed(run=run)
+    return RunName(run=run)
 
 
 # Showing and trying
@@ -121,8 +120,7 @@ def examples_of(
 ) -> ExamplesAnswer:
     """Sentences to try it with: some of those it was validated on."""
     opened = Run.open(request.app.state.service.library.path(run))
-    found = [Example(text=each.text, reference=each.reference) for each in examples(opened, count)]
-    return ExamplesAnswer(run=run, task=opened.settings.task, examples=found)
+    return ExamplesAnswer(run=run, task=opened.settings.task, examples=examples(opened, count))
 
 
 @router.get("/{run}/export", responses={**PROBLEMS, **ARCHIVE}, response_class=StreamingResponse)
@@ -162,7 +160,7 @@ async def report(request: Request, run: Name) -> HTMLResponse:
             )
         made = jobs.report_of(run)
         made.parent.mkdir(parents=True, exist_ok=True)
-        command = ["report", str(path), "--out", str(made), "--limit", str(REPORTED)]
+        command = ["report", str(path), "--out", str(made), f"measure.limit={REPORTED}"]
         outcome = await request.app.state.commands(request, command, made.parent)
         if outcome.code:
             raise type(outcome.error())(jobs.shown(outcome.complaint))
@@ -171,7 +169,7 @@ async def report(request: Request, run: Name) -> HTMLResponse:
 
 
 def _is_newer(file: Path, run: Path) -> bool:
-    """Whether a page was made after all that it tells."""
+    """Whether a page is newer than the run."""
     told = [path.stat().st_mtime for path in (run / "best", run / "settings.toml") if path.exists()]
     return file.is_file() and file.stat().st_mtime >= max(told)
 
@@ -201,7 +199,7 @@ def _summary(library: Library, name: str, path: Path, best: set[str], *, changes
     return RunSummary(
         **_finite(content)
         | {
-            "languages": LanguagesAnswer(source=source, target=target) if target else None,
+            "languages": Languages(source, target) if target else None,
             "attention": attention,
             "best": name in best,
             "pinned": name in library.pinned,
@@ -214,7 +212,7 @@ def _summary(library: Library, name: str, path: Path, best: set[str], *, changes
 
 
 def without_paths(settings: dict[str, Any]) -> dict[str, Any]:
-    """Of files only their names: where they are is nobody's business."""
+    """Of files only their names, not where they are."""
     data = {
         key: Path(value).name if isinstance(value, str) and "/" in value else value
         for key, value in settings["data"].items()
@@ -223,7 +221,7 @@ def without_paths(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """What JSON has no number for is nothing."""
+    """Numbers that JSON does not have become null."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -12,15 +11,14 @@ from regard.errors import SettingsError
 from regard.serve.answers import Problem
 from regard.serve.guard import may_change
 from regard.serve.jobs import TRAININGS
+from regard.serve.schema.runs import RunName
 from regard.serve.schema.trainings import (
     ResumeRequest,
-    Started,
     StopRequest,
-    TrainingAnswer,
     TrainingRequest,
     TrainingsAnswer,
 )
-from regard.serve.trainings import Trainings, asked_for
+from regard.serve.trainings import Training, Trainings, asked_for
 
 router = APIRouter(prefix="/api/v1/trainings", tags=["trainings"])
 PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
@@ -35,23 +33,22 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 @router.get("")
 def every_training(request: Request) -> TrainingsAnswer:
     """Running ones first, then the newest."""
-    found = [TrainingAnswer(**asdict(each)) for each in _trainings(request).all()]
-    return TrainingsAnswer(trainings=found, most=TRAININGS if may_change(request) else 0)
+    return TrainingsAnswer(trainings=_trainings(request).all(), most=TRAININGS if may_change(request) else 0)
 
 
 @router.post("", status_code=201, responses=PROBLEMS)
-def start(request: Request, wish: TrainingRequest) -> Started:
+def start(request: Request, wish: TrainingRequest) -> RunName:
     """Train a new run. It goes on when the page is closed, and when the server ends."""
     corpora = request.app.state.corpora
     chosen = {"time": wish.time, "watch": wish.watch, "languages": wish.languages}
     asked = asked_for(corpora, wish.preset, wish.corpus, wish.overrides, **chosen)
-    return Started(run=_trainings(request).jobs.train(wish.name, asked, wish.model_dump()).run)
+    return RunName(run=_trainings(request).jobs.train(wish.name, asked, wish.model_dump()).run)
 
 
 @router.get("/{run}", responses=PROBLEMS)
-def one_training(request: Request, run: str) -> TrainingAnswer:
+def one_training(request: Request, run: str) -> Training:
     """How one training stands."""
-    return TrainingAnswer(**asdict(_trainings(request).one(run)))
+    return _trainings(request).one(run)
 
 
 @router.delete("/{run}", status_code=204, responses=PROBLEMS)
@@ -61,22 +58,22 @@ def forget(request: Request, run: str) -> None:
 
 
 @router.post("/{run}/stop", status_code=202, responses=PROBLEMS)
-def stop(request: Request, run: str, wish: StopRequest | None = None) -> TrainingAnswer:
+def stop(request: Request, run: str, wish: StopRequest | None = None) -> Training:
     """Write a checkpoint and end. What was learned is kept, and the training can be resumed."""
     trainings = _trainings(request)
     trainings.one(run)  # complains of a name that is not known
     trainings.jobs.stop(run, now=wish is not None and wish.now)
-    return TrainingAnswer(**asdict(trainings.one(run)))
+    return trainings.one(run)
 
 
 @router.post("/{run}/resume", status_code=202, responses=PROBLEMS)
-def resume(request: Request, run: str, wish: ResumeRequest | None = None) -> TrainingAnswer:
+def resume(request: Request, run: str, wish: ResumeRequest | None = None) -> Training:
     """Go on from the last checkpoint; a run that has finished goes on with more `time` or `steps`."""
     trainings, more = _trainings(request), wish or ResumeRequest(time="", steps="")
     if trainings.one(run).state == "finished" and not (more.time or more.steps):
         raise SettingsError(f"run = {run}: has finished; say how much longer it shall go on, by time or steps")
     trainings.jobs.resume(run, time=more.time, steps=more.steps)
-    return TrainingAnswer(**asdict(trainings.one(run)))
+    return trainings.one(run)
 
 
 @router.get("/{run}/events", responses={**PROBLEMS, **EVENTS}, response_class=StreamingResponse)

@@ -7,16 +7,14 @@ import time
 from fastapi import APIRouter, Request
 
 from regard.decode.options import Options
-from regard.decode.rules import Beam
+from regard.explain.looked import WordLink
 from regard.serve.library import Library
 from regard.serve.schema.translate import (
-    LinkAnswer,
     OutputAnswer,
     SpanAnswer,
     TranslateAnswer,
     TranslateBody,
     TranslationAnswer,
-    UnknownAnswer,
 )
 from regard.serve.worker import Translated
 from regard.text.words import space_words
@@ -30,7 +28,8 @@ async def translate(request: Request, body: TranslateBody) -> TranslateAnswer:
     started = time.perf_counter()
     library: Library = request.app.state.service.library
     library.limits.check(body.texts)
-    options = Options(Beam(max(body.beam, body.best), best=body.best), prefix=body.prefix)
+    fields = body.model_dump(include={"beam", "best", "prefix"}, exclude_unset=True)
+    options = Options.of(library.limits.decode(library.decode, fields, body.decode))
     worker = await library.worker(body.run)
     found = await worker.translate(body.texts, options, links=body.alignment)
     return TranslateAnswer(
@@ -49,7 +48,7 @@ def _translation(found: Translated) -> TranslationAnswer:
             words=space_words(output.text),
             log_probability=output.log_probability,
             score=output.score,
-            links=[LinkAnswer(target=link[3], source=link[4], weight=link.weight) for link in links],
+            links=[WordLink(link.target_place, link.source_place, link.weight) for link in links],
         )
         for output, links in zip(translation.outputs, ranked, strict=True)
     ]
@@ -59,7 +58,7 @@ def _translation(found: Translated) -> TranslationAnswer:
         outputs=outputs,
         aligner=found.aligner,
         warning=translation.warning,
-        unknown=[UnknownAnswer(start=each.start, end=each.end, word=each.word) for each in translation.unknown],
+        unknown=translation.unknown,
         read_as=translation.read_as,
         sentences=[SpanAnswer(start=start, end=end) for start, end in translation.sentences],
     )

@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.serve.detect import Detection
 from regard.serve.limits import LINE, NAME
 
 
-class Asked(BaseModel):
+class LibreBody(BaseModel):
     """What every question may hold."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -17,7 +18,7 @@ class Asked(BaseModel):
     api_key: Annotated[str, Field(max_length=LINE, description="The token, where one is needed.")] = ""
 
 
-class TranslateQuestion(Asked):
+class TranslateQuestion(LibreBody):
     """A text, or several."""
 
     q: Annotated[str | list[str], Field(description="What to translate.", examples=["the black cat ate the mouse"])]
@@ -27,17 +28,10 @@ class TranslateQuestion(Asked):
     alternatives: Annotated[int, Field(ge=0, le=10, description="Further translations to give.")] = 0
 
 
-class DetectQuestion(Asked):
+class DetectQuestion(LibreBody):
     """A text."""
 
     q: Annotated[str, Field(description="What to look at.", examples=["le chat noir"])]
-
-
-class Detection(BaseModel):
-    """A language, and how sure we are."""
-
-    confidence: Annotated[float, Field(ge=0, le=100, description="In percent.", examples=[97.0])]
-    language: Annotated[str, Field(examples=["fr"])]
 
 
 class TranslateReply(BaseModel):
@@ -56,18 +50,12 @@ class TranslateReply(BaseModel):
     ] = None
 
 
-class Language(BaseModel):
+class LibreLanguage(BaseModel):
     """A language that can be translated from or into."""
 
     code: Annotated[str, Field(examples=["en"])]
     name: Annotated[str, Field(examples=["English"])]
     targets: Annotated[list[str], Field(description="Into what it can be translated.", examples=[["fr"]])]
-
-
-class Health(BaseModel):
-    """Whether the service answers."""
-
-    status: Literal["ok"] = "ok"
 
 
 class CodeAndName(BaseModel):
@@ -93,9 +81,9 @@ class FrontendSettings(BaseModel):
     key_required: Annotated[bool, Field(alias="keyRequired", description="Whether one must be sent.")]
     character_limit: Annotated[int, Field(alias="charLimit", description="Characters of a text at the most.")]
     batch_limit: Annotated[int, Field(alias="batchLimit", description="Texts of a request at the most.")]
-    timeout: Annotated[
-        int, Field(alias="frontendTimeout", description="Milliseconds to wait while somebody types.")
-    ] = 500
+    timeout: Annotated[int, Field(alias="frontendTimeout", description="Milliseconds to wait after the last key.")] = (
+        500
+    )
     suggestions: bool = False
     files: Annotated[bool, Field(alias="filesTranslation")] = False
     formats: Annotated[list[str], Field(alias="supportedFilesFormat")] = []

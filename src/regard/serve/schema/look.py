@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from regard.explain.answer import Answer, Sentence
 from regard.explain.edits import MOST
 from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, WORD
+from regard.serve.schema.translate import Decode
 
 _RUN = Field(description="Name of a run.", max_length=NAME, examples=["demo"])
 _TEXT = Field(description="The sentence to look into.", max_length=TEXT, examples=["the black cat sleeps"])
@@ -18,7 +19,7 @@ _SENTENCE = Field(
 )
 _TARGET = Field(
     default=None,
-    description="An output by somebody else, looked into instead of the run's own.",
+    description="A given output, looked into instead of the run's own.",
     max_length=TEXT,
     examples=[None],
 )
@@ -78,6 +79,7 @@ class BeamBody(Body):
     beam: int = Field(default=5, ge=1, le=BEAM)
     length_penalty: float = Field(default=1.0, ge=-5, le=5)
     prefix: str = Field(default="", max_length=LINE, description="What the output begins with.")
+    decode: Decode = None
 
 
 class MeaningBody(Body):

@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.serve.limits import BEAM, LENGTH, NAME
-from regard.serve.schema.translate import UnknownAnswer
+from regard.serve.schema.translate import Decode
+from regard.text.reading import Unknown
 
 
 class PredictBody(BaseModel):
@@ -22,6 +23,7 @@ class PredictBody(BaseModel):
     sample: Annotated[bool, Field(description="Language models: draw instead of searching.")] = False
     temperature: Annotated[float, Field(gt=0, le=10, description="Of drawing; below 1 is more cautious.")] = 1.0
     seed: Annotated[int, Field(ge=0, le=2**31, description="Of drawing.")] = 1
+    decode: Decode = None
 
 
 class Tag(BaseModel):
@@ -48,7 +50,7 @@ class Prediction(BaseModel):
     continuation: Annotated[str, Field(description="Of a language model: what follows the text.")] = ""
     score: Annotated[float | None, Field(description="Of a continuation: its log-probability over its length.")] = None
     warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")] = ""
-    unknown: Annotated[list[UnknownAnswer], Field(description="Words that the run has never seen.")] = []
+    unknown: Annotated[tuple[Unknown, ...], Field(description="Words that the run has never seen.")] = ()
 
 
 class PredictAnswer(BaseModel):

@@ -1,4 +1,4 @@
-"""What is told of runs."""
+"""Bodies and answers about runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.runs.folder import Progress
+from regard.runs.listing import CheckpointSummary
+from regard.serve.examples import Example
 from regard.serve.limits import NAME
 from regard.settings import Settings
-
-
-class LanguagesAnswer(BaseModel):
-    """Codes of the two languages."""
-
-    source: Annotated[str, Field(examples=["en"])]
-    target: Annotated[str, Field(examples=["fr"])]
+from regard.settings.languages import Languages
 
 
 class RunSummary(BaseModel):
@@ -37,10 +33,10 @@ class RunSummary(BaseModel):
     best_step: int
     changed: Annotated[float, Field(description="Seconds since 1970.")]
     bytes: int
-    languages: Annotated[LanguagesAnswer | None, Field(description="Where the run says so.")]
+    languages: Annotated[Languages | None, Field(description="Where the run says so.")]
     attention: Annotated[bool, Field(description="Whether there is attention to look at.")]
-    best: Annotated[bool, Field(description="Whether it is the one for its task and languages where nobody names one.")]
-    pinned: Annotated[bool, Field(description="Whether it is so because somebody pinned it.")]
+    best: Annotated[bool, Field(description="Whether it is the default for its task and languages.")]
+    pinned: Annotated[bool, Field(description="Whether it is the default because it was pinned.")]
     fixed: Annotated[bool, Field(description="Whether it can be neither renamed nor removed here.")]
     corpus: Annotated[str, Field(description="What it was trained on.", examples=["fable:fr"])]
     test: Annotated[str, Field(description="Runs in which this is the same, and not empty, share a test.")]
@@ -63,16 +59,6 @@ class ModelAnswer(BaseModel):
     attentions: Annotated[list[str], Field(examples=[["encoder.0.self", "decoder.0.self", "decoder.0.cross"]])]
 
 
-class Checkpoint(BaseModel):
-    """A checkpoint of a run."""
-
-    name: str
-    step: int
-    bytes: int
-    best: bool
-    resumable: bool
-
-
 class RunAnswer(BaseModel):
     """Everything about one run."""
 
@@ -81,9 +67,9 @@ class RunAnswer(BaseModel):
     progress: Annotated[Progress, Field(description="Where the training stands.")]
     losses: Annotated[list[tuple[int, float | None]], Field(description="Of training: step, loss.")]
     validations: Annotated[list[tuple[int, float | None, float | None]], Field(description="Step, loss, score.")]
-    checkpoints: list[Checkpoint]
+    checkpoints: list[CheckpointSummary]
     model: ModelAnswer
-    aligner: Annotated[str, Field(description="Which attention shows links; empty until somebody has asked for them.")]
+    aligner: Annotated[str, Field(description="Which attention shows links; empty until links were first asked for.")]
 
 
 class RenameBody(BaseModel):
@@ -94,8 +80,8 @@ class RenameBody(BaseModel):
     to: Annotated[str, Field(max_length=NAME, description="The new name.", examples=["demo"])]
 
 
-class Renamed(BaseModel):
-    """A run under its new name, or one that is back."""
+class RunName(BaseModel):
+    """The run that was started, renamed or restored."""
 
     run: Annotated[str, Field(examples=["demo"])]
 
@@ -113,13 +99,6 @@ class SettingsAnswer(BaseModel):
     run: str
     toml: Annotated[str, Field(description="As text, to be read by `regard train`.")]
     settings: dict[str, Any]
-
-
-class Example(BaseModel):
-    """A sentence to try."""
-
-    text: Annotated[str, Field(examples=["the black cat ate the mouse"])]
-    reference: Annotated[str, Field(description="The right answer; of a language model the whole sentence.")]
 
 
 class ExamplesAnswer(BaseModel):

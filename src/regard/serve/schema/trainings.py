@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.serve.corpora import CorpusSummary
 from regard.serve.limits import BEAM, COMPARED, LINE, NAME, OVERRIDES, WORD
+from regard.serve.schema.translate import Decode
+from regard.serve.trainings import Training
 from regard.settings import TaskName
 
 FORBID = ConfigDict(frozen=True, extra="forbid")
@@ -20,27 +23,13 @@ class Preset(BaseModel):
     kind: str = Field(description="recurrent or transformer.", examples=["transformer"])
     parameters: int = Field(description="Of a translator with a vocabulary of 8,000 pieces.", examples=[2719040])
     sizes: dict[str, int] = Field(description="The settings that say how large it is.", examples=[{"model.width": 128}])
-    train: dict[str, Any] = Field(description="How it is trained, if nobody says otherwise.")
+    train: dict[str, Any] = Field(description="How it is trained by default.")
 
 
 class Presets(BaseModel):
-    """All of them, simplest first; the one that demonstrates comes before."""
+    """All of them, the demo first, then simplest first."""
 
     presets: list[Preset]
-
-
-class CorpusAnswer(BaseModel):
-    """A corpus at a glance."""
-
-    name: str = Field(examples=["fable:fr"])
-    built_in: bool
-    about: str
-    pairs: int | None = Field(description="For training; null until the corpus was checked, or if there is no end.")
-    languages: dict[str, str] | None = Field(examples=[{"source": "en", "target": "fr"}])
-    bytes: int
-    state: Literal["built in", "incomplete", "unchecked", "clean", "findings"]
-    parts: dict[str, list[str]] = Field(examples=[{"train": ["train.source", "train.target"]}])
-    names: dict[str, str] = Field(description="What files were called.", examples=[{"train.source": "news.en"}])
 
 
 class CorpusDeleted(BaseModel):
@@ -53,7 +42,7 @@ class CorpusDeleted(BaseModel):
 class CorporaAnswer(BaseModel):
     """What can be trained on."""
 
-    corpora: list[CorpusAnswer]
+    corpora: list[CorpusSummary]
     changes: Annotated[bool, Field(description="Whether who asks may send, check, split, train and compare here.")]
 
 
@@ -83,7 +72,7 @@ Override = Annotated[str, Field(max_length=LINE, pattern=r"^[^\x00]*$")]  # beco
 
 
 class EstimateRequest(BaseModel):
-    """A training that is thought about."""
+    """A training whose cost is to be estimated."""
 
     model_config = FORBID
     preset: str = Field(max_length=NAME, examples=["transformer-tiny"])
@@ -100,23 +89,6 @@ class EstimateRequest(BaseModel):
     overrides: list[Override] = Field([], max_length=OVERRIDES, examples=[["train.steps=200", "data.pairs=2000"]])
 
 
-class EstimateAnswer(BaseModel):
-    """What a training will need. The time is right within a factor of two or so."""
-
-    parameters: int
-    examples: int
-    too_long: int = Field(description="Examples that are left out as too long.")
-    batches_per_epoch: int
-    padding: list[float] = Field(description="Share of the batches that holds no token, source and target.")
-    unknown: float = Field(description="Share of unknown pieces.")
-    longest: int
-    memory: int = Field(description="Bytes.")
-    seconds: float
-    steps: int
-    within: int | None = Field(None, description="Steps that the time is enough for.")
-    words: str = Field("", description="The same for people.", examples=["About 2 minutes for 1,000 steps."])
-
-
 class TrainingRequest(EstimateRequest):
     """A training to start."""
 
@@ -126,25 +98,11 @@ class TrainingRequest(EstimateRequest):
     )
 
 
-class Started(BaseModel):
-    """A training that was started."""
-
-    run: str = Field(examples=["my-run"])
-
-
 class StopRequest(BaseModel):
     """How to stop."""
 
     model_config = FORBID
     now: bool = Field(default=False, description="Do not wait for the checkpoint that was asked for before.")
-
-
-class ComplaintAnswer(BaseModel):
-    """Why a training failed, in terms of what was asked for."""
-
-    line: str = Field(description="What is wrong.")
-    setting: str = Field(description="Which setting or field is to blame, where one is.", examples=["text.size"])
-    right: str = Field(description="An override that would be right, where one is known.", examples=["text.size=625"])
 
 
 class ResumeRequest(BaseModel):
@@ -161,38 +119,17 @@ class ResumeRequest(BaseModel):
     ] = ""
 
 
-class TrainingAnswer(BaseModel):
-    """How a training stands."""
-
-    run: str
-    state: Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
-    stage: Literal["", "starting", "preparing", "training", "validating", "stopping"]
-    note: str = Field(description="Why it failed, where it did.")
-    task: str
-    preset: str = Field(description="Whose architecture it has, by its settings.")
-    architecture: str = Field(description="In words.")
-    languages: str = Field(examples=["en-fr"])
-    steps: int
-    of_steps: int
-    time: str
-    validate_every: int
-    watch: str
-    loss: float | None
-    score: float | None
-    score_name: str
-    parameters: int | None
-    changed: float = Field(description="Seconds since 1970.")
-    ours: bool = Field(description="Whether it was started here, and so can be stopped here.")
-    is_run: bool = Field(description="Whether there is a run to go on with; not before it has begun.")
-    request: dict[str, Any] | None = Field(description="What was asked for, where it was started here.")
-    error: ComplaintAnswer | None = Field(description="Why it failed, where it did.")
-
-
 class TrainingsAnswer(BaseModel):
     """Running ones first, then the newest."""
 
-    trainings: list[TrainingAnswer]
+    trainings: list[Training]
     most: int = Field(description="How many may run at once; 0 where who asks may not train.")
+
+
+class JobStarted(BaseModel):
+    """A job that was started."""
+
+    job: str = Field(examples=["compare-00112233445566ff"])
 
 
 class CompareRequest(BaseModel):
@@ -207,18 +144,4 @@ class CompareRequest(BaseModel):
     )
     limit: int = Field(200, ge=2, le=10_000, description="Sentences at the most.")
     beam: int = Field(5, ge=1, le=BEAM)
-
-
-class JobStarted(BaseModel):
-    """A job that was started."""
-
-    job: str = Field(examples=["compare-00112233445566ff"])
-
-
-class JobAnswer(BaseModel):
-    """How a job stands."""
-
-    state: Literal["running", "done", "failed", "stopped"]
-    progress: float = Field(ge=0, le=1)
-    line: str = Field(description="The last thing it said.")
-    result: dict[str, Any] | None = Field(description="The comparison, as `regard compare --json` has it.")
+    decode: Decode = None

@@ -6,8 +6,15 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.explain.looked import WordLink
 from regard.serve.limits import BEAM, LINE, NAME
+from regard.settings.call import DecodeSettings
+from regard.text.reading import Unknown
 
+Decode = Annotated[
+    DecodeSettings | None,
+    Field(description="All that can be set for a search, as on the command line.", examples=[{"length_penalty": 0.6}]),
+]
 CAT = "the black cat ate the mouse"
 
 
@@ -22,14 +29,7 @@ class TranslateBody(BaseModel):
     best: Annotated[int, Field(ge=1, le=BEAM, description="Translations of each text, best first.")] = 1
     alignment: Annotated[bool, Field(description="Whether to say which source word each word looked at.")] = True
     prefix: Annotated[str, Field(max_length=LINE, description="What each translation begins with.")] = ""
-
-
-class LinkAnswer(BaseModel):
-    """A target word and the source word it looked at most, both by number."""
-
-    target: int
-    source: int
-    weight: Annotated[float, Field(description="The attention weight, 0 to 1.", examples=[0.97])]
+    decode: Decode = None
 
 
 class OutputAnswer(BaseModel):
@@ -39,7 +39,7 @@ class OutputAnswer(BaseModel):
     words: list[str]
     log_probability: Annotated[float, Field(description="Natural logarithm, end included.", examples=[-0.41])]
     score: Annotated[float, Field(description="What outputs are compared by.", examples=[-0.05])]
-    links: list[LinkAnswer]
+    links: list[WordLink]
 
 
 class SpanAnswer(BaseModel):
@@ -47,12 +47,6 @@ class SpanAnswer(BaseModel):
 
     start: Annotated[int, Field(description="Its first character.")]
     end: Annotated[int, Field(description="The one behind its last.")]
-
-
-class UnknownAnswer(SpanAnswer):
-    """A word of the source that the run has never seen."""
-
-    word: Annotated[str, Field(examples=["wizard"])]
 
 
 class TranslationAnswer(BaseModel):
@@ -63,7 +57,7 @@ class TranslationAnswer(BaseModel):
     outputs: list[OutputAnswer]
     aligner: Annotated[str, Field(description="Where the links were read; empty where there are none.")]
     warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")]
-    unknown: Annotated[list[UnknownAnswer], Field(description="Words that the run has never seen.")]
+    unknown: Annotated[tuple[Unknown, ...], Field(description="Words that the run has never seen.")]
     read_as: Annotated[str, Field(description="How the text was read, where that differs from how it is written.")]
     sentences: Annotated[list[SpanAnswer], Field(description="Where its sentences are; each was translated by itself.")]
 

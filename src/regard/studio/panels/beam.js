@@ -163,7 +163,7 @@ class Beam {
     this.search();
   }
 
-  /** One line says what was asked, unless somebody is writing. */
+  /** One line says what was asked, unless the user is writing. */
   tell() {
     if (!this.asked.text.trim()) return this.question.unfold();
     if (this.question.contains(document.activeElement) && document.activeElement === this.text) return undefined;

@@ -140,7 +140,7 @@ class ComparePage {
     root.replaceChildren(pageHead("Compare", LEAD), this.folded, this.result);
   }
 
-  /** Where nobody says which: the run that pages begin with and the best that shares a test with it; else none. */
+  /** By default: the run that pages begin with and the best that shares a test with it; else none. */
   suggested(name) {
     const {run} = chosenRun(this.runs, [], name);
     const partners = this.runs.filter(

@@ -147,7 +147,7 @@ class Page {
     }
   }
 
-  /** Where a walk begins when nobody says: at a content word, with the head that aligns best. */
+  /** Where a walk begins by default: at a content word, with the head that aligns best. */
   async beginning({run, text, ...rest}, signal) {
     const {task, source, target, aligner, attentions} = await post(
       "/api/v1/trace",

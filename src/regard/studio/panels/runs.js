@@ -9,7 +9,7 @@ import {noRun, renamed} from "../pieces/runs.js";
 import {runMore} from "./runs/more.js";
 import {byQuality, runRow} from "./runs/row.js";
 
-const LEAD = "The models on this machine: what each does, how good it is, and what you can do with it.";
+const LEAD = "The runs on this machine: what each does, how good it is, and what you can do with it.";
 const HEADS = ["Run", "What it does", "How good", "Learned from", "State", ""];
 const path = (name) => `/api/v1/runs/${encodeURIComponent(name)}`;
 

@@ -1,4 +1,4 @@
-// What the words of the field mean, in a sentence each; one list for the help and for whoever points at a word.
+// What the words of the field mean, in a sentence each; one list for the help and for tooltips.
 
 import {element} from "../element.js";
 

@@ -153,7 +153,7 @@ export const stateWord = (state) => (state === "interrupted" ? "stopped" : state
 
 const names = new Intl.DisplayNames(["en"], {type: "language", fallback: "none"});
 
-/** "French" for "fr"; a code that nobody knows stays. */
+/** "French" for "fr"; an unknown code stays. */
 export function language(code) {
   try {
     return names.of(code) ?? code;

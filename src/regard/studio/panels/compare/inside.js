@@ -9,7 +9,7 @@ import {trouble} from "../../pieces/trouble.js";
 import {hasAttention, opened, originOf, pictureOf, viewOf} from "../look/view.js";
 
 /**
- * Folded away until somebody asks; then every run is asked once.
+ * Folded until it is opened; then every run is asked once.
  * @param {{text: string, runs: string[], beam: number, maps: {leave: () => void}[]}} about  `maps`: what is made is
  *   added
  */

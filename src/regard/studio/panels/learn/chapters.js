@@ -43,7 +43,7 @@ const CHAPTERS = {
   "decoder.first": ["How the decoder begins", "What the encoder has understood becomes the decoder's first state."],
   "decoder.self": [
     "The translation looks at itself",
-    "The same attention as in the encoder, with one rule more: nobody looks at what is not written yet.",
+    "The same attention as in the encoder, with one rule more: no position sees what is not written yet.",
   ],
   cross: [
     "The translation looks at the source",
@@ -76,7 +76,7 @@ const OTHERWISE = {
     ],
     "decoder.self": [
       "Every word looks at those before it",
-      "Self-attention with one rule: nobody looks at what comes later, for that is what is to be predicted.",
+      "Self-attention with one rule: no position sees what comes later, for that is what is to be predicted.",
     ],
     "decoder.feed": [
       "Each word thinks by itself",

@@ -11,7 +11,7 @@ const SHARES = new Set([
   "relu",
   "hard",
   "focus",
-  "odds",
+  "probabilities",
   "input_gate",
   "forget_gate",
   "output_gate",

@@ -241,14 +241,16 @@ const REASONS = {
       `the ${step.inputs.x.shape.at(-1)} features times the row of ${label(step, 0, place)} in the output table, ` +
         "plus its bias",
     ),
-  odds(inputs, [place]) {
+  probabilities(inputs, [place]) {
     const score = inputs.at("logits", place);
     const size = inputs.step.shape[0].toLocaleString("en");
     return say(score == null ? "" : `= exp(${figure(score)}) / Σ exp of all ${size} scores`);
   },
   probability: (inputs) => {
-    const index = inputs.made("odds")?.step.axes[0].shown.indexOf(Number(/\[(\d+)\]/.exec(inputs.step.snippet)?.[1]));
-    const value = index >= 0 ? inputs.at("odds", index) : undefined;
+    const index = inputs
+      .made("probabilities")
+      ?.step.axes[0].shown.indexOf(Number(/\[(\d+)\]/.exec(inputs.step.snippet)?.[1]));
+    const value = index >= 0 ? inputs.at("probabilities", index) : undefined;
     return say("the entry of the word that was written", value ?? null);
   },
 };

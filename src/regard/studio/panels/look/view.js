@@ -79,7 +79,7 @@ export function viewOf(values, trace) {
   };
 }
 
-/** Of which layer a head is meant when nobody says: the aligner's, else the last. */
+/** Of which layer a head is meant by default: the aligner's, else the last. */
 export function usualLayer(trace, side) {
   const aligner = side === "cross" ? trace.aligner?.heads[0] : undefined;
   return (aligner?.layer ?? trace.sides[side].length - 1) + 1;
@@ -180,7 +180,7 @@ export function originOf(trace, view) {
   return `${name}, ${all === 1 ? "its one head" : `mean of all ${all} heads`}`;
 }
 
-/** "decoder layer 2, cross-attention"; a recurrent decoder has one that is nobody's layer. */
+/** "decoder layer 2, cross-attention"; a recurrent decoder has one that belongs to no layer. */
 export function attentionName(name) {
   const [side, ...rest] = name.split(".");
   const kind = rest.at(-1) === "cross" ? "cross-attention" : "self-attention";

@@ -31,7 +31,7 @@ export function byQuality(runs) {
   );
 }
 
-/** Larger is better; whoever was not measured comes last. */
+/** Larger is better; runs without a score come last. */
 function worth({score, score_name: measure}) {
   if (score == null) return -Number.MAX_VALUE;
   return measure === "perplexity" ? -score : score;

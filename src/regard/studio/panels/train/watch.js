@@ -47,7 +47,7 @@ export class WatchedSentence {
     this.node.hidden = true;
   }
 
-  /** The newest is shown until somebody moves the slider away from it. */
+  /** The newest is shown until the slider is moved away from it. */
   show(frames) {
     const following = this.place === undefined || this.place === this.frames.length - 1;
     this.frames = [...frames]; // the log grows

@@ -1,0 +1,124 @@
+"""What every verb takes: three flags, and the settings of its sections."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand
+
+from regard.cli.streams import hush
+from regard.errors import SettingsError
+
+if TYPE_CHECKING:
+    from regard.settings.call import CallSettings
+
+_SETTING = re.compile(r"(?:decode|measure|serve)\.\w+=")
+
+
+class Common(NamedTuple):
+    """The flags of all verbs."""
+
+    json: bool
+    quiet: bool
+    device: str
+
+    @property
+    def place(self) -> str:
+        """The device that is there."""
+        from regard.device import pick_device
+
+        return str(pick_device(self.device))
+
+
+def common(context: typer.Context) -> Common:
+    found: Common = context.obj
+    return found
+
+
+def _flags(
+    json: Annotated[bool, typer.Option("--json", help="Answer in JSON on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No remarks on stderr.")] = False,
+    device: Annotated[str, typer.Option(help="Where to compute: auto, cpu or cuda.")] = "auto",
+) -> None: ...
+
+
+@cache
+def _parameters() -> list[Any]:
+    app = typer.Typer(add_completion=False)
+    app.command()(_flags)
+    return typer.main.get_command(app).params
+
+
+class Command(TyperCommand):
+    """A verb with the flags that all have, and help that lists its settings."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        *own, the_help = super().get_params(ctx)
+        return [*own, *_parameters(), the_help]
+
+    def invoke(self, ctx: Any) -> Any:
+        ctx.obj = Common(*(ctx.params.pop(name) for name in Common._fields))
+        hush(quiet=ctx.obj.quiet)
+        return super().invoke(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        super().format_options(ctx, formatter)
+        if rows := list(settings_of(self.name or "")):
+            with formatter.section("Settings, for example decode.beam=3"):
+                formatter.write_dl(rows)
+
+
+def settings_of(verb: str) -> Iterator[tuple[str, str]]:
+    """What can be set in a call of a verb, by default and in words."""
+    from regard.settings.call import TAKEN, CallSettings
+    from regard.settings.loading import written
+
+    for section, names in TAKEN.get(verb, {}).items():
+        fields = type(getattr(CallSettings(), section)).model_fields
+        for name in names:
+            yield f"{section}.{name}={written(fields[name].default)}", fields[name].description or ""
+
+
+def complete(context: typer.Context, incomplete: str) -> list[str]:
+    """The settings that begin so, for the shell."""
+    names = (name.partition("=")[0] + "=" for name, _ in settings_of(context.command.name or ""))
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def with_settings(words: str, help: str) -> Any:
+    """An argument of several words, among which are settings of the call."""
+    return typer.Argument(
+        metavar=f"{words} [SETTING=VALUE]...", help=f"{help} And settings, listed below.", autocompletion=complete
+    )
+
+
+Sentence = Annotated[list[str], with_settings("TEXT", "The sentence, or what a language model goes on from.")]
+
+
+def apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Of words on a command line those that are settings of a call, and the rest."""
+    settings = [word for word in words if _SETTING.match(word)]
+    return settings, [word for word in words if not _SETTING.match(word)]
+
+
+def only_one(words: Sequence[str], what: str) -> tuple[list[str], str]:
+    """The settings, and the only word that is none."""
+    settings, rest = apart(words)
+    if len(rest) != 1:
+        given = f"{len(rest)} of them; give one" if rest else "missing"
+        raise SettingsError(f"{what}: {given}, in quotes where it has spaces")
+    return settings, rest[0]
+
+
+def called(verb: str, overrides: Sequence[str] | None, flags: Mapping[str, object] | None = None) -> CallSettings:
+    """All settings of a call: what flags say, unless they were not given (None), then ``section.name=value``."""
+    from regard.settings.loading import load_call
+
+    named = (flags or {}).items()
+    given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in named if value is not None]
+    return load_call(verb, *given, *(overrides or ()))

@@ -1,0 +1,201 @@
+"""What is set for one call and not for a run: how to decode, to measure and to serve.
+
+The same names are flags where most people need them, ``decode.beam=3`` on the command line of every verb that decodes,
+and ``{"decode": {"beam": 3}}`` in a request. Ranges are checked where the values are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from regard.errors import SettingsError
+from regard.settings.numbers import Count
+from regard.settings.reading import Frozen
+
+
+def _listed(value: Any) -> Any:
+    """``a,b`` and a single value are lists too."""
+    if isinstance(value, str):
+        return tuple(word.strip() for word in value.split(",") if word.strip())
+    return tuple(value) if isinstance(value, list) else value if isinstance(value, tuple) else (value,)
+
+
+def _numbered(value: Any) -> Any:
+    return tuple(int(word) if isinstance(word, str) and word.isdecimal() else word for word in _listed(value))
+
+
+# Nothing that anybody needs is beyond these; what one request may ask for is less, and in `serve.limits`.
+Whole = Annotated[int, Field(le=1_000_000)]
+Real = Annotated[float, Field(ge=-1e6, le=1e6)]
+Line = Annotated[str, Field(max_length=10_000)]
+Words = Annotated[tuple[Line, ...], Field(max_length=1000), BeforeValidator(_listed)]
+Numbers = Annotated[tuple[int, ...], BeforeValidator(_numbered)]
+
+
+class Section(Frozen):
+    """A part of what is set for a call."""
+
+    section: ClassVar[str]
+
+    def only(self, known: Collection[str], what: str) -> Self:
+        """These, if nothing is set that ``what`` does not know."""
+        if other := sorted(self.model_fields_set - set(known)):
+            raise SettingsError(f"{self.section}.{other[0]}: not for {what}; there are: {', '.join(known)}")
+        return self
+
+
+class DecodeSettings(Section):
+    """How outputs are searched or drawn, and what they may and must contain."""
+
+    section = "decode"
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    beam: Whole = 5
+    """Hypotheses kept at each step; 1 is greedy."""
+    best: Whole = 1
+    """Outputs of each text, best first."""
+    length_penalty: Real = 1.0
+    """Outputs are compared by log p / length^this."""
+    coverage: Real = 0.0
+    """Price of source words left unattended; 0.2 is usual."""
+    groups: Whole = 1
+    """Groups of the beam that must differ; see `diversity`."""
+    diversity: Real = 0.5
+    """What a group pays for a word that an earlier one chose."""
+    sample: bool = False
+    """Draw the outputs instead of searching for them."""
+    temperature: Real = 1.0
+    """Of sampling; below 1 is more cautious."""
+    top_k: Whole = 0
+    """Draw from so many pieces; 0 from all."""
+    nucleus: Real = 1.0
+    """Draw from the fewest pieces with this probability."""
+    seed: Annotated[int, Field(le=2**31)] = 1
+    """Of sampling."""
+    risk: Whole = 0
+    """Draw so many, and give the one most like all others (chrF)."""
+    shortest: Real = 0.0
+    """Target pieces for each source piece, at the least."""
+    longest: Real = 2.0
+    """At the most, plus ten."""
+    length: Whole = 40
+    """Language models: pieces to add at the most."""
+    no_repeat: Whole = 0
+    """No sequence of so many pieces twice; 3 is usual."""
+    forbid: Words = ()
+    """Words not to write, with commas."""
+    prefix: Line = ""
+    """What each output begins with."""
+    glossary: dict[Line, Line] = Field(default={})
+    """Source terms and how they must be translated: `{bank = 'rive'}`."""
+    copy_unknown: bool | None = None
+    """Whether to copy words the model cannot write; not set: where words have no spelling."""
+    engine: Line = "auto"
+    """Who searches: auto, native, native-bfloat16 (GPU), ctranslate2 or ctranslate2-int8."""
+
+
+class MeasureSettings(Section):
+    """How outputs are measured and compared."""
+
+    section = "measure"
+
+    metrics: Words = ()
+    """Of bleu, chrf, chrf++ and ter; the first decides, and is also measured by length."""
+    tokenize: str = "13a"
+    """BLEU's tokenizer: 13a, intl, char, zh or none."""
+    edges: Numbers = ()
+    """Where groups of source lengths end, in words: 10,20,30."""
+    rarity: str = "rarest"
+    """By the rarest word of a source, or by their mean."""
+    resamples: int = 1000
+    """Draws of the bootstrap; 0 for no intervals of a single run."""
+    trials: int = 10_000
+    """Trials of the approximate randomisation."""
+    seed: int = 12345
+    """Of tests and of sentences that are drawn; the default is sacreBLEU's."""
+    limit: int = 0
+    """Use at most so many sentences; 0 for all."""
+    examples: int = 10
+    """Sentences to show where runs differ most."""
+    comet: str = ""
+    """Also COMET with this model, if comet-score is installed."""
+    alignment: str = ""
+    """A file of gold word alignments, Pharaoh or NAACL format."""
+    links: str = ""
+    """A file of alignments to hold against the gold, not the run's."""
+    reverse: str = ""
+    """A run of the other direction, to join links with."""
+    reverse_links: str = ""
+    """A file of links of the other direction, to join with."""
+    symmetrise: Literal["intersection", "union", "grow-diag", "grow-diag-final-and"] = "grow-diag-final-and"
+    """How to join them."""
+    every: float = 10.0
+    """Seconds between two lines of progress in a log."""
+
+
+class ServeSettings(Section):
+    """What a service lets in and how much of it."""
+
+    section = "serve"
+
+    pin: Words = ()
+    """Runs to use for their task and languages, not the best."""
+    admin_token: str = ""
+    """Needed to train, upload, rename and remove; REGARD_ADMIN_TOKEN does the same. None: --token is enough."""
+    allow_host: Words = ()
+    """Further names this service goes by."""
+    allow_origin: Words = ()
+    """Web pages that may use it: https://example.org."""
+    queue: Count = 1024
+    """Texts that may wait for one model; more get 429."""
+    batch: Count = 256
+    """Texts in one batch at the most; 1 does not batch."""
+    gather: Annotated[float, Field(ge=0)] = 4.0
+    """Milliseconds that a text waits for others to share its batch."""
+    timeout: Annotated[float, Field(ge=0.1)] = 60.0
+    """Seconds that a request may take."""
+    memory: str = "4G"
+    """Of weights at the most: 512M, 4G. What was not used longest goes first."""
+    stop_trainings: bool = False
+    """Stop trainings when the service ends."""
+    log: bool | None = None
+    """Log requests; not set: `serve` does, `studio` does not."""
+
+
+class CallSettings(Frozen):
+    """All that is set for a call."""
+
+    decode: DecodeSettings = DecodeSettings()
+    measure: MeasureSettings = MeasureSettings()
+    serve: ServeSettings = ServeSettings()
+
+
+# What counts where not all does: going on with a text, drawing the tree of a search, measuring one run and several.
+CONTINUED = (
+    *("beam", "length_penalty", "groups", "diversity", "sample", "temperature", "top_k", "nucleus", "seed", "length"),
+)
+DRAWN = ("beam", "length_penalty", "coverage", "groups", "diversity", "prefix")
+TRANSLATING = tuple(name for name in DecodeSettings.model_fields if name != "length")
+EVALUATED = (
+    *("metrics", "tokenize", "edges", "rarity", "resamples", "comet"),
+    *("alignment", "links", "reverse", "reverse_links", "symmetrise"),
+)
+COMPARED = ("metrics", "tokenize", "edges", "resamples", "trials", "seed", "limit", "examples", "every")
+SERVING = tuple(ServeSettings.model_fields)
+# What every verb takes that takes any, by section.
+TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
+    "translate": {"decode": TRANSLATING},
+    "predict": {"decode": CONTINUED},
+    "evaluate": {"decode": TRANSLATING, "measure": EVALUATED},
+    "compare": {"decode": TRANSLATING, "measure": COMPARED},
+    "report": {"decode": TRANSLATING, "measure": COMPARED},
+    "explain": {"decode": TRANSLATING},
+    "walk": {"decode": TRANSLATING},
+    "beam": {"decode": DRAWN},
+    "serve": {"serve": SERVING, "decode": tuple(DecodeSettings.model_fields)},
+    "studio": {"serve": SERVING, "decode": tuple(DecodeSettings.model_fields)},
+}

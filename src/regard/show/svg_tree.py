@@ -1,0 +1,96 @@
+"""The tree of a search as SVG: every step a column, every candidate a box, and the way each came and went.
+
+Fates are told apart by the frame, not by colour alone: kept is a line, finished a thick one, pruned a dashed one. The
+way to the output is drawn thick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from regard.metrics.numbers import probability, signed
+from regard.show.letters import extent, right_to_left, shortened
+from regard.show.markup import Painted, element, label, noted
+from regard.show.tree import SHORT, WHY, drawn_nodes, reason_of, way_to, written
+
+if TYPE_CHECKING:
+    from regard.explain.beam import Searched, SearchNode
+
+SIZE, LINE = 12, 15  # letters, and from one line to the next
+HIGH, GAP, ALLEY = 3 * LINE + 6, 8, 30  # of a box, between boxes, between columns
+NARROWEST, WIDEST = 108, 150  # of a box: two scores fit
+HEAD = LINE + 4  # above the boxes: which step it is
+
+Box = tuple[float, float, float]  # of a candidate: its left, its top, its width
+
+
+def spoken(tree: Searched) -> str:
+    steps = max(node.step for node in tree.nodes)
+    return f"The beam search for “{tree.source}”, {steps} steps; the table below has every candidate"
+
+
+def tree(picture: Searched) -> Painted:
+    """As wide as it has to be."""
+    columns = drawn_nodes(picture)
+    boxes = _boxes(columns)
+    way = way_to(picture, picture.outputs[0]) if picture.outputs else set()
+    nodes = [node for column in columns for node in column]
+    edges = [_edge(boxes[node.parent], boxes[node.number], node, way) for node in nodes if node.parent in boxes]
+    steps = [
+        label(boxes[column[0].number][0], SIZE, f"step {step}", "soft")
+        for step, column in enumerate(columns)
+        if step and column
+    ]
+    drawn = [*steps, *edges, *(_candidate(picture, node, boxes[node.number], way) for node in nodes)]
+    wide = max(left + width for left, _, width in boxes.values()) + 2
+    return drawn, wide, max(top for _, top, _ in boxes.values()) + HIGH + 2
+
+
+def _boxes(columns: Sequence[Sequence[SearchNode]]) -> dict[int, Box]:
+    widths = [_width(column) for column in columns]
+    lefts = accumulate(widths[:-1], lambda left, width: left + width + ALLEY, initial=1.0)
+    return {
+        node.number: (left, HEAD + row * (HIGH + GAP), width)
+        for column, left, width in zip(columns, lefts, widths, strict=True)
+        for row, node in enumerate(column)
+    }
+
+
+def _width(column: Sequence[SearchNode]) -> float:
+    longest = max((extent(node.shown, SIZE) for node in column), default=0.0)
+    return max(NARROWEST, min(WIDEST, longest + 2 * GAP))
+
+
+def _edge(start: Box, end: Box, node: SearchNode, way: set[int]) -> Markup:
+    """From the right of one box to the left of the next, in a gentle curve."""
+    x1, x2 = start[0] + start[2], end[0]
+    y1, y2 = start[1] + HIGH / 2, end[1] + HIGH / 2
+    half = (x1 + x2) / 2
+    path = f"M{x1:.1f} {y1:.1f}C{half:.1f} {y1:.1f} {half:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
+    kind = "edge way" if node.number in way else f"edge {node.fate}"
+    return element("path", {"class": kind, "d": path})
+
+
+def _candidate(tree: Searched, node: SearchNode, box: Box, way: set[int]) -> Markup:
+    kind = f"{node.fate} way" if node.number in way else node.fate
+    left, top, width = box
+    frame = {"x": left, "y": top, "width": width, "height": HIGH, "rx": 5}
+    piece = shortened(node.shown, width - 2 * GAP, SIZE)
+    lines = [
+        label(left + width - GAP, top + LINE, piece, anchor="end")
+        if right_to_left(piece)
+        else label(left + GAP, top + LINE, piece)
+    ]
+    told, why = "", reason_of(tree, node)
+    if node.parent is not None:
+        own = node.log_probability - next(one for one in tree.nodes if one.number == node.parent).log_probability
+        shares = f"{probability(own)} · {probability(node.log_probability)}"
+        lines.append(label(left + GAP, top + 2 * LINE, shares, "soft"))
+        lines.append(label(left + GAP, top + 3 * LINE, SHORT.get(why, why), "soft"))
+        told = f"{' '.join(written(tree, node.number))}: log-probability {signed(node.log_probability, 3)}, normalised "
+        told += f"{signed(node.score, 3)}; {WHY.get(why, why)}"
+    return element("g", {"class": kind}, *noted(told), element("rect", {"class": "box", **frame}), *lines)

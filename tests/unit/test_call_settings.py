@@ -1,0 +1,234 @@
+"""What is set for a call: the same names as flags, behind a verb and in requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+import corpora_for_tests as small
+import serving
+from regard.cli.main import run
+from regard.cli.verb import apart
+from regard.decode.options import Options
+from regard.decode.rules import Beam, Sample
+from regard.decode.terms import Glossary
+from regard.errors import DataError, SettingsError
+from regard.serve.app import Service, create_app
+from regard.serve.library import Library
+from regard.settings.call import TAKEN, DecodeSettings
+from regard.settings.help import explain
+from regard.settings.loading import load_call, overrides_of
+from regard.trainer.start import start
+
+Capture = pytest.CaptureFixture[str]
+CAT = "the black cat ate the mouse"
+ASKED = {"beam": 2, "prefix": "le chat", "no_repeat": 2, "forbid": ["un"], "longest": 1.0}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return serving.runs(tmp_path_factory) / "attentive"
+
+
+# Reading
+
+
+def test_an_override_becomes_what_decoding_takes() -> None:
+    words = ("decode.coverage=0.2", "decode.best=7", "decode.forbid=a,b", "decode.glossary={Bank='rive'}")
+    options = Options.of(load_call("translate", *words).decode)
+    assert options.rule == Beam(7, coverage_penalty=0.2, best=7)
+    assert options.forbidden == ("a", "b")
+    assert options.glossary == Glossary({"bank": "rive"})
+    drawn = Options.of(DecodeSettings(risk=3, temperature=0.5, seed=9))
+    assert (drawn.rule, drawn.risk) == (Sample(3, 0.5, seed=9), True)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        DecodeSettings(beam=3, prefix="true", forbid=("a", "3"), coverage=0.25, copy_unknown=False, sample=True),
+        DecodeSettings(prefix='le "petit" = chat', glossary={"the bank": 'la "rive"', "é": "3"}),
+        DecodeSettings(),
+    ],
+    ids=str,
+)
+def test_settings_are_written_as_overrides_and_read_again(asked: DecodeSettings) -> None:
+    assert load_call("translate", *overrides_of("decode", asked)).decode == asked
+
+
+MISTAKES = {
+    "a mistyped setting": ("translate", "decode.bean=3", "decode.bean = 3: no such setting; did you mean 'beam'?"),
+    "no number": ("translate", "decode.beam=many", "decode.beam = 'many': not valid; should be a valid integer"),
+    "nothing finite": ("translate", "decode.temperature=nan", "decode.temperature = nan: not valid"),
+    "another section": ("translate", "measure.limit=3", "measure.limit: not for regard translate"),
+    "a part of it": ("predict", "decode.prefix=a", "decode.prefix: not for regard predict; there are: beam,"),
+    "of one run alone": ("compare", "measure.comet=m", "measure.comet: not for regard compare"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_what_cannot_be_set_gets_one_line(name: str) -> None:
+    verb, override, line = MISTAKES[name]
+    with pytest.raises(SettingsError) as raised:
+        load_call(verb, override)
+    assert line in str(raised.value)
+
+
+def test_a_term_without_a_translation_is_refused() -> None:
+    with pytest.raises(DataError, match="glossary = 'bank': '': must be a term and its translation"):
+        Options.of(DecodeSettings(glossary={"bank": ""}))
+
+
+def test_texts_are_told_from_settings() -> None:
+    assert apart(["a=b", "decode.beam=3", "I decode.beam=3", "model.depth=4"]) == (
+        ["decode.beam=3"],
+        ["a=b", "I decode.beam=3", "model.depth=4"],
+    )
+
+
+# The command line
+
+
+SEARCH = "length-penalty coverage-penalty groups diversity temperature top-k nucleus seed risk min-ratio max-ratio"
+WORDS = "no-repeat forbid prefix copy-unknown no-copy-unknown engine"
+MEASURE = "beam metrics tokenize edges resamples"
+SERVE = "pin admin-token allow-host allow-origin queue timeout memory engine"
+GONE = {
+    "train": "valid-source valid-target valid-corpus task watch",
+    "translate": f"{SEARCH} {WORDS}",
+    "predict": "length beam sample temperature nucleus seed",
+    "evaluate": "metrics edges rarity resamples tokenize alignment reverse links reverse-links symmetrise comet engine",
+    "compare": f"{MEASURE} limit trials examples seed every",
+    "report": f"{MEASURE} limit seed",
+    "explain": "html svg png save",
+    "walk": "markdown",
+    "serve": f"{SERVE} batch gather",
+    "studio": f"{SERVE} stop-trainings log",
+    "beam": "length-penalty html",
+    "meaning": "html svg",
+    "data make": "target min-words max-words",
+    "runs export": "quantization out",
+}
+
+
+@pytest.mark.parametrize("verb", GONE)
+def test_a_flag_of_earlier_versions_is_answered_with_what_to_write(verb: str, capsys: Capture) -> None:
+    for name in GONE[verb].split():
+        assert run([*verb.split(), f"--{name}", "x"]) == 2
+        found = re.match(rf"--{name}: is (a setting|another option) now; write (\S.*)", capsys.readouterr().err)
+        assert found, name
+        if found[2].startswith(("decode.", "measure.", "serve.")):
+            assert explain(found[2].partition("=")[0])
+
+
+def test_every_verb_has_the_flags_of_all_and_help_lists_its_settings(capsys: Capture) -> None:
+    for words in (["translate"], ["runs", "ls"], ["data", "check"], ["serve"], ["walk"]):
+        assert run([*words, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert all(flag in shown for flag in ("--json", "--quiet", "--device")), words
+        for section, names in TAKEN.get(words[0], {}).items():
+            assert all(f"  {section}.{name}=" in shown for name in names), words
+
+
+def test_the_shell_completes_settings(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setitem(os.environ, "_REGARD_COMPLETE", "complete_bash")
+    monkeypatch.setitem(os.environ, "COMP_WORDS", "regard beam demo x decode.l")
+    monkeypatch.setitem(os.environ, "COMP_CWORD", "4")
+    assert run([]) == 0
+    assert capsys.readouterr().out.split() == ["decode.length_penalty="]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["beam", "demo", CAT, "--out", "tree.txt"], "--out = tree.txt: its name says what to write; end it in .html"),
+        (["explain", "demo", CAT, "--out", "x"], "end it in .html or .svg or .png or .safetensors"),
+        (["studio", "a", "b"], "FOLDER = b: the studio shows one folder of runs"),
+        (["data", "make", "fable", "x", "--words", "20"], "--words = 20: not from how many to how many words"),
+        (["beam", "demo", CAT, "decode.sample=true"], "decode.sample: not for regard beam"),
+        (["beam", "demo", "decode.beam=2"], "TEXT: missing, in quotes where it has spaces"),
+        (["explain", "demo", "the", "cat"], "TEXT: 2 of them; give one, in quotes"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_what_a_verb_cannot_do_gets_one_line(words: list[str], line: str, capsys: Capture) -> None:
+    assert run(words) == 2
+    assert line in capsys.readouterr().err
+
+
+def test_quiet_keeps_remarks_back_in_every_verb(tmp_path: Path, capsys: Capture) -> None:
+    for flags, remarks in (([], True), (["--quiet"], False), ([], True)):
+        assert run(["runs", "ls", str(tmp_path), *flags]) == 0
+        assert bool(capsys.readouterr().err) == remarks
+
+
+# The same everywhere
+
+
+def test_a_request_and_a_service_decode_as_the_command_line_does(trained: Path, capsys: Capture) -> None:
+    words = [*(f"decode.{name}={value}" for name, value in ASKED.items() if name != "forbid"), "decode.forbid=un"]
+    assert run(["translate", str(trained), CAT, *words, "--json", "--device", "cpu"]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert expected["target"].lower().startswith("le chat")
+    usual = load_call("serve", *words).decode
+    for decode, body in ((None, {"decode": ASKED}), (usual, {}), (usual, {"beam": 2, "prefix": "le chat"})):
+        library = Library(None, [trained], decode=decode)
+        with TestClient(create_app(Service(library)), "http://localhost") as client:
+            answer = client.post("/api/v1/translate", json={"run": "attentive", "texts": [CAT], **body}).json()
+            output = answer["translations"][0]["outputs"][0]
+            assert (output["text"], output["score"]) == (expected["target"], pytest.approx(expected["score"]))
+            plain = {"q": CAT, "source": "en", "target": "fr"}
+            libre = client.post("/translate", json=plain).json()["translatedText"]
+            assert (libre == expected["target"]) == (decode is usual)
+
+
+def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capture) -> None:
+    for verb in ("explain", "walk"):
+        shown = []
+        for words in ([], ["decode.prefix=la souris"]):
+            assert run([verb, str(trained), CAT, *words, "--json", "--device", "cpu"]) == 0
+            shown.append(capsys.readouterr().out)
+        assert shown[0] != shown[1], verb
+
+
+@pytest.mark.parametrize(
+    ("decode", "line"),
+    [
+        ({"engine": "native"}, "decode.engine: is chosen when a run is loaded"),
+        ({"beam": 21}, "decode.beam = 21: too much for one request; at most 20"),
+        ({"longest": 21}, "decode.longest = 21.0: too much for one request"),
+        ({"glossary": {"a": "b" * 1000}}, "decode.glossary = 1,001 characters: too long"),
+        ({"bean": 2}, "decode.bean: Extra inputs"),
+        ({"coverage": -1}, "coverage"),
+    ],
+    ids=str,
+)
+def test_a_request_that_asks_for_too_much_is_refused(trained: Path, decode: dict[str, object], line: str) -> None:
+    with TestClient(create_app(Service(Library(None, [trained]))), "http://localhost") as client:
+        answer = client.post("/api/v1/translate", json={"run": "attentive", "texts": [CAT], "decode": decode})
+        assert answer.status_code == 400
+        assert line in answer.text
+
+
+def test_a_language_model_takes_what_counts_for_it(tmp_path: Path, capsys: Capture) -> None:
+    settings = small.settings("transformer-tiny", "task=language", "train.steps=2", "train.validate_every=2")
+    start(tmp_path / "writer", settings, small.Notes(), device="cpu")
+    flags = ["decode.length=3", "decode.sample=true", "decode.seed=4", "--json", "--device", "cpu"]
+    assert run(["predict", str(tmp_path / "writer"), "the cat", *flags]) == 0
+    said = json.loads(capsys.readouterr().out)
+    usual = DecodeSettings(prefix="le")  # of translations, and nothing to a language model
+    with TestClient(create_app(Service(Library(tmp_path, decode=usual))), "http://localhost") as client:
+        body = {"run": "writer", "texts": ["the cat"], "decode": {"length": 3, "sample": True, "seed": 4}}
+        found = client.post("/api/v1/predict", json=body).json()["predictions"][0]
+        assert found["continuation"] in json.dumps(said, ensure_ascii=False)
+        assert found["score"] == pytest.approx(said["score"])
+        refused = client.post("/api/v1/predict", json=body | {"decode": {"prefix": "a"}})
+        assert (refused.status_code, "decode.prefix: not for" in refused.text) == (400, True)
+    for verb, line in (("walk", "decode: this run does not translate"), ("explain", "only translations have a decode")):
+        assert run([verb, str(tmp_path / "writer"), "the cat", "decode.beam=2", "--device", "cpu"]) == 4
+        assert line in capsys.readouterr().err
