@@ -49,8 +49,9 @@ lint-scripts: node_modules/.ready
 types: setup ## mypy, strict, on src
 	$(BIN)/mypy
 
+# What is compiled is kept, whatever the environment says: tests begin many processes, and pytest rewrites its plugins.
 test: setup ## all tests; every `raise` must be run by one
-	$(BIN)/pytest --numprocesses=3 --dist=worksteal --raises
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses=3 --dist=worksteal --raises
 
 fmt: setup ## format, and mend what ruff and eslint can mend
 	$(BIN)/ruff check --fix-only .

@@ -4,7 +4,7 @@
     python bench/engines.py --data FOLDER [--time 5m]   # train such a run on Multi30k first
 
 All begin with the ids of the pieces and end with ids. `ctranslate2` is the library as one would call it by hand,
-`engine` is what `regard translate --engine ctranslate2` does around it.
+`engine` is what `regard translate decode.engine=ctranslate2` does around it.
 Rounds are interleaved; ratios are medians over rounds of CTranslate2's time divided by that of the side, so that 1 is
 as fast as CTranslate2 in float32. Outputs are compared with our own, and BLEU is there if the translations by people
 are. On a busy machine, `--clock cpu` counts the time that the process computed, with `--threads 1`. One line for each

@@ -2,7 +2,7 @@
 
     python bench/load.py RUN [--clients 64] [--seconds 60] [--requests 20000] [--ledger]
 
-Two servers of the same run, `regard serve` and `regard serve --batch 1`, are asked in turn, ten seconds each, by
+Two servers of the same run, `regard serve` and `regard serve serve.batch=1`, are asked in turn, ten seconds each, by
 clients that send one sentence of the built-in corpus, wait for its translation and send the next. Whoever is not asked
 is idle, so that both have the machine to themselves. The throughput ratio is the median over the rounds. Then the
 first server gets ``--requests`` more, and its resident memory is read on the way: the figure is the largest distance

@@ -18,7 +18,6 @@ from regard.evaluate import compare as comparing
 from regard.evaluate.compare import (
     Candidate,
     EvaluationSet,
-    Statistics,
     fitting_edges,
     judged,
     one_by_one,
@@ -29,6 +28,7 @@ from regard.evaluate.comparison import Comparison, Conditions, Cost, Row, sign
 from regard.metrics.paired import Verdict
 from regard.metrics.translation import Quality, measure
 from regard.runs.folder import Run
+from regard.settings.call import MeasureSettings
 from regard.show.comparison_page import comparison_page, headline
 from regard.show.sentences import wrong_words
 from regard.trainer.start import start
@@ -328,9 +328,9 @@ def test_a_row_that_is_no_run_stands_in_the_table_with_what_is_known_of_it() -> 
 
 
 def judge(sources: list[str], references: list[str], *outputs: list[str]) -> Comparison:
-    statistics = Statistics(("bleu", "chrf"), (), 20, 20, 5, 1, "13a")
+    how = MeasureSettings(resamples=20, trials=20, examples=5, seed=1)
     candidates = [Candidate(f"run {number}", texts, Cost(), "") for number, texts in enumerate(outputs)]
-    return judged(candidates, EvaluationSet("hand", sources, references), statistics, FACTS, (row("extra", 3.0, None),))
+    return judged(candidates, EvaluationSet("hand", sources, references), how, FACTS, (row("extra", 3.0, None),))
 
 
 def test_a_line_of_the_corpus_is_shown_and_never_obeyed() -> None:

@@ -20,11 +20,12 @@ from regard.cli.progress import LineCounter
 from regard.data.readers import Pair
 from regard.errors import DataError, SettingsError
 from regard.evaluate import evaluate as evaluation
-from regard.evaluate.evaluate import Measures, Texts, alignment_of, score, training_counts
+from regard.evaluate.evaluate import Texts, alignment_of, check_measures, score, training_counts
 from regard.fable.corpus import generate
 from regard.metrics.by_length import by_length
 from regard.metrics.translation import measure
 from regard.runs.folder import Run
+from regard.settings.call import MeasureSettings
 from regard.tasks.load import load
 from regard.text.words import split_words
 from regard.trainer.start import start
@@ -210,7 +211,7 @@ MISTAKES = {
     "an unknown metric": (["measure.metrics=bleu,tre"], 2, "metrics = tre: no such metric; did you mean 'ter'?"),
     "edges that are no numbers": (["measure.edges=10,x"], 2, "measure.edges.1 = 'x': not valid"),
     "edges that fall": (["measure.edges=20,10"], 2, "edges = 20,10: must be growing"),
-    "another rarity": (["measure.rarity=median"], 2, "rarity = median: no such choice"),
+    "another rarity": (["measure.rarity=median"], 2, "measure.rarity = median: not known"),
     "fewer resamples than none": (["measure.resamples=-1"], 2, "resamples = -1: cannot be negative"),
     "another way to join": (
         ["measure.symmetrise=unite"],
@@ -276,9 +277,7 @@ def test_directions_that_do_not_pair_are_refused() -> None:
 
 def test_measures_complain_before_any_work() -> None:
     with pytest.raises(SettingsError, match="metrics = blue"):
-        Measures(metrics=("blue",))
-    with pytest.raises(SettingsError, match="rarity = often"):
-        Measures(rarity="often")  # type: ignore[arg-type]
+        check_measures(MeasureSettings(metrics=("blue",)))
 
 
 # Where counts of words come from
@@ -330,7 +329,7 @@ def test_a_hub_is_not_asked_again(tmp_path: Path) -> None:
     found = training_counts(prepared, ["the"])
     assert found == evaluation.Counts(None, "hf://some/set is not read again for counts")
     texts = Texts(["a"] * 3, ["b"] * 3)
-    result = evaluation.evaluate(texts, ["b"] * 3, found, Measures(resamples=0))
+    result = evaluation.evaluate(texts, ["b"] * 3, found, MeasureSettings(resamples=0))
     assert result.rarities == []
 
 

@@ -243,7 +243,7 @@ def test_the_command_writes_a_page_beside_the_run_and_prints_json(runs: Runs, ca
     assert [one["source"] for one in numbers["examples"] if one["chosen"] == "pinned"] == ["the cat"]
     assert f"written: {folder / 'report.html'}" in shown.err
     again = numbers["recipe"]["commands"][1]
-    measured = "measure.metrics=bleu,chrf measure.resamples=2 measure.limit=11"
+    measured = "measure.resamples=2 measure.limit=11"
     assert again == f"regard report {folder} decode.beam=1 {measured} --pin 'the cat' --out report.html"
 
 

@@ -429,7 +429,7 @@ def test_one_that_cannot_fit_puts_nobody_away(folder: Path) -> None:
 
     async def both() -> None:
         first = await library.worker("attentive")
-        with pytest.raises(ResourceError, match="can be freed; try again later, or raise --memory"):
+        with pytest.raises(ResourceError, match=r"can be freed; try again later, or raise serve\.memory"):
             library._make_room("huge", size + 200)
         assert await library.worker("attentive") is first
 

@@ -60,7 +60,7 @@ def compared(
         *test,
         limit=how.limit or None,
         decode=call.decode,
-        metrics=how.metrics or ("bleu", "chrf"),
+        metrics=how.metrics,
         tokenize=how.tokenize,
         edges=how.edges,
         resamples=how.resamples,

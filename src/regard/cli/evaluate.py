@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from regard.decode.options import Options
-    from regard.evaluate.evaluate import Evaluation, Measures, Texts
+    from regard.evaluate.evaluate import Evaluation, Texts
     from regard.metrics.alignment import AlignmentQuality, Gold
     from regard.metrics.by_length import Bucket
     from regard.metrics.habits import Habits
     from regard.metrics.translation import Quality
     from regard.settings.call import DecodeSettings, MeasureSettings
 
+ALL = "measure.metrics=bleu,chrf,ter"  # of one run
 TOKENISED = 100  # outputs that end in " .", as many as make sacreBLEU warn
 
 
@@ -39,7 +40,7 @@ def evaluate(
 ) -> None:
     """Translate a test set and measure the result: BLEU, chrF, TER with intervals, by length, by rarity, habits."""
     overrides, name = only_one(words, "RUN")
-    run, asked, call = Path(name), common(context), called("evaluate", overrides, {"decode.beam": beam})
+    run, asked, call = Path(name), common(context), called("evaluate", [ALL, *overrides], {"decode.beam": beam})
     from regard.decode.options import Options
     from regard.evaluate import evaluate as evaluation
     from regard.runs.folder import Run
@@ -49,7 +50,7 @@ def evaluate(
     if opened.settings.task != "translate":
         _evaluate_labels(run, source, target, asked)
         return
-    measures = evaluation.Measures.of(wanted)
+    evaluation.check_measures(wanted)
     if target is None:
         raise SettingsError("--target: missing; a translation is measured against one by people")
     _check_links(wanted)
@@ -60,14 +61,14 @@ def evaluate(
         _write(out, outputs)
     counts = evaluation.training_counts(opened, texts.sources)
     aligned = None if golds is None else _alignment(run, texts, golds, wanted, asked.place)
-    result = evaluation.evaluate(texts, outputs, counts, measures, aligned)
+    result = evaluation.evaluate(texts, outputs, counts, wanted, aligned)
     judged = _comet(texts, outputs, wanted.comet, asked.place) if wanted.comet else []
     origin = _how(call.decode) if hypotheses is None else str(hypotheses)
     if asked.json:
         about = {"run": str(run), "source": str(source), "target": str(target), "output": origin}
         put(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
     else:
-        _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", measures)
+        _show(result, judged, f"{run} on {source}, {target}: {result.sentences:,} sentences, {origin}", wanted)
 
 
 def _evaluate_labels(run: Path, source: Path, target: Path | None, asked: Common) -> None:
@@ -152,7 +153,7 @@ def _as_dict(result: Evaluation, judged: list[Quality]) -> dict[str, Any]:
     return shown
 
 
-def _show(result: Evaluation, judged: list[Quality], title: str, measures: Measures) -> None:
+def _show(result: Evaluation, judged: list[Quality], title: str, how: MeasureSettings) -> None:
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
@@ -166,7 +167,7 @@ def _show(result: Evaluation, judged: list[Quality], title: str, measures: Measu
     name = result.qualities[0].name
     _show_buckets(console, f"{name} by words of the source", result.lengths)
     if result.rarities:
-        what = "of the rarest word" if measures.rarity == "rarest" else "of the words on average"
+        what = "of the rarest word" if how.rarity == "rarest" else "of the words on average"
         _show_buckets(console, f"{name} by the count {what} of the source in {result.counts}", result.rarities)
     else:
         console.print(f"{name} by rare words: not measured, {result.counts}", style="bold")

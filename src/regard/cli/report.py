@@ -66,7 +66,7 @@ def _report(
         pins=pins,
         limit=how.limit or None,
         decode=call.decode,
-        metrics=how.metrics or ("bleu", "chrf"),
+        metrics=how.metrics,
         tokenize=how.tokenize,
         edges=how.edges,
         resamples=how.resamples,

@@ -27,8 +27,8 @@ def train(
         list[str] | None,
         typer.Argument(
             metavar="[PRESET] [SETTING=VALUE]...",
-            help="A preset's name or a TOML file; see regard settings presets. None: one that fits. "
-            "Behind it settings to change, such as model.depth=4 or task=tag.",
+            help="A preset's name or a TOML file, and settings to change, such as model.depth=4 or task=tag; "
+            "see regard settings presets. None: one that fits.",
         ),
     ] = None,
     source: Annotated[str, typer.Option(help="Training text, one sentence a line (also .gz, .zst).")] = "",

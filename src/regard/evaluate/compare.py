@@ -24,16 +24,17 @@ from regard.device import pick_device
 from regard.errors import ModelError, SettingsError
 from regard.evaluate.compare_labels import LabelledSet, baseline_rows, labelled_material, qualities
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
+from regard.evaluate.evaluate import check_measures
 from regard.fable.sentence import Language
 from regard.files import new_file
-from regard.metrics.by_length import EDGES, bucket_names, by_length
+from regard.metrics.by_length import EDGES, by_length
 from regard.metrics.differing import most_differing
 from regard.metrics.paired import TRIALS, paired
-from regard.metrics.translation import RESAMPLES, SEED, Quality, measure, metrics_named
+from regard.metrics.translation import RESAMPLES, SEED, Quality, measure
 from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel, TaskName
-from regard.settings.call import DecodeSettings
+from regard.settings.call import DecodeSettings, MeasureSettings
 from regard.tasks.corpus import Fable, materials
 from regard.tasks.kinds import task_of
 from regard.tasks.load import evaluate, labels_of, load
@@ -66,24 +67,6 @@ class Candidate:
     outputs: list[str]
     cost: Cost
     origin: str
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What to compute of the outputs; complains before any work is done."""
-
-    metrics: Sequence[str]
-    edges: Sequence[int]
-    resamples: int
-    trials: int
-    examples: int
-    seed: int
-    tokenize: str
-
-    def __post_init__(self) -> None:
-        metrics_named(self.metrics, self.tokenize)
-        bucket_names(self.edges or EDGES)
-        check_numbers(("resamples", self.resamples, 2), ("trials", self.trials, 1), ("examples", self.examples, 0))
 
 
 def check_numbers(*numbers: tuple[str, int, int]) -> None:
@@ -122,7 +105,10 @@ def compare(
     check_numbers(("limit", 1 if limit is None else limit, 1))
     asked = decode or DecodeSettings(beam=beam)
     options = Options.of(asked)
-    statistics = Statistics(metrics, edges, resamples, trials, examples, seed, tokenize)
+    how = MeasureSettings(metrics=tuple(metrics), edges=tuple(edges), tokenize=tokenize, resamples=resamples)
+    how = how.model_copy(update={"trials": trials, "examples": examples, "seed": seed})
+    check_measures(how)
+    check_numbers(("resamples", how.resamples, 2), ("trials", how.trials, 1), ("examples", how.examples, 0))
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
     if (task := shared_task(list(opened.values()))) != "translate":
@@ -147,7 +133,7 @@ def compare(
         seed=seed,
         versions=versions(),
     )
-    return judged(candidates, material, statistics, facts, others)
+    return judged(candidates, material, how, facts, others)
 
 
 def _compare_labels(
@@ -181,7 +167,7 @@ def versions() -> dict[str, str]:
 def judged(
     candidates: Sequence[Candidate],
     material: EvaluationSet,
-    statistics: Statistics,
+    how: MeasureSettings,
     facts: Conditions,
     others: Sequence[Row] = (),
 ) -> Comparison:
@@ -190,34 +176,34 @@ def judged(
     verdicts = paired(
         systems,
         material.references,
-        metrics=statistics.metrics,
-        resamples=statistics.resamples,
-        trials=statistics.trials,
-        seed=statistics.seed,
-        tokenize=statistics.tokenize,
+        metrics=how.metrics,
+        resamples=how.resamples,
+        trials=how.trials,
+        seed=how.seed,
+        tokenize=how.tokenize,
     )
     differing = most_differing(
         material.sources,
         material.references,
         [candidate.outputs for candidate in candidates],
-        count=statistics.examples,
-        seed=statistics.seed,
+        count=how.examples,
+        seed=how.seed,
     )
-    rows = [_row(candidate, material, statistics) for candidate in candidates]
+    rows = [_row(candidate, material, how) for candidate in candidates]
     return Comparison((*rows, *others), tuple(verdicts), tuple(differing), facts)
 
 
-def _row(candidate: Candidate, material: EvaluationSet, statistics: Statistics) -> Row:
+def _row(candidate: Candidate, material: EvaluationSet, how: MeasureSettings) -> Row:
     """A candidate's scores on the material, whole and by length; lengths without sentences are left out."""
     outputs, references = candidate.outputs, material.references
-    resamples, seed, tokenize = statistics.resamples, statistics.seed, statistics.tokenize
-    scores = measure(outputs, references, metrics=statistics.metrics, resamples=resamples, seed=seed, tokenize=tokenize)
+    resamples, seed, tokenize = how.resamples, how.seed, how.tokenize
+    scores = measure(outputs, references, metrics=how.metrics, resamples=resamples, seed=seed, tokenize=tokenize)
     buckets = by_length(
         material.sources,
         outputs,
         references,
-        statistics.edges or fitting_edges(material.sources),
-        metric=statistics.metrics[0],
+        how.edges or fitting_edges(material.sources),
+        metric=how.metrics[0],
         resamples=resamples,
         seed=seed,
         tokenize=tokenize,

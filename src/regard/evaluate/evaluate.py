@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from regard.data.encoding import PairEncoder
 from regard.data.lines import read_lines
@@ -28,9 +28,9 @@ from regard.metrics.alignment import (
 )
 from regard.metrics.by_length import EDGES as LENGTHS
 from regard.metrics.by_length import Bucket, bucket_names, by_length
-from regard.metrics.by_rarity import Of, by_rarity
+from regard.metrics.by_rarity import by_rarity
 from regard.metrics.habits import Habits, habits
-from regard.metrics.translation import RESAMPLES, Quality, measure, metrics_named
+from regard.metrics.translation import Quality, measure, metrics_named
 from regard.runs.folder import Run
 from regard.settings.call import MeasureSettings
 from regard.tasks.corpus import materials
@@ -64,31 +64,6 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Measures:
-    """What to measure; complains before any work is done."""
-
-    metrics: Sequence[str] = ("bleu", "chrf", "ter")
-    edges: Sequence[int] = LENGTHS
-    rarity: Of = "rarest"
-    resamples: int = RESAMPLES
-    tokenize: str = "13a"
-
-    @classmethod
-    def of(cls, asked: MeasureSettings) -> Measures:
-        """What somebody asked for."""
-        edges, rarity = asked.edges or cls.edges, asked.rarity
-        return cls(asked.metrics or cls.metrics, edges, rarity, asked.resamples, asked.tokenize)  # type: ignore[arg-type]
-
-    def __post_init__(self) -> None:
-        metrics_named(self.metrics, self.tokenize)
-        bucket_names(self.edges)
-        if self.rarity not in get_args(Of):
-            raise SettingsError(f"rarity = {self.rarity}: no such choice; 'rarest' or 'mean' would be right")
-        if self.resamples < 0:
-            raise SettingsError(f"resamples = {self.resamples}: cannot be negative; 0 means no interval")
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """All that was measured about one output."""
 
@@ -103,6 +78,14 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def check_measures(how: MeasureSettings) -> None:
+    """Complain before any work is done."""
+    metrics_named(how.metrics, how.tokenize)
+    bucket_names(how.edges or LENGTHS)
+    if how.resamples < 0:
+        raise SettingsError(f"resamples = {how.resamples}: cannot be negative; 0 means no interval")
 
 
 def read_texts(source: Path, target: Path, hypotheses: Path | None = None) -> Texts:
@@ -131,20 +114,20 @@ def evaluate(
     texts: Texts,
     hypotheses: Sequence[str],
     counts: Counts,
-    measures: Measures,
+    how: MeasureSettings,
     alignment: AlignmentQuality | None = None,
 ) -> Evaluation:
     """Corpus scores with intervals; the first metric also by length and by rarity; habits."""
     rows = texts.sources, hypotheses, texts.references
-    first, resamples, tokenize = measures.metrics[0], measures.resamples, measures.tokenize
-    qualities = measure(*rows[1:], metrics=measures.metrics, resamples=resamples, tokenize=tokenize)
-    lengths = by_length(*rows, measures.edges, metric=first, resamples=resamples, tokenize=tokenize)
+    first, resamples, tokenize = how.metrics[0], how.resamples, how.tokenize
+    qualities = measure(*rows[1:], metrics=how.metrics, resamples=resamples, tokenize=tokenize)
+    lengths = by_length(*rows, how.edges or LENGTHS, metric=first, resamples=resamples, tokenize=tokenize)
     rarities = []
     if counts.words is not None:
         rarities = by_rarity(
             *rows,
             counts.words,
-            of=measures.rarity,
+            of=how.rarity,
             words=counts.cut,
             metric=first,
             resamples=resamples,

@@ -29,7 +29,7 @@ from regard.evaluate.compare import (
     versions,
 )
 from regard.evaluate.compare_labels import labelled_material, qualities
-from regard.evaluate.evaluate import Measures, Texts
+from regard.evaluate.evaluate import Texts, check_measures
 from regard.evaluate.run_report import (
     CorpusCard,
     CurvePoint,
@@ -95,14 +95,16 @@ def report(
     check_numbers(("limit", 1 if limit is None else limit, 1))
     asked = decode or DecodeSettings(beam=beam)
     options = Options.of(asked)
-    Measures(metrics, edges or (1,), resamples=resamples, tokenize=tokenize)  # complains before any work is done
+    how = MeasureSettings(
+        metrics=tuple(metrics), tokenize=tokenize, edges=tuple(edges), resamples=resamples, seed=seed, limit=limit or 0
+    )
+    check_measures(how)
     material = test_material([opened], source, target, limit)
     translator = load(opened.folder, device=str(chosen), engine=asked.engine)
     say(f"translating {len(material.sources):,} sentences: {material.name}")
     began = perf_counter()
     found = list(translator.stream(material.sources, options))
     spent = 1000 * (perf_counter() - began) / max(1, len(found))
-    measures = Measures(metrics, edges or fitting_edges(material.sources), resamples=resamples, tokenize=tokenize)
     test = Test(
         name=material.name,
         sentences=len(found),
@@ -116,12 +118,9 @@ def report(
         threads=torch.get_num_threads(),
         milliseconds=spent,
     )
-    how = MeasureSettings(
-        metrics=tuple(metrics), tokenize=tokenize, edges=tuple(edges), resamples=resamples, seed=seed, limit=limit or 0
-    )
     given = [*overrides_of("decode", asked), *overrides_of("measure", how), *_flags(source, target, pins or ())]
     plain = _plain_report(opened, test, given)
-    measured = _measured(plain, opened, material, found, measures)
+    measured = _measured(plain, opened, material, found, how)
     return _with_sentences(measured, translator, found, material.references, _pins(opened, pins), asked=asked)
 
 
@@ -132,12 +131,13 @@ def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
 
 
 def _measured(
-    plain: RunReport, run: Run, material: EvaluationSet, found: Sequence[Translation], measures: Measures
+    plain: RunReport, run: Run, material: EvaluationSet, found: Sequence[Translation], how: MeasureSettings
 ) -> RunReport:
     """All numbers about the whole test."""
     outputs = [" ".join(each.text.splitlines()) for each in found]
     counts = evaluation.training_counts(run, material.sources)
-    result = evaluation.evaluate(Texts(material.sources, material.references), outputs, counts, measures)
+    fitted = how.model_copy(update={"edges": how.edges or tuple(fitting_edges(material.sources))})
+    result = evaluation.evaluate(Texts(material.sources, material.references), outputs, counts, fitted)
     return replace(
         plain,
         scores=tuple(result.qualities),

@@ -103,13 +103,13 @@ class MeasureSettings(Section):
 
     section = "measure"
 
-    metrics: Words = ()
+    metrics: Words = ("bleu", "chrf")
     """Of bleu, chrf, chrf++ and ter; the first decides, and is also measured by length."""
     tokenize: str = "13a"
     """BLEU's tokenizer: 13a, intl, char, zh or none."""
     edges: Numbers = ()
     """Where groups of source lengths end, in words: 10,20,30."""
-    rarity: str = "rarest"
+    rarity: Literal["rarest", "mean"] = "rarest"
     """By the rarest word of a source, or by their mean."""
     resamples: int = 1000
     """Draws of the bootstrap; 0 for no intervals of a single run."""
