@@ -4,7 +4,8 @@
 
 What is kept: settings, tokenizers, the best weights in 16 bits, the aligner, a thinned log, and ``about.json``: the
 command, the settings that differ from `regard demo`, seed, versions, the hash of the training text and the scores on
-500 held-out sentences, measured with the very weights that are kept. ``--run`` packs one that is trained already.
+500 held-out sentences, measured with the very weights that are kept. With ``--run`` a training that was interrupted
+goes on: the same command again ends with the same weights.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from regard.trainer import start as training
 
 HOME = Path(__file__).parents[1] / "src" / "regard" / "demo"
 TESTED = 500  # held-out sentences
-LOGGED = 200  # moments of the training that are kept
+LOGGED = 100  # moments of the training that are kept
 LARGEST = 3_000_000  # bytes
 
 
@@ -122,24 +123,31 @@ def scores(run: Run) -> dict[str, Any]:
     }
 
 
+def train(run: Path, changed: Sequence[str], device: str) -> None:
+    """To the end of what the settings say, from wherever an earlier call has come to."""
+    with display() as shown:
+        if run.exists():
+            training.resume(run, shown, device=device)
+        else:
+            training.start(run, demo_settings(PRESET, *changed), shown, device=device)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Make the run that comes with the package.")
     parser.add_argument("--time", default="20m", help="train no longer than this")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--run", type=Path, help="pack this run; without it, one is trained")
+    parser.add_argument("--run", type=Path, help="train in this folder, which stays; without it, in a temporary one")
     parser.add_argument("--out", type=Path, default=HOME)
     parser.add_argument("overrides", nargs="*", help="settings to change: train.steps=20000")
     given = parser.parse_args()
     changed = [f"train.time='{given.time}'", f"train.seed={given.seed}", *given.overrides]
+    limits = ["--time", given.time, "--seed", str(given.seed), "--device", given.device]
     with tempfile.TemporaryDirectory() as folder:
-        run = given.run
-        if run is None:
-            run = Path(folder) / "demo"
-            with display() as shown:
-                training.start(run, demo_settings(PRESET, *changed), shown, device=given.device)
-        words = ["python", "bench/demo_model.py", *sys.argv[1:]]
-        about = package(run, given.out, command=shlex.join(words), changed=() if given.run else changed)
+        run = given.run or Path(folder) / "demo"
+        train(run, changed, given.device)
+        command = shlex.join(["python", "bench/demo_model.py", *limits, *given.overrides])
+        about = package(run, given.out, command=command, changed=changed)
     print(json.dumps(about, indent=2, ensure_ascii=False))
     return 0
 

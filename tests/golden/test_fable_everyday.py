@@ -12,6 +12,8 @@ from regard.fable.invented import adjective, thing, titled
 from regard.fable.lexicon import Phrase, load, proper
 from regard.fable.sentence import compose
 from regard.fable.syntax import (
+    GENERIC,
+    PARTITIVE,
     Adjunct,
     Being,
     Clause,
@@ -47,7 +49,20 @@ def who(word: Person) -> Pronoun:
 
 
 def do(subject: Subject | None, verb: str, thing: NounPhrase | None = None) -> Clause:
-    return Clause(subject, LEXICON.have if verb == "have" else LEXICON.verb(verb), object=thing)
+    irregular = {"have": LEXICON.have, "need": LEXICON.need}
+    return Clause(subject, irregular.get(verb) or LEXICON.verb(verb), object=thing)
+
+
+def now(subject: Subject | None, verb: str, thing: NounPhrase | None = None) -> Clause:
+    return a(do(subject, verb, thing), tense="present")
+
+
+def doing(subject: Subject | None, verb: str, thing: NounPhrase | None = None) -> Clause:
+    return a(now(subject, verb, thing), progressive=True)
+
+
+def bare(noun: str, determiner: str = PARTITIVE, *, plural: bool = False) -> NounPhrase:
+    return NounPhrase(LEXICON.noun(noun), determiner, plural)
 
 
 def be(subject: Subject, quality: str) -> Clause:
@@ -602,6 +617,198 @@ CASES: list[tuple[Callable[[], Text], str, str, str]] = [
         "Il est cinq heures.",
         "पाँच बजे हैं।",
     ),
+    # ── I and you at present
+    (
+        lambda: t(a(now(who("you"), "love", np("sea")), question=True), mark="?"),
+        "Do you love the sea?",
+        "Est-ce que vous aimez la mer ?",
+        "क्या आप समुद्र से प्यार करते हैं?",
+    ),
+    (
+        lambda: t(now(who("we"), "like", np("garden"))),
+        "We like the garden.",
+        "Nous aimons le jardin.",
+        "हम बगीचा पसंद करते हैं।",
+    ),
+    (
+        lambda: t(now(who("they"), "like#person", name("Anna"))),
+        "They like Anna.",
+        "Ils apprécient Anna.",
+        "वे अन्ना को पसंद करते हैं।",
+    ),
+    (
+        lambda: t(a(now(who("she"), "want", np("dress")), negation="not", contracted=True)),
+        "She doesn't want the dress.",
+        "Elle ne veut pas la robe.",
+        "वह पोशाक नहीं चाहती है।",
+    ),
+    (
+        lambda: t(a(now(who("they"), "live"), adjuncts=place("Lisbon"))),
+        "They live in Lisbon.",
+        "Ils habitent à Lisbonne.",
+        "वे लिस्बन में रहते हैं।",
+    ),
+    (
+        lambda: t(now(who("i"), "need", np("key", det="a"))),
+        "I need a key.",
+        "J'ai besoin d'une clé.",
+        "मुझे एक चाबी की ज़रूरत है।",
+    ),
+    (
+        lambda: t(a(now(who("we"), "need", np("doctor")), negation="not", contracted=True)),
+        "We don't need the doctor.",
+        "Nous n'avons pas besoin du médecin.",
+        "हमें डॉक्टर की ज़रूरत नहीं है।",
+    ),
+    (
+        lambda: t(a(do(np("king"), "need", bare("money")), tense="past")),
+        "The king needed money.",
+        "Le roi avait besoin d'argent.",
+        "राजा को पैसे की ज़रूरत थी।",
+    ),
+    (
+        lambda: t(a(now(who("you"), "read", bare("book", plural=True)), question=True), mark="?"),
+        "Do you read books?",
+        "Est-ce que vous lisez des livres ?",
+        "क्या आप किताबें पढ़ते हैं?",
+    ),
+    # ── What English opens with nothing
+    (
+        lambda: t(now(who("i"), "love", bare("music", GENERIC))),
+        "I love music.",
+        "J'aime la musique.",
+        "मैं संगीत से प्यार करता हूँ।",
+    ),
+    (
+        lambda: t(a(now(who("i"), "like", bare("apple", GENERIC, plural=True)), negation="not", contracted=True)),
+        "I don't like apples.",
+        "Je n'aime pas les pommes.",
+        "मैं सेब पसंद नहीं करता हूँ।",
+    ),
+    (
+        lambda: t(a(now(who("you"), "drink", bare("coffee")), question=True), mark="?"),
+        "Do you drink coffee?",
+        "Est-ce que vous buvez du café ?",
+        "क्या आप कॉफ़ी पीते हैं?",
+    ),
+    (
+        lambda: t(now(name("Mary"), "buy", bare("book", plural=True))),
+        "Mary buys books.",
+        "Mary achète des livres.",
+        "मैरी किताबें ख़रीदती है।",
+    ),
+    (
+        lambda: t(a(now(who("we"), "eat", bare("meat")), negation="not", contracted=True)),
+        "We don't eat meat.",
+        "Nous ne mangeons pas de viande.",
+        "हम मांस नहीं खाते हैं।",
+    ),
+    (
+        lambda: t(do(who("i"), "drink", bare("water"))),
+        "I drank water.",
+        "J'ai bu de l'eau.",
+        "मैंने पानी पिया।",
+    ),
+    # ── The progressive
+    (
+        lambda: t(a(doing(who("i"), "go"), adjuncts=at("to", np("market")))),
+        "I am going to the market.",
+        "Je vais au marché.",
+        "मैं बाज़ार जा रहा हूँ।",
+    ),
+    (
+        lambda: t(a(doing(who("i"), "go"), adjuncts=at("to", np("school")), contracted=True)),
+        "I'm going to the school.",
+        "Je vais à l'école.",
+        "मैं स्कूल जा रहा हूँ।",
+    ),
+    (
+        lambda: t(doing(who("she"), "eat", np("apple", det="a"))),
+        "She is eating an apple.",
+        "Elle mange une pomme.",
+        "वह एक सेब खा रही है।",
+    ),
+    (
+        lambda: t(doing(np("child", plural=True), "play")),
+        "The children are playing.",
+        "Les enfants jouent.",
+        "बच्चे खेल रहे हैं।",
+    ),
+    (
+        lambda: t(doing(np("girl", plural=True), "swim")),
+        "The girls are swimming.",
+        "Les filles nagent.",
+        "लड़कियाँ तैर रही हैं।",
+    ),
+    (
+        lambda: t(a(doing(who("they"), "look+for", np("key")), contracted=True)),
+        "They're looking for the key.",
+        "Ils cherchent la clé.",
+        "वे चाबी ढूँढ रहे हैं।",
+    ),
+    (
+        lambda: t(a(doing(who("he"), "work"), negation="not", contracted=True)),
+        "He isn't working.",
+        "Il ne travaille pas.",
+        "वह काम नहीं कर रहा है।",
+    ),
+    (
+        lambda: t(a(doing(who("i"), "sleep"), negation="not", contracted=True)),
+        "I'm not sleeping.",
+        "Je ne dors pas.",
+        "मैं नहीं सो रहा हूँ।",
+    ),
+    (
+        lambda: t(a(doing(who("you"), "read", np("newspaper")), question=True), mark="?"),
+        "Are you reading the newspaper?",
+        "Est-ce que vous lisez le journal ?",
+        "क्या आप अख़बार पढ़ रहे हैं?",
+    ),
+    (
+        lambda: t(a(doing(who("you"), "go"), question=True, asked="where"), mark="?"),
+        "Where are you going?",
+        "Où est-ce que vous allez ?",
+        "आप कहाँ जा रहे हैं?",
+    ),
+    (
+        lambda: t(doing(who("who"), "sing"), mark="?"),
+        "Who is singing?",
+        "Qui chante ?",
+        "कौन गा रहा है?",
+    ),
+    (
+        lambda: t(a(doing(np("king"), "give", np("ring")), recipient=name("Ravi"))),
+        "The king is giving the ring to Ravi.",
+        "Le roi donne la bague à Ravi.",
+        "राजा रवि को अँगूठी दे रहा है।",
+    ),
+    # ── Titles
+    (
+        lambda: t(Being("where", NounPhrase(titled("Dr.", "Smith"), "")), mark="?"),
+        "Where is Dr. Smith?",
+        "Où est le docteur Smith ?",
+        "डॉ. Smith कहाँ है?",
+    ),
+    (
+        lambda: t(be(NounPhrase(titled("Mrs.", "Dupont"), ""), "sick")),
+        "Mrs. Dupont is sick.",
+        "Mme Dupont est malade.",
+        "श्रीमती Dupont बीमार है।",
+    ),
+    (
+        lambda: t(a(do(who("we"), "give", np("book", det="a")), recipient=NounPhrase(titled("Dr", "Ondrel"), ""))),
+        "We gave a book to Dr Ondrel.",
+        "Nous avons donné un livre au docteur Ondrel.",
+        "हमने डॉ. Ondrel को एक किताब दी।",
+    ),
+    (
+        lambda: t(
+            do(NounPhrase(titled("Ms.", "Rao"), ""), "see", whose(NounPhrase(titled("Mr.", "Smith"), ""), "house"))
+        ),
+        "Ms. Rao saw Mr. Smith's house.",
+        "Mme Rao a vu la maison de M. Smith.",
+        "सुश्री Rao ने श्री Smith का घर देखा।",
+    ),
     # ── Words nobody has seen
     (
         lambda: t(do(NounPhrase(thing("blicket")), "sleep")),
@@ -680,6 +887,17 @@ def test_an_everyday_sentence_comes_out_as_people_write_it(
             'The king said , " The cat slept ! "',
             "DET NOUN VERB PUNCT PUNCT DET NOUN VERB PUNCT PUNCT",
         ),
+        (
+            lambda: t(a(doing(who("they"), "look+for", np("key")), contracted=True)),
+            "They 're looking for the key .",
+            "PRON AUX VERB ADP DET NOUN PUNCT",
+        ),
+        (lambda: t(now(who("i"), "love", bare("music", GENERIC))), "I love music .", "PRON VERB NOUN PUNCT"),
+        (
+            lambda: t(Being("where", NounPhrase(titled("Dr.", "Smith"), "")), mark="?"),
+            "Where is Dr. Smith ?",
+            "ADV AUX NOUN PROPN PUNCT",
+        ),
         (lambda: phrase("no , thank you"), "No , thank you .", "INTJ PUNCT VERB PRON PUNCT"),
     ],
 )
@@ -713,6 +931,60 @@ def test_marks_and_clitics_are_tokens_with_tags_of_their_own(build: Callable[[],
 )
 def test_everyday_sentences_are_linked_word_by_word(build: Callable[[], Text], links: set[tuple[int, int]]) -> None:
     assert set(compose(build(), "fr").alignment) == links
+
+
+@pytest.mark.parametrize(
+    ("build", "french", "hindi"),
+    [
+        # She is eating an apple. ↔ Elle mange une pomme. ↔ वह एक सेब खा रही है।
+        (
+            lambda: t(doing(who("she"), "eat", np("apple", det="a"))),
+            {(0, 0), (1, 1), (2, 1), (3, 2), (4, 3)},
+            {(0, 0), (1, 5), (2, 3), (2, 4), (3, 1), (4, 2)},
+        ),
+        # I'm going to the market. ↔ Je vais au marché. ↔ मैं बाज़ार जा रहा हूँ।
+        (
+            lambda: t(a(doing(who("i"), "go"), adjuncts=at("to", np("market")), contracted=True)),
+            {(0, 0), (0, 1), (1, 1), (2, 2), (3, 2), (4, 3)},
+            {(0, 0), (0, 4), (1, 2), (1, 3), (4, 1)},
+        ),
+        # Are they not sleeping? ↔ Est-ce qu'ils ne dorment pas ? ↔ क्या वे नहीं सो रहे हैं?
+        (
+            lambda: t(a(doing(who("they"), "sleep"), question=True, negation="not"), mark="?"),
+            {(0, 0), (0, 1), (0, 3), (1, 1), (2, 2), (2, 4), (3, 3)},
+            {(0, 0), (0, 5), (1, 1), (2, 2), (3, 3), (3, 4)},
+        ),
+        # I don't drink coffee. ↔ Je ne bois pas de café. ↔ मैं कॉफ़ी नहीं पीता हूँ।
+        (
+            lambda: t(a(now(who("i"), "drink", bare("coffee")), negation="not", contracted=True)),
+            {(0, 0), (1, 1), (1, 2), (1, 3), (2, 2), (3, 4), (3, 5)},
+            {(0, 0), (1, 2), (1, 4), (2, 3), (3, 1)},
+        ),
+        # I love music. ↔ J'aime la musique. ↔ मैं संगीत से प्यार करता हूँ।
+        (
+            lambda: t(now(who("i"), "love", bare("music", GENERIC))),
+            {(0, 0), (1, 0), (2, 1), (2, 2)},
+            {(0, 0), (1, 3), (1, 4), (1, 5), (2, 1)},
+        ),
+        # Do you need a key? ↔ Est-ce que vous avez besoin d'une clé ? ↔ क्या आपको एक चाबी की ज़रूरत है?
+        (
+            lambda: t(a(now(who("you"), "need", np("key", det="a")), question=True), mark="?"),
+            {(0, 0), (0, 1), (0, 3), (1, 2), (2, 3), (2, 4), (2, 5), (3, 5), (4, 6)},
+            {(0, 0), (0, 6), (1, 1), (2, 5), (3, 2), (4, 3)},
+        ),
+        # Where is Dr. Smith? ↔ Où est le docteur Smith ? ↔ डॉ. Smith कहाँ है?
+        (
+            lambda: t(Being("where", NounPhrase(titled("Dr.", "Smith"), "")), mark="?"),
+            {(0, 0), (1, 1), (2, 2), (2, 3), (3, 4)},
+            {(0, 2), (1, 3), (2, 0), (3, 1)},
+        ),
+    ],
+)
+def test_what_people_say_at_present_is_linked_word_by_word_in_both_languages(
+    build: Callable[[], Text], french: set[tuple[int, int]], hindi: set[tuple[int, int]]
+) -> None:
+    assert set(compose(build(), "fr").alignment) == french
+    assert set(compose(build(), "hi").alignment) == hindi
 
 
 def test_there_are_a_hundred_set_phrases_and_more_names_than_a_class_has() -> None:

@@ -50,6 +50,14 @@ def test_lengths_are_spread_evenly(sample: list[Sentence]) -> None:
     assert min(lengths.values()) > 0.8 * len(sample) / 16
 
 
+def test_a_sentence_has_the_length_that_was_drawn() -> None:
+    chance = Random(2)
+    author = Author(pools(), chance.random, 0.1, 0.1)
+    for _ in range(12_000):
+        size = 1 + int(10 * chance.random())
+        assert len(draft(author.text(size)).source.split()) == size
+
+
 def test_the_shortest_sentences_are_rarer() -> None:
     lengths = Counter(len(one.source.split()) for one in generate("fr", count=8_000, maximum_words=8))
     assert sorted(lengths) == list(range(1, 9))
@@ -109,6 +117,10 @@ def test_constructions_have_their_share(sample: list[Sentence]) -> None:
         " where ": 300,
         " why ": 100,
         " please ": 100,
+        " do you | do they | do we ": 100,
+        " i love | you love | we love | they love ": 30,
+        " need | needs ": 100,
+        " is going | are going | am going | is eating | are eating | am eating ": 30,
         " said ": 200,
         "'s ": 500,
         " my | your | his | her | our | their ": 3_000,
@@ -262,8 +274,8 @@ def test_a_seed_gives_the_same_sentences_in_every_process() -> None:
 def test_a_seed_gives_the_same_sentences_for_ever() -> None:
     """A change of grammar or tables may change this line; a change of machine or Python may not."""
     first = next(generate("fr", count=1, seed=1))
-    assert first.source == "The wolf was small."
-    assert first.target == "Le loup était petit."
+    assert first.source == "The orphan closes bags."
+    assert first.target == "L'orphelin ferme des sacs."
 
 
 def test_sentence_number_n_does_not_depend_on_those_before_it() -> None:

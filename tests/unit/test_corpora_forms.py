@@ -35,6 +35,29 @@ def test_a_regular_english_past_ends_in_ed(base: str, past: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("base", "progressive"),
+    [
+        ("eat", "eating"),
+        ("chase", "chasing"),
+        ("run", "running"),
+        ("begin", "beginning"),
+        ("open", "opening"),
+        ("mix", "mixing"),
+        ("play", "playing"),
+        ("lie", "lying"),
+        ("flee", "fleeing"),
+    ],
+)
+def test_an_english_verb_takes_its_ing(base: str, progressive: str) -> None:
+    assert LEXICON.verb(base).progressive == progressive
+
+
+@pytest.mark.parametrize("verb", ["know", "love", "live", "see", "understand", "want"])
+def test_what_is_a_state_or_a_perception_in_english_has_no_ing(verb: str) -> None:
+    assert LEXICON.verb(verb).progressive == ""
+
+
+@pytest.mark.parametrize(
     ("word", "article"),
     [
         ("cat", "a"),
@@ -207,7 +230,7 @@ def test_hindi_says_what_i_will_do_and_what_you_are_asked_to_do(root: str, first
         ("love", ("aimais", "aimait", "aimaient", "aimions", "aimiez")),
         ("know", ("connaissais", "connaissait", "connaissaient", "connaissions", "connaissiez")),
         ("fear", ("craignais", "craignait", "craignaient", "craignions", "craigniez")),
-        ("like", ("appréciais", "appréciait", "appréciaient", "appréciions", "appréciiez")),
+        ("like#person", ("appréciais", "appréciait", "appréciaient", "appréciions", "appréciiez")),
         ("want", ("voulais", "voulait", "voulaient", "voulions", "vouliez")),
     ],
 )

@@ -10,6 +10,7 @@ from regard.fable.clauses import (
     FREE,
     GROUPS,
     NUMERALS,
+    ONE,
     SOME,
     TENSES,
     Composer,
@@ -36,6 +37,7 @@ from regard.fable.syntax import (
 )
 
 SHORTEST_CLAUSE, LONGEST_CLAUSE = 4, 16
+EVERYDAY, LONGEST_EVERYDAY = 0.3, 9  # the share of sentences about I and you at present, and their length
 TRIES = 4  # at a riddle: many a pair of nouns makes none
 SET_PHRASES = {1: 0.75, 2: 0.6, 3: 0.4, 4: 0.3, 5: 0.15, 6: 0.05}  # their share by length
 CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
@@ -44,6 +46,7 @@ CONJUNCTIONS: dict[Tense, tuple[Conjunction, ...]] = {
     "future": ("and", "and", "but", "while"),
 }
 ASKED: tuple[Asked, ...] = ("what", "what", "who", "where", "where", "why", "why", "when", "how")
+SPOKEN_TO: tuple[Person, ...] = ("you", "you", "you", "they", "he", "she", "we", "i")  # who is asked, or asked about
 SELVES: tuple[Person, ...] = ("i", "he", "he", "she", "she")  # who can have a job
 
 
@@ -74,6 +77,8 @@ class Author(Composer):
         """A set phrase, a question, a command, or one to many clauses in a row."""
         if self.draw() < SET_PHRASES.get(size, 0.0) and size in self.pools.phrases:
             return self.set_phrase(size)
+        if SHORTEST_CLAUSE - 1 <= size <= LONGEST_EVERYDAY and self.draw() < EVERYDAY:
+            return self.everyday(size)
         kind = self.draw()
         text: Text
         if 3 <= size <= LONGEST_CLAUSE and kind < 0.16:
@@ -178,6 +183,27 @@ class Author(Composer):
                 phrase = phrase.filled(word, french.NUMBERS.get(word, word), hindi.NUMBERS.get(word, word))
         return Text([], phrase=phrase, mark=phrase.mark)
 
+    def everyday(self, size: int) -> Text:
+        """What people try first, at present: I love the sea, do you know Mary, what are you eating, we have a dog."""
+        kind = self.draw() if size >= SHORTEST_CLAUSE else 1.0
+        if kind < 0.12 and size > SHORTEST_CLAUSE:
+            return self.asking(self.having(size, "present", question=True))
+        if kind < 0.2:
+            return self.asking(self.where(size, "present"))
+        if kind < 0.3 or (size < SHORTEST_CLAUSE and self.draw() < 0.1):
+            return Text([self.having(size, "present")])
+        if kind < 0.43:
+            asked = self.pick(ASKED)
+            return self.asking(
+                self.personal(size - 1, "present", question=True, asked=asked, person=self.pick(SPOKEN_TO))
+            )
+        if kind < 0.6:
+            return self.asking(self.personal(size, "present", question=True, person=self.pick(SPOKEN_TO)))
+        return Text([self.personal(size, "present", question=False)])
+
+    def asking(self, clause: Clause | Being) -> Text:
+        return Text([clause], mark="?")
+
     def short(self, size: int) -> Text:
         """Two or three words: I slept, Mary laughed, I'm tired, the cat slept."""
         tense: Tense = "past" if self.draw() < 0.6 else "present"
@@ -231,9 +257,10 @@ class Author(Composer):
         return self.noun_phrase(self.fresh(self.pools.humans), size, FREE, BACKGROUND[tense])
 
     def having(self, size: int, tense: Tense, *, question: bool = False) -> Clause:
-        """I have a cat, the king doesn't have two houses."""
-        have = self.pools.lexicon.have
-        clause = Clause(None, have, tense, question=question)
+        """I have a cat, the king doesn't need two houses, I need water."""
+        lexicon = self.pools.lexicon
+        verb = lexicon.need if size < SHORTEST_CLAUSE or self.draw() < 0.3 else lexicon.have
+        clause = Clause(None, verb, tense, question=question)
         if size >= 7 and not question and self.draw() < 0.2:
             clause.negation, clause.contracted = "not", self.draw() < 0.5
         elif size < 5:
@@ -257,6 +284,10 @@ class Author(Composer):
         assert clause.subject is not None, "somebody has it"
         mine = beside(possessor(clause.subject), DEFINITE if clause.negation else FREE)
         determiners = SOME if self.draw() < 0.8 else nobodys(mine)
+        if spare < 0 or (clause.predicate is self.pools.lexicon.need and self.draw() < 0.3):
+            clause.object = self.bare(clause.predicate)
+            self.adverbials(clause, spare + 1, nobodys(mine))
+            return
         extra = self.up_to(min(2, spare))
         clause.object = self.simple(noun, 2 + extra, determiners)
         if clause.negation and clause.object.determiner not in {"a", "the", "this"}:
@@ -267,7 +298,8 @@ class Author(Composer):
         """Where is Mary? Where was the key of the old house?"""
         tense = "past" if tense == "past" else "present"
         room = size - 2
-        subject = self.name() if room == 1 else self.noun_phrase(self.fresh(self.pools.placed), room, DEFINITE, "past")
+        nouns = self.pools.humans if self.draw() < 0.4 else self.pools.placed
+        subject = self.name() if room == 1 else self.noun_phrase(self.fresh(nouns), room, DEFINITE, "past")
         return Being("where", subject, tense=tense)
 
     def pointing(self, size: int) -> Text:
@@ -377,7 +409,6 @@ class Author(Composer):
         return text
 
 
-ONE = frozenset({"the", "a", "this", "every", "my", "your", "his", "her", "our", "their", ""})
 POINTED = nobodys(FREE)._replace(
     singular=("a",) * 5 + ("the", "my", "your", "his", "her", "our", "their"),
     plural=("my", "your", "his", "her", "our", "their", "the", "the"),

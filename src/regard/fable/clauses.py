@@ -19,6 +19,8 @@ from regard.fable.forms.french import NUMBERS
 from regard.fable.lexicon import Adjective, Adverb, Context, Noun, Tense, Verb
 from regard.fable.pools import FEELINGS, Acts, Place, Pools
 from regard.fable.syntax import (
+    GENERIC,
+    PARTITIVE,
     POSSESSIVES,
     Adjunct,
     Asked,
@@ -61,13 +63,19 @@ HEADS = Determiners(("the", "the", "a"), ("the",), ("the",))  # what a relative 
 KNOWN = Determiners(("the",), ("the",), ("the",))  # the same where something is denied
 SOME = Determiners(("a",), ("two", "three", NUMBER, NUMBER, "some", "several"), ("some",))  # what there can be
 OWNERS = ("the",) * 7 + ("this", "my", "your", "our")
+ONE = frozenset({"the", "a", "this", "every", "", *POSSESSIVES})  # what opens a singular
 OWN: dict[Person, str] = {"i": "my", "we": "our", "you": "your", "he": "his", "she": "her", "they": "their"}
 TENSES: tuple[Tense, ...] = ("past",) * 11 + ("present",) * 5 + ("future",) * 4
 PEOPLE: tuple[Person, ...] = ("i", "i", "i", "he", "he", "she", "she", "we", "we", "you", "you", "they")
 OTHERS: tuple[Person, ...] = ("he", "she", "they", "we", "you", "i")  # who did what a relative clause tells
 BACKGROUND: dict[Tense, Tense] = {"past": "past", "present": "present", "future": "past"}
 MODALS: dict[Tense, tuple[Modal, ...]] = {"past": ("want",), "present": ("can", "must", "want"), "future": ()}
+PROGRESSIVE = 0.4  # of the verbs in the present that can be
+BARE = 0.12  # of the objects
+IN_GENERAL = frozenset({"love", "like", "like#person", "hate", "fear", "admire", "respect"})
 GOING = frozenset({"come", "return", "travel", "go", "walk", "run", "fly", "flee"})  # … to Paris
+HEADING = frozenset({"go", "come", "return"})  # … to the market
+PLACED = frozenset({"go", "live"})  # what nobody does without a place
 GROUPS = frozenset({"family", "team", "crowd", "army"})  # neither he nor she
 BLOCKED: dict[Asked, str] = {"when": "time", "where": "place", "how": "manner"}
 
@@ -112,12 +120,13 @@ def group_words(
     *,
     question: bool = False,
     modal: Modal = "",
+    progressive: bool = False,
     contracted: bool = False,
 ) -> int:
-    """How many English words the verb takes: ate, will eat, did not eat, didn't eat, looked for; was, will not be."""
+    """How many English words the verb takes: ate, will eat, is eating, didn't eat, looked for; was, will not be."""
     if isinstance(predicate, Adjective):
         return 1 + (tense == "future") + bool(negation) - contracted
-    supported = tense == "future" or negation == "not" or question or modal in {"can", "must"}
+    supported = tense == "future" or negation == "not" or question or modal in {"can", "must"} or progressive
     contracted = contracted or (modal == "can" and negation == "not" and not question)  # cannot
     wanting = 2 * (modal == "want")
     return 1 + supported + wanting + bool(negation) + bool(predicate.particle) - contracted
@@ -130,8 +139,27 @@ def clause_words(clause: Clause) -> int:
         clause.negation,
         question=clause.question,
         modal=clause.modal,
+        progressive=clause.progressive,
         contracted=clause.contracted,
     )
+
+
+def narrow(verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
+    """Those with a particle only where a word is to spare, and none where even the others do not fit."""
+    if spare > 0:
+        return verbs
+    return tuple(verb for verb in verbs if not verb.particle) if spare == 0 else ()
+
+
+def somewhere(verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
+    """Those that ask for a place only where there is a word for it."""
+    return verbs if spare > 0 else tuple(verb for verb in verbs if verb.name not in PLACED)
+
+
+def is_placed(clause: Clause) -> bool:
+    """Whether the clause must tell where, or where to."""
+    verb = clause.predicate
+    return isinstance(verb, Verb) and verb.name in PLACED and clause.asked != "where"
 
 
 COMPANY, WHERE, WHEN = range(3)  # the groups of prepositional phrases
@@ -312,12 +340,14 @@ class Composer:
     def personal(
         self, size: int, tense: Tense, *, question: bool, asked: Asked = "", person: Person | None = None
     ) -> Clause:
-        """A pronoun without antecedent; such a *they* only acts: "they were …" is left to `reference`."""
+        """A pronoun without antecedent; such a *they* only acts: "they were …" is left to `reference`.
+
+        What people say of themselves at present is mostly said with the commonest verbs.
+        """
         chosen: Person = self.pick(PEOPLE) if person is None else person
         noun = None if chosen == "they" else self.pools.humans[0]
-        clause = self.begin(
-            self.pools.human_acts, noun, size - 1, tense, question=question, asked=asked, clitic=chosen != "who"
-        )
+        acts = self.pools.everyday if tense == "present" and self.draw() < 0.7 else self.pools.human_acts
+        clause = self.begin(acts, noun, size - 1, tense, question=question, asked=asked, clitic=chosen != "who")
         while isinstance(clause.predicate, Adjective) and clause.predicate.english in FEELINGS:
             clause.predicate = self.common(self.pools.qualities[self.pools.humans[0]].all)
         clause.subject = Pronoun(chosen)
@@ -374,36 +404,61 @@ class Composer:
         `clitic`: the subject is a pronoun that *am*, *is*, *are* and *will* can be contracted with.
         """
         kind, chance = self.draw(), self.draw()
-        negation: Negation = "not" if chance < 0.14 else "never" if chance < 0.17 and not question else ""
-        if room < 5 + question or asked:
+        denied = 0.25 if acts is self.pools.everyday else 0.14
+        negation: Negation = "not" if chance < denied else "never" if chance < denied + 0.03 and not question else ""
+        tight = room < 5 + question  # there is only room for "don't", not for "do not"
+        if asked or (tight and (question or room < 3 or negation == "never")):
             negation = ""
+        short = tight and negation == "not"
         modal = self.modal(noun, room, tense) if not asked else ""
-        verbal = group_words(self.pools.plainest, tense, negation, question=question, modal=modal)
+        verbal = group_words(self.pools.plainest, tense, negation, question=question, modal=modal, contracted=short)
         predicate: Verb | Adjective
         if asked:
             predicate = self.asked_about(acts, noun, asked, room)
         elif kind < 0.1 and acts.giving and room >= verbal + 5:
             predicate = self.fresh(acts.giving)
-        elif kind < 0.6 and acts.upon and room >= verbal + 3:
-            predicate = self.fresh(acts.upon)
+        elif kind < 0.6 and (fitting := self.fitting(acts.upon, room - verbal - 2)):
+            predicate = self.fresh(fitting)
         elif noun is not None and (kind > 0.8 or not acts.alone) and room >= 2 + (tense == "future") + bool(negation):
             predicate, modal = self.common(self.pools.qualities[noun].all), ""
         else:
-            predicate = self.fresh(acts.alone)
+            predicate = self.fresh(somewhere(acts.alone, room - verbal))
         if isinstance(predicate, Verb) and (not predicate.takes_manner or predicate.imperfect):
             modal = ""
             negation = "not" if negation == "not" else ""  # something must be able to fill a last word
-        clause = Clause(None, predicate, tense, negation, question, modal=modal, asked=asked)
-        clause.contracted = self.contracted(clause, clitic=clitic)
+        clause = Clause(None, predicate, tense, negation, question, contracted=short, modal=modal, asked=asked)
+        self.going_on(clause, room, clitic=clitic)
+        clause.contracted = clause.contracted or self.contracted(clause, clitic=clitic)
         return clause
+
+    def going_on(self, clause: Clause, room: int, *, clitic: bool) -> None:
+        """A part of what happens at present is in progress: the cat is eating; in two words, I'm eating."""
+        verb = clause.predicate
+        if not isinstance(verb, Verb) or clause.tense != "present" or clause.modal or clause.negation == "never":
+            return
+        if not verb.progressive or self.draw() > PROGRESSIVE:
+            return
+        room, short = max(room, self.least(clause)), clause.contracted
+        clause.progressive = True
+        clause.contracted = short or (clitic and not clause.question and self.least(clause) > room)
+        if self.least(clause) > room:
+            clause.progressive, clause.contracted = False, short
+
+    def fitting(self, verbs: tuple[Verb, ...], spare: int) -> tuple[Verb, ...]:
+        """Verbs for an object of two words; where a word is missing, those whose object can be one: I drink milk."""
+        if spare == -1:
+            return tuple(verb for verb in narrow(verbs, 0) if self.pools.unsaid[verb])
+        return narrow(verbs, spare)
 
     def asked_about(self, acts: Acts, noun: Noun | None, asked: Asked, room: int) -> Verb | Adjective:
         """A predicate that can be asked about, with an object where there is room for one."""
         if asked == "why" and noun is not None and self.draw() < 0.3:
             return self.common(self.pools.qualities[noun].all)
         if asked in {"what", "who"}:
-            return self.fresh(self.pools.asked[asked][acts])
-        return self.fresh(self.pools.asked["upon" if room >= 4 and self.draw() < 0.5 else "alone"][acts])
+            return self.fresh(narrow(self.pools.asked[asked][acts], room - 2))
+        upon = narrow(self.pools.asked["upon"][acts], room - 4)
+        alone = somewhere(self.pools.asked["alone"][acts], 1 if asked == "where" else room - 2)
+        return self.fresh(upon if upon and self.draw() < 0.5 else alone)
 
     def modal(self, noun: Noun | None, room: int, tense: Tense) -> Modal:
         """can, must or want to, where somebody can want something."""
@@ -417,7 +472,7 @@ class Composer:
             return False
         if clause.negation == "not":
             return True
-        being = isinstance(clause.predicate, Adjective) and clause.tense == "present"
+        being = clause.progressive or (isinstance(clause.predicate, Adjective) and clause.tense == "present")
         return clitic and (being or clause.tense == "future")
 
     def least(self, clause: Clause) -> int:
@@ -433,12 +488,12 @@ class Composer:
         """Objects and adverbials, which take up all the `spare` words."""
         verb = clause.predicate
         frequencies = self.pools.frequencies[clause.tense]
-        plain = not (clause.negation or clause.asked or clause.command)
-        if spare and frequencies and plain and self.draw() < 0.15:
+        plain = not (clause.negation or clause.asked or clause.command or clause.progressive)
+        if spare > is_placed(clause) and frequencies and plain and self.draw() < 0.15:
             clause.frequency = self.common(frequencies)
             spare -= 1
         if isinstance(verb, Verb) and verb.objects and clause.asked not in {"what", "who"}:
-            if self.named_object(clause, verb):
+            if self.short_object(clause, verb, must=spare < 0):
                 spare += 1
             else:
                 noun = self.fresh(self.pools.patients[verb])
@@ -453,12 +508,22 @@ class Composer:
                 spare = self.receive(clause, spare, determiners)
         self.adverbials(clause, spare, determiners)
 
-    def named_object(self, clause: Clause, verb: Verb) -> bool:
-        """Now and then the object is somebody by name."""
-        if "human" not in verb.objects or self.draw() > 0.2:
+    def short_object(self, clause: Clause, verb: Verb, *, must: bool) -> bool:
+        """Now and then the object is one word: somebody by name; music, cats."""
+        if "human" in verb.objects and self.draw() < 0.2:
+            clause.object = self.name()
+        elif self.pools.unsaid[verb] and (must or self.draw() < BARE):
+            clause.object = self.bare(verb)
+        else:
             return False
-        clause.object = self.name()
         return True
+
+    def bare(self, verb: Verb) -> NounPhrase:
+        """What one loves in general; of what one eats or sees, some or other. What can be counted is plural."""
+        nouns = self.pools.unsaid[verb]
+        masses = [noun for noun in nouns if not noun.countable]
+        noun = self.fresh(masses if masses and self.draw() < 0.5 else nouns)
+        return NounPhrase(noun, GENERIC if verb.name in IN_GENERAL else PARTITIVE, noun.countable)
 
     def receive(self, clause: Clause, spare: int, determiners: Determiners) -> int:
         """To whom something is given; what is left of the spare words."""
@@ -473,10 +538,11 @@ class Composer:
 
     def adverbials(self, clause: Clause, spare: int, determiners: Determiners) -> None:
         """Prepositional phrases of two words and more, and up to two adverbs, in exactly `spare` words."""
-        spare -= self.timed(clause, spare)
+        placed = is_placed(clause)
+        spare -= 0 if placed else self.timed(clause, spare)
         groups = {place: group for place, group in enumerate(self.adjunct_groups(clause)) if group}
         found: dict[int, Adjunct] = {}
-        if spare >= 2 and self.draw() < (0.35 if spare == 2 else 0.15):
+        if spare >= 2 and ((placed and spare == 2) or self.draw() < (0.35 if spare == 2 else 0.15)):
             place, adjunct = self.short_adjunct(clause)
             if groups.pop(place, None) is not None:
                 found[place] = adjunct
@@ -487,6 +553,8 @@ class Composer:
                 count -= self.up_to(count - 1)
             single = self.up_to(min(2, spare - 3 * count))
             chosen = self.sample(list(groups), count)
+            if placed and WHERE in groups and WHERE not in chosen:
+                chosen[0] = WHERE
             for place, size in zip(chosen, self.sizes(spare - single, count), strict=True):
                 found[place] = self.adjunct(self.pick(groups[place]), size, determiners)
             spare = single
@@ -497,7 +565,8 @@ class Composer:
     def timed(self, clause: Clause, spare: int) -> int:
         """Perhaps a time of several words; how many it takes."""
         fitting = isinstance(clause.predicate, Adjective) or clause.predicate.takes_manner
-        if spare < 2 or not fitting or clause.negation == "never" or clause.asked or self.draw() > 0.12:
+        regular = clause.negation == "never" or clause.progressive  # not "is eating every day"
+        if spare < 2 or not fitting or regular or clause.asked or self.draw() > 0.12:
             return 0
         clause.time = self.pools.calendar.draw(self.draw, clause.tense, spare)
         return clause.time.english.count(" ") + 1
@@ -505,7 +574,7 @@ class Composer:
     def short_adjunct(self, clause: Clause) -> tuple[int, Adjunct]:
         """with Mary, in Paris, to India: two words; and to which group it belongs."""
         verb, pools = clause.predicate, self.pools
-        if isinstance(verb, Verb) and self.draw() < 0.4:
+        if isinstance(verb, Verb) and not is_placed(clause) and self.draw() < 0.4:
             return COMPANY, Adjunct(pools.tool_preposition, self.name())
         place = self.fresh(pools.lexicon.places)
         going = isinstance(verb, Verb) and verb.name in GOING
@@ -533,6 +602,8 @@ class Composer:
             if pools.tools[verb] and self.draw() < 0.6:
                 company = ((pools.tool_preposition, pools.tools[verb]),)
             where = pools.directions if verb.motion and self.draw() < 0.5 else pools.locations
+            if verb.name in HEADING and self.draw() < 0.6:
+                where = pools.destinations
         groups = [company, where, pools.events]
         if clause.asked == "where":
             groups[WHERE] = ()
@@ -544,7 +615,11 @@ class Composer:
         preposition, nouns = place
         if place in self.pools.events:
             determiners = EVENTS
-        return Adjunct(preposition, self.noun_phrase(self.fresh(nouns), size - 1, determiners))
+        phrase = self.noun_phrase(self.fresh(nouns), size - 1, determiners)
+        if place in self.pools.destinations:  # one at a time
+            phrase.plural = False
+            phrase.determiner = phrase.determiner if phrase.determiner in ONE else "the"
+        return Adjunct(preposition, phrase)
 
     def adverbs(self, clause: Clause, count: int) -> None:
         """As many adverbs as asked for; a place adverb only where nothing better is left."""
@@ -556,6 +631,8 @@ class Composer:
             slots.append(("manner", pools.manners))
         if clause.negation != "never" and clause.time is None:
             slots.append(("time", pools.times[clause.tense]))
+        if is_placed(clause) and not clause.adjuncts:
+            slots = []
         if clause.asked in BLOCKED:
             slots = [slot for slot in slots if slot[0] != BLOCKED[clause.asked]]
         if clause.asked != "where" and (len(slots) < 2 or (not clause.adjuncts and isinstance(verb, Verb))):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from regard.fable.forms.hindi import NounForms
 from regard.fable.lexicon import Adjective, Noun, Verb, proper
-from regard.fable.syntax import Being, Clause, NounPhrase, Pronoun, Text, phrases
+from regard.fable.syntax import UNSAID, Being, Clause, NounPhrase, Pronoun, Text, phrases
 
 ONSETS: tuple[str, ...] = (
     "b",
@@ -37,7 +37,17 @@ ONSETS += ("r", "s", "sk", "sl", "sn", "sp", "st", "t", "tr", "v", "w", "z", "")
 VOWELS = ("a", "e", "i", "o", "u", "ai", "ee", "oo", "a", "e", "i", "o")
 CODAS = ("n", "l", "r", "k", "t", "m", "nd", "rk", "sk", "lt", "p", "b", "d", "g", "ck", "mp", "x", "", "")
 ENDINGS = ("ov", "ski", "enko", "dol", "mar", "wick", "son", "ini", "ez", "ak")
-TITLES = {"Mr": ("M.", "श्री", False), "Mrs": ("Mme", "श्रीमती", True)}
+# French, Hindi, and whether a woman; with and without a full stop.
+TITLES = {
+    "Mr": ("M.", "श्री", False),
+    "Mr.": ("M.", "श्री", False),
+    "Dr": ("le docteur", "डॉ.", False),
+    "Dr.": ("le docteur", "डॉ.", False),
+    "Mrs": ("Mme", "श्रीमती", True),
+    "Mrs.": ("Mme", "श्रीमती", True),
+    "Ms": ("Mme", "सुश्री", True),
+    "Ms.": ("Mme", "सुश्री", True),
+}
 
 
 def invent(text: Text, draw: Callable[[], float], puzzling: frozenset[object]) -> bool:
@@ -48,15 +58,16 @@ def invent(text: Text, draw: Callable[[], float], puzzling: frozenset[object]) -
     places = [(clause, phrase) for clause in text.clauses for phrase in replaceable(clause, puzzling)]
     if not places:
         return False
-    _, phrase = places[int(draw() * len(places))]
+    clause, phrase = places[int(draw() * len(places))]
+    known = isinstance(clause, Clause) or clause.kind != "there"  # nobody says "there is Mr Brown"
     if phrase.noun.proper:
         name = word(draw, "name")
         phrase.noun = proper(name, name, name, feminine=phrase.noun.feminine_french, human=True)
     elif phrase.adjectives and draw() < 0.4:
         phrase.adjectives = (*phrase.adjectives[:-1], adjective(word(draw, "adjective")))
-    elif phrase.noun.human and not phrase.plural and not phrase.adjectives and phrase.owner is None and draw() < 0.5:
-        title = "Mr" if not phrase.noun.feminine_french else "Mrs"
-        phrase.noun = titled(title, word(draw, "name"))
+    elif known and is_plain(phrase) and draw() < 0.8:
+        titles = [title for title, (*_, woman) in TITLES.items() if woman == phrase.noun.feminine_french]
+        phrase.noun = titled(titles[int(draw() * len(titles))], word(draw, "name"))
         phrase.determiner, phrase.own = "", False
     elif not phrase.noun.human:
         phrase.noun = thing(word(draw, "noun"))
@@ -65,6 +76,11 @@ def invent(text: Text, draw: Callable[[], float], puzzling: frozenset[object]) -
     else:
         return False
     return True
+
+
+def is_plain(phrase: NounPhrase) -> bool:
+    """One person, with nothing said of them: a place for Mr Brown."""
+    return phrase.noun.human and not phrase.plural and not phrase.adjectives and phrase.owner is None
 
 
 def replaceable(clause: Clause | Being, puzzling: frozenset[object]) -> list[NounPhrase]:
@@ -83,6 +99,7 @@ def replaceable(clause: Clause | Being, puzzling: frozenset[object]) -> list[Nou
         phrase
         for phrase in found
         if id(phrase) not in fixed
+        and phrase.determiner not in UNSAID
         and phrase.relative is None
         and not (possessive and phrase is clause.subject)
         and puzzling.isdisjoint(phrase.adjectives)

@@ -20,6 +20,9 @@ from regard.fable.forms.french import Finite
 Tense = Literal["past", "present", "future"]
 TENSES: tuple[Tense, ...] = get_args(Tense)
 Row = dict[str, str]
+# Perceptions and moments: French and Hindi call them events, but nobody "is seeing the house".
+STATIVE = frozenset({"see", "hear", "find", "lose", "recognize", "believe", "understand", "forget", "feel", "receive"})
+STATIVE |= {"smell", "taste", "disappoint", "surprise"}
 SLOTS = frozenset({"NAME", "PLACE", "WEEKDAY", "HOUR", "NUMBER"})
 Links = tuple[tuple[int, ...], ...]  # for each word, the tokens or words it goes with
 
@@ -65,10 +68,12 @@ class Verb:
     english: str
     past: str
     third: str
+    progressive: str  # eating; empty where English has none: nobody is knowing
     particle: str
     french: french.VerbForms
     imperfect: Finite | None  # only states have it as their past
     with_etre: bool
+    complement: tuple[str, ...]  # what follows the French verb before its object: avoir besoin de
     prefix: tuple[str, ...]  # the Hindi words before the inflected one: मदद in मदद कर
     hindi: hindi.VerbForms
     marker: str
@@ -181,6 +186,7 @@ class Lexicon:
     phrases: tuple[Phrase, ...]
     calendar: dict[str, tuple[Row, ...]]  # weekdays, months and set times
     have: Verb
+    need: Verb
 
     def noun(self, name: str) -> Noun:
         return next(noun for noun in (*self.nouns, *self.names) if noun.name == name)
@@ -222,6 +228,7 @@ def load() -> Lexicon:
         phrases=tuple(map(read_phrase, rows("phrases"))),
         calendar=read_calendar(),
         have=have(),
+        need=need(),
     )
     return replace(bare, contexts=tuple(read_context(row, bare) for row in rows("senses")))
 
@@ -340,10 +347,12 @@ def have() -> Verb:
         english="have",
         past="had",
         third="has",
+        progressive="",
         particle="",
         french=avoir,
         imperfect=("avais", "avait", "avaient", "avions", "aviez"),
         with_etre=False,
+        complement=(),
         prefix=(),
         hindi=hindi.verb("हो"),
         marker="",
@@ -356,6 +365,22 @@ def have() -> Verb:
         takes_manner=False,
         motion=False,
         polarity=0,
+    )
+
+
+def need() -> Verb:
+    """*To need*, which is *to have need of* in French; in Hindi there is need of the cat to me."""
+    return replace(
+        have(),
+        name="need",
+        english="need",
+        past="needed",
+        third="needs",
+        complement=("besoin", "de"),
+        prefix=("ज़रूरत",),
+        marker="की",
+        inner="f",
+        objects=frozenset({"thing", "pet", "vehicle", "building", "furniture", "human", "goods", "food", "drink"}),
     )
 
 
@@ -386,10 +411,12 @@ def read_verb(row: Row) -> Verb:
         english=base,
         past=english.past(base) if row["past"] == "." else row["past"],
         third=english.add_s(base),
+        progressive=english.present_participle(base) if row["kind"] == "event" and base not in STATIVE else "",
         particle=particle,
         french=forms,
         imperfect=french.imperfect(forms) if row["kind"] == "state" else None,
         with_etre=row["auxiliary"] == "être",
+        complement=(),
         prefix=tuple(prefix),
         hindi=hindi.verb(root),
         marker=row["marker"].strip("."),
@@ -421,7 +448,7 @@ def read_preposition(row: Row) -> Preposition:
     return Preposition(
         english=row["english"],
         french=tuple(row["french"].split()),
-        hindi=tuple(row["hindi"].split()),
+        hindi=tuple(row["hindi"].strip(".").split()),
         classes=classes(row["nouns"]),
     )
 

@@ -10,6 +10,25 @@ from regard.fable.invented import ambiguous
 from regard.fable.lexicon import TENSES, Adjective, Adverb, Lexicon, Noun, Phrase, Preposition, Tense, Verb, rows
 
 FEELINGS = frozenset({"hungry", "thirsty", "hot", "cold"})  # I am hungry is a set phrase: j'ai faim
+# What people say they do, the commonest first.
+EVERYDAY: tuple[str, ...] = (
+    "love",
+    "like",
+    "want",
+    "eat",
+    "drink",
+    "see",
+    "know",
+    "read",
+    "watch",
+    "buy",
+    "write",
+    "look+for",
+)
+EVERYDAY += ("play", "work", "live", "sleep", "go", "come", "study", "learn", "make", "listen+to")
+EVERYDAY += ("wait+for", "help", "take", "speak", "cook", "hate", "understand", "travel", "walk", "wait")
+EVERYDAY += ("visit", "open", "like#person", "teach", "sing", "dance", "swim", "run", "hear", "close")
+EVERYDAY += ("use", "wear", "think", "laugh", "cry")
 Place = tuple[Preposition, tuple[Noun, ...]]
 
 
@@ -45,6 +64,8 @@ class Pools:
         self.groups = {classes: acts(lexicon.verbs, classes) for classes in {noun.classes for noun in self.nouns}}
         self.acts = {noun: self.groups[noun.classes] for noun in self.nouns}
         self.human_acts = acts(lexicon.verbs, frozenset({"human"}))
+        known = {verb.name: verb for verb in lexicon.verbs}
+        self.everyday = acts((known[name] for name in EVERYDAY if name in known), frozenset({"human"}))
         self.animal_acts = acts(lexicon.verbs, frozenset({"animal"}))
         self.patients = {verb: self.of(*verb.objects) for verb in lexicon.verbs}
         self.doers = {verb: self.of(*verb.subjects) for verb in lexicon.verbs}
@@ -75,9 +96,13 @@ class Pools:
 
     def read_everyday(self) -> None:
         """What people have, what stands about, what can be asked and what can be commanded."""
-        have = self.lexicon.have
-        self.patients[have] = tuple(noun for noun in self.of(*have.objects) if noun.has_plural)
-        self.tools[have] = ()
+        for verb in (self.lexicon.have, self.lexicon.need):
+            self.patients[verb] = tuple(noun for noun in self.of(*verb.objects) if noun.has_plural)
+            self.tools[verb] = ()
+        self.unsaid = {
+            verb: tuple(noun for noun in self.of(*verb.objects) if noun.has_plural or not noun.countable)
+            for verb in self.patients
+        }
         self.placed = tuple(
             noun for noun in self.nouns if noun.animate or not noun.classes.isdisjoint(("thing", "food", "drink"))
         )
@@ -93,7 +118,8 @@ class Pools:
         }
         self.asked: dict[str, dict[Acts, tuple[Verb, ...]]] = {
             asked: {
-                group: askable(group, asked) for group in (self.human_acts, self.animal_acts, *self.groups.values())
+                group: askable(group, asked)
+                for group in (self.human_acts, self.everyday, self.animal_acts, *self.groups.values())
             }
             for asked in ("what", "who", "upon", "alone")
         }
@@ -123,6 +149,7 @@ class Pools:
         self.locations = tuple(places[name] for name in ("in", "in", "on", "under", "near", "behind", "beside"))
         self.surroundings = tuple(places[name] for name in ("near", "behind", "beside"))
         self.directions = (places["toward"],)
+        self.destinations = (places["to"],)
         self.events = tuple(places[name] for name in ("during", "after", "before"))
 
     def read_adverbs(self) -> None:
@@ -156,7 +183,7 @@ def askable(acts: Acts, asked: str) -> tuple[Verb, ...]:
     """What one can ask about: what, whom; or when, where, why and how something was done, perhaps upon something."""
     if asked == "alone":
         return tuple(verb for verb in acts.alone if verb.takes_manner)
-    verbs = [verb for verb in acts.upon if verb.imperfect is None and "#" not in verb.name]
+    verbs = [verb for verb in acts.upon if "#" not in verb.name]
     if asked == "what":
         return tuple(verb for verb in verbs if not verb.marker and not verb.objects <= {"human", "animal", "pet"})
     if asked == "who":

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from regard.fable.lexicon import Adjective, Adverb, Noun, Phrase, Preposition, Tense, Verb
 
-# "" is for names, which have none; numbers stand as words ("five") or in digits ("12").
+# "" is for names, which have none; UNSAID ones are not written; numbers stand as words ("five") or in digits ("12").
 Determiner: TypeAlias = str
 Negation = Literal["", "not", "never"]
 Person = Literal["i", "he", "she", "they", "it", "we", "you", "who"]
@@ -24,6 +24,8 @@ Case = Literal["", "lower", "upper"]
 FIRST, THIRD, PLURAL, WE, YOU = range(5)  # whom a finite verb agrees with
 PERSONS: dict[Person, int] = {"i": FIRST, "they": PLURAL, "we": WE, "you": YOU}
 POSSESSIVES = ("my", "your", "his", "her", "our", "their")
+GENERIC, PARTITIVE = "in general", "an amount of"  # I love music, I drink water: English says neither
+UNSAID = frozenset({GENERIC, PARTITIVE})
 DEFINITE = frozenset({"the", "this", "that", "every", "", *POSSESSIVES})
 
 
@@ -101,6 +103,7 @@ class Clause:
     time_first: bool = False
     contracted: bool = False  # didn't, I'm, he'll
     modal: Modal = ""
+    progressive: bool = False  # is eating
     asked: Asked = ""
     command: bool = False  # the subject is *you* and not said
     please: bool = False

@@ -1,9 +1,12 @@
-"""English plurals, third persons, pasts and articles, by rule."""
+"""English plurals, third persons, pasts, participles and articles, by rule."""
 
 from __future__ import annotations
 
+import re
+
 VOWELS = "aeiou"
 HISSING = ("s", "x", "z", "ch", "sh")
+DOUBLED = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]|begin|forget")  # run → running
 
 
 def add_s(word: str) -> str:
@@ -22,6 +25,15 @@ def past(base: str) -> str:
     if base.endswith("y") and base[-2] not in VOWELS:
         return base[:-1] + "ied"
     return base + "ed"
+
+
+def present_participle(base: str) -> str:
+    """eating, chasing, running, lying, fleeing."""
+    if base.endswith("ie"):
+        return base[:-2] + "ying"
+    if base.endswith("e") and not base.endswith("ee"):
+        return base[:-1] + "ing"
+    return base + (base[-1] if DOUBLED.fullmatch(base) else "") + "ing"
 
 
 def article(following: str) -> str:

@@ -8,6 +8,7 @@ from regard.fable.syntax import (
     FIRST,
     POSSESSIVES,
     THIRD,
+    UNSAID,
     Being,
     Clause,
     Conjunction,
@@ -124,7 +125,7 @@ def put_noun_phrase(page: Page, phrase: NounPhrase) -> None:
     if phrase.owner is not None and phrase.genitive:
         put_noun_phrase(page, phrase.owner)
         phrase.at = page.put("'s", "PART", glued=True)
-    elif phrase.determiner:
+    elif phrase.determiner and phrase.determiner not in UNSAID:
         put_determiner(page, phrase)
     for adjective in phrase.adjectives:
         page.put(adjective.english, "ADJ")
@@ -197,7 +198,8 @@ def put_auxiliary(page: Page, clause: Clause, who: int) -> None:
     if clause.modal in {"can", "must"}:
         word = clause.modal
     else:
-        forms = BE if isinstance(clause.predicate, Adjective) and clause.tense != "future" else DO
+        being = isinstance(clause.predicate, Adjective) or clause.progressive
+        forms = BE if being and clause.tense != "future" else DO
         word = forms[clause.tense][who]
     put_finite(page, clause, word)
 
@@ -225,12 +227,11 @@ def put_between(page: Page, clause: Clause) -> None:
 
 def put_verb(page: Page, clause: Clause, verb: Verb, who: int) -> None:
     at = clause.at
-    supported = (
-        clause.question or clause.negation == "not" or clause.tense == "future" or clause.modal in {"can", "must"}
-    )
+    supported = clause.question or clause.negation == "not" or clause.tense == "future" or clause.progressive
+    supported = supported or clause.modal in {"can", "must"}
     if supported and not clause.question:
         put_auxiliary(page, clause, FIRST if clause.command else who)
-    elif clause.tense == "present" and who != THIRD and verb.past == verb.english and not clause.command:
+    elif clause.tense == "present" and who != THIRD and verb.past == verb.english and not (supported or clause.command):
         clause.tense = "past"  # "they read" alone is the past
     put_between(page, clause)
     if clause.modal == "want":
@@ -242,6 +243,8 @@ def put_verb(page: Page, clause: Clause, verb: Verb, who: int) -> None:
     else:
         base = supported or clause.command or (clause.tense == "present" and who != 1)
         form = verb.english if base else verb.past if clause.tense == "past" else verb.third
+        if clause.progressive:
+            form = verb.progressive
         at["verb"] = page.put(form, "VERB")
         at["modal"] = at.setdefault("tense", at["verb"])
     at["particle"] = page.put(verb.particle, "ADP") if verb.particle else at["verb"]

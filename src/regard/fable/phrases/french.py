@@ -6,8 +6,10 @@ from regard.fable.forms.french import BEFORE_VOWEL, CONTRACTED, ELIDING, NUMBERS
 from regard.fable.lexicon import Adjective, Adverb, Tense, Verb
 from regard.fable.phrases.line import Line
 from regard.fable.syntax import (
+    GENERIC,
     PLURAL,
     THIRD,
+    UNSAID,
     YOU,
     Asked,
     Being,
@@ -145,11 +147,14 @@ def put_subject(line: Line, subject: Subject) -> None:
         put_noun_phrase(line, subject.second)
 
 
-def put_noun_phrase(line: Line, phrase: NounPhrase, *, denied: bool = False) -> None:
-    """le petit chat noir: small adjectives before the noun, the others after it. `denied`: pas *de* chat."""
+def put_noun_phrase(line: Line, phrase: NounPhrase, *, denied: bool = False, needed: bool = False) -> None:
+    """le petit chat noir: small adjectives before the noun, the others after it.
+
+    `denied`: pas *de* chat; `needed`: after *besoin de*, which is not said twice.
+    """
     index = 2 * phrase.noun.feminine_french + phrase.plural
     noun = phrase.noun.french[phrase.plural]
-    put_determiner(line, phrase, index, denied=denied)
+    put_determiner(line, phrase, index, denied=denied, needed=needed)
     after: list[tuple[str, int]] = []
     for offset, adjective in enumerate(phrase.adjectives, phrase.head - len(phrase.adjectives)):
         form = adjective.french[index]
@@ -159,8 +164,7 @@ def put_noun_phrase(line: Line, phrase: NounPhrase, *, denied: bool = False) -> 
             line.put(adjective.french_before_vowel, offset)
         else:
             line.put(form, offset)
-    for offset, word in enumerate(noun.split() if phrase.noun.proper else (noun,), phrase.head):
-        line.put(word, offset)
+    put_noun(line, phrase, noun)
     for form, offset in after:
         line.put(form, offset)
     if phrase.owner is not None:
@@ -170,15 +174,35 @@ def put_noun_phrase(line: Line, phrase: NounPhrase, *, denied: bool = False) -> 
         put_relative(line, phrase.relative, phrase)
 
 
-def put_determiner(line: Line, phrase: NounPhrase, index: int, *, denied: bool) -> None:
+def put_noun(line: Line, phrase: NounPhrase, noun: str) -> None:
+    """A name may be several words, and one more than in English: le docteur Brown."""
+    words = noun.split() if phrase.noun.proper else [noun]
+    more = len(words) - len(phrase.noun.english[0].split())
+    for number, word in enumerate(words):
+        line.put(word, phrase.head + max(0, number - more))
+
+
+def put_determiner(line: Line, phrase: NounPhrase, index: int, *, denied: bool, needed: bool) -> None:
     determiner = phrase.determiner
-    if determiner == "a" and denied:
+    if determiner in UNSAID:
+        put_unsaid(line, phrase, index, denied=denied, needed=needed)
+    elif determiner == "a" and denied:
         line.put("de", phrase.at)
     elif determiner == "some" and not phrase.noun.countable:
         line.put_all(("de", DETERMINERS["the"][index]), phrase.at)
     elif determiner:
         forms = DETERMINERS.get(determiner)
         line.put(forms[index] if forms else determiner, phrase.at)
+
+
+def put_unsaid(line: Line, phrase: NounPhrase, index: int, *, denied: bool, needed: bool) -> None:
+    """English has no word for these: la musique, les chats in general; du pain, des livres, (pas) de pain."""
+    if phrase.determiner == GENERIC:
+        line.put(DETERMINERS["the"][index], phrase.head)
+    elif denied:
+        line.put("de", phrase.head)
+    elif not needed:
+        line.put_all(("des",) if phrase.plural else ("de", DETERMINERS["the"][index]), phrase.head)
 
 
 def put_relative(line: Line, relative: Relative, head: NounPhrase) -> None:
@@ -319,7 +343,10 @@ def put_state(line: Line, clause: Clause, adjective: Adjective, subject: Subject
 def put_rest(line: Line, clause: Clause) -> None:
     """Objects, then how, where and when, in the English order."""
     if clause.object is not None:
-        put_noun_phrase(line, clause.object, denied=bool(clause.negation))
+        complement = clause.predicate.complement if isinstance(clause.predicate, Verb) else ()
+        needed = bool(complement)
+        line.put_all(complement, clause.at["verb"])
+        put_noun_phrase(line, clause.object, denied=bool(clause.negation) and not needed, needed=needed)
     if clause.recipient is not None:
         line.put("à", clause.at["recipient"])
         put_noun_phrase(line, clause.recipient)

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from regard.fable.forms.hindi import NUMBERS
-from regard.fable.lexicon import Adjective, Adverb, Noun, Verb
+from regard.fable.lexicon import Adjective, Adverb, Noun, Tense, Verb
 from regard.fable.phrases.line import Line
 from regard.fable.syntax import (
     FIRST,
+    UNSAID,
     Adjunct,
     Asked,
     Being,
@@ -82,7 +83,9 @@ IS = ("हूँ", "है", "हैं", "हैं", "हैं")
 # In the order of agreement.
 WAS = ("था", "थे", "थी", "थीं")
 WILL_BE = ("होगा", "होंगे", "होगी", "होंगी")
+IS_NEEDED: dict[Tense, str] = {"present": "है", "past": "थी", "future": "होगी"}  # ज़रूरत is feminine
 CAN = ("सकता", "सकते", "सकती", "सकती")
+GOING_ON = ("रहा", "रहे", "रही", "रही")
 WANTS = ("चाहता", "चाहते", "चाहती", "चाहती")
 OF = ("का", "के", "की")
 
@@ -168,7 +171,7 @@ def put_determiner(line: Line, phrase: NounPhrase, *, oblique: bool) -> None:
     elif determiner == "the":
         if phrase.relative is not None:
             line.put(THAT[oblique][plural], phrase.at)
-    elif determiner:
+    elif determiner and determiner not in UNSAID:
         line.put(DETERMINERS.get(determiner, determiner), phrase.at)
 
 
@@ -185,7 +188,7 @@ def is_ergative(clause: Clause) -> bool:
 
 
 def subject_mark(clause: Clause) -> str:
-    if clause.modal == "must":
+    if clause.modal == "must" or clause.predicate.name == "need":
         return "को"
     if isinstance(clause.predicate, Verb) and clause.predicate.name == "have":
         return "के पास"
@@ -256,20 +259,33 @@ def put_clause(line: Line, clause: Clause, head: NounPhrase | None = None) -> No
         line.put("कभी", clause.at["not"])
     if isinstance(clause.predicate, Adjective):
         put_state(line, clause, clause.predicate, subject)
-    elif clause.predicate.name == "have":
-        put_having(line, clause)
+    elif clause.predicate.name in {"have", "need"}:
+        put_having(line, clause, clause.predicate)
     else:
         put_action(line, clause, clause.predicate, subject, head)
     if clause.object is not None and clause.object.relative is not None:
         put_relative(line, clause.object.relative, clause.object)
 
 
-def put_having(line: Line, clause: Clause) -> None:
-    """मेरे पास एक बिल्ली है: what is had is the subject."""
+def put_having(line: Line, clause: Clause, verb: Verb) -> None:
+    """मेरे पास एक बिल्ली है: what is had is the subject. What is needed has a verb of its own."""
     thing = clause.object
     assert thing is not None, "what somebody has"
+    if verb.name == "need":
+        put_needing(line, clause, verb, thing)
+        return
     put_noun_phrase(line, thing, oblique=False, denied=bool(clause.negation))
     put_is(line, clause, thing)
+
+
+def put_needing(line: Line, clause: Clause, verb: Verb, thing: NounPhrase) -> None:
+    """मुझे चाबी की ज़रूरत है: there is need of it."""
+    put_noun_phrase(line, thing, oblique=True)
+    line.put(verb.marker)
+    line.put_all(verb.prefix, clause.at["verb"])
+    if clause.negation:
+        line.put("नहीं", clause.at["not"])
+    line.put(IS_NEEDED[clause.tense], clause.at["tense"])
 
 
 def put_is(line: Line, clause: Clause | Being, subject: Subject) -> None:
@@ -361,7 +377,7 @@ def put_modal(line: Line, clause: Clause, verb: Verb, subject: Subject, patient:
 
 
 def put_finite(line: Line, clause: Clause, verb: Verb, subject: Subject, patient: NounPhrase | None) -> None:
-    """खाया; करता था for a state; खाता है; खाएगा; खाइए."""
+    """खाया; करता था for a state; खाता है; खा रहा है; खाएगा; खाइए."""
     at, index, forms = clause.at, agreement(subject), verb.hindi
     whole = at["tense"], at["verb"], at["particle"]
     if is_ergative(clause):
@@ -372,6 +388,9 @@ def put_finite(line: Line, clause: Clause, verb: Verb, subject: Subject, patient
         line.put(forms.first_future if person(subject) == FIRST else forms.future[index], *whole)
     elif clause.tense == "past" and verb.imperfect is None:
         line.put(forms.perfective[index], *whole)
+    elif clause.progressive:
+        line.put_all((forms.root, GOING_ON[index]), *whole[1:])
+        line.put(IS[person(subject)], at["tense"])
     else:
         line.put(forms.habitual[index], *whole[1:])
         line.put(WAS[index] if clause.tense == "past" else IS[person(subject)], at["tense"])
