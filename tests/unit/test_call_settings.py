@@ -27,7 +27,7 @@ from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
 CAT = "the black cat ate the mouse"
-ASKED = {"beam": 2, "prefix": "le roi", "no_repeat": 2, "forbid": ["un"], "longest": 1.0}
+ASKED = {"beam": 2, "prefix": "la le", "no_repeat": 2, "forbid": ["un"], "longest": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -174,9 +174,9 @@ def test_a_request_and_a_service_decode_as_the_command_line_does(trained: Path, 
     words = [*(f"decode.{name}={value}" for name, value in ASKED.items() if name != "forbid"), "decode.forbid=un"]
     assert run(["translate", str(trained), CAT, *words, "--json", "--device", "cpu"]) == 0
     expected = json.loads(capsys.readouterr().out)
-    assert expected["target"].lower().startswith("le roi")
+    assert expected["target"].lower().startswith("la le")
     usual = load_call("serve", *words).decode
-    for decode, body in ((None, {"decode": ASKED}), (usual, {}), (usual, {"beam": 2, "prefix": "le roi"})):
+    for decode, body in ((None, {"decode": ASKED}), (usual, {}), (usual, {"beam": 2, "prefix": "la le"})):
         library = Library(None, [trained], decode=decode)
         with TestClient(create_app(Service(library)), "http://localhost") as client:
             answer = client.post("/api/v1/translate", json={"run": "attentive", "texts": [CAT], **body}).json()
@@ -190,7 +190,7 @@ def test_a_request_and_a_service_decode_as_the_command_line_does(trained: Path, 
 def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capture) -> None:
     for verb in ("explain", "walk"):
         shown = []
-        for words in ([], ["decode.prefix=les filles"]):
+        for words in ([], ["decode.prefix=la le"]):
             assert run([verb, str(trained), CAT, *words, "--json", "--device", "cpu"]) == 0
             shown.append(capsys.readouterr().out)
         assert shown[0] != shown[1], verb
