@@ -29,8 +29,7 @@ from regard.text.tokenizers import Tokenizers
 from regard.trainer.start import start
 
 CAT = "the black cat ate the mouse"
-LEARNED = ("train.steps=23", "train.validate_every=23", "train.rate=1e-2", "model.dropout=0.0", "data.pairs=97")
-GRACE = 5.0  # seconds that requests in flight get when a test has come to its end
+LEARNED = ("train.steps=23", "train.validate_every=23", "train.rate=1e-2", "model.dropout=0.0", "data.pairs=103")
 PATIENCE = 60.0  # seconds; more than the service itself takes to start or to end, whatever its clients do
 _KEPT: dict[Path, Path] = {}
 
@@ -115,8 +114,6 @@ def on_a_port(
         yield address(listening).rstrip("/")
     finally:  # also when a test fails, or it would go on beside all others
         server.should_exit = True
-        thread.join(GRACE)
-        server.force_exit = True  # as a second Ctrl-C: a page may still hold on to a connection
         thread.join(PATIENCE)
     assert not thread.is_alive(), f"the service did not end; its threads are at\n{where_threads_are()}"
 

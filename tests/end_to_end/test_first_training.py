@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -212,7 +213,8 @@ class Clock:
             self.now += step
             real(*given)  # type: ignore[arg-type]
 
-        monkeypatch.setattr("regard.trainer.pace.time.monotonic", lambda: self.now)
+        clock = SimpleNamespace(monotonic=lambda: self.now)  # of this module: a service of other tests needs its own
+        monkeypatch.setattr("regard.trainer.pace.time", clock)
         monkeypatch.setattr(Trainer, "_take", take)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -155,7 +156,7 @@ def test_what_is_done_for_all_parts_is_done_by_one_thread(tmp_path: Path, monkey
 
 def test_company_is_noticed_and_its_leaving_too(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("regard.trainer.parts.time.monotonic", lambda: now)
+    monkeypatch.setattr("regard.trainer.parts.time", SimpleNamespace(monotonic=lambda: now))  # not that of threads
     company, modes = parts.Company(), []
 
     def train(together: float, alone: float, steps: int = 40) -> None:
