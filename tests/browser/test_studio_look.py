@@ -255,7 +255,7 @@ EDITS: list[tuple[Callable[[Page], None], dict[str, Any], str]] = [
 def is_outcome(page: Page, outcome: EditOutcome) -> None:
     """Before, after and the change are those of the Python call."""
     texts = [page.locator(f".difference .{part} .tokens").inner_text() for part in ("before", "after")]
-    assert [" ".join(text.split()) for text in texts] == list(outcome.texts)
+    assert [text.split() for text in texts] == [text.split() for text in outcome.texts]
     change = page.locator(".difference .change strong").text_content().replace("−", "-")
     assert float(change) == pytest.approx(outcome.difference, abs=6e-4)
 

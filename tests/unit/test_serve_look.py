@@ -49,7 +49,7 @@ from regard.trainer.start import start
 CAT = "the cat sees a bird"
 SEEN = next(iter(generate("fr", count=1, split="train", maximum_words=8)))  # the first pair that every run has read
 BEGUN = {side: " ".join(text.split()[:2]) for side, text in (("source", SEEN.source), ("target", SEEN.target))}
-BRIEF = ("train.steps=1", "train.validate_every=1", "train.step=eager", "data.pairs=97")
+BRIEF = ("train.steps=1", "train.validate_every=1", "train.step=eager", "data.pairs=103")
 RUNS = {
     "heads": ("transformer-tiny", "model.decoder_depth=2", "model.encoder_depth=2"),
     "bahdanau": ("bahdanau",),
@@ -330,8 +330,9 @@ def test_edits_of_other_tasks_do_what_the_python_call_does(
 
 
 def test_importance_is_that_of_the_python_calls(ask: Ask, translator: Translator) -> None:
-    found, trace = ask("importance", text=CAT), translator.translate(CAT).trace()
-    spelling = Spelling(translator.tokenizers.source, translator.tokenizers.target, CAT)
+    found, written = ask("importance", text=CAT), translator.translate(CAT)
+    trace = written.trace()
+    spelling = Spelling(translator.tokenizers.source, translator.tokenizers.target, CAT, written.text)
     words = len(trace.target.words)  # an effect has a row for <end> too
     for name, call in (("masking", masking), ("gradient", gradient)):
         expected = call(translator.model, trace.source.ids, trace.target.ids, spelling=spelling)

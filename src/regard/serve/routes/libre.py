@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Request, Response
@@ -26,6 +26,7 @@ from regard.serve.schema.libre import (
     DetectQuestion,
     FrontendLanguages,
     FrontendSettings,
+    Health,
     LibreBody,
     LibreLanguage,
     TranslateQuestion,
@@ -95,9 +96,9 @@ async def detect(request: Request) -> list[Detection]:
 
 
 @router.get("/health")
-async def health() -> dict[Literal["status"], Literal["ok"]]:
+async def health() -> Health:
     """Whether the service answers."""
-    return {"status": "ok"}
+    return Health()
 
 
 @router.get("/frontend/settings")

@@ -58,6 +58,12 @@ class LibreLanguage(BaseModel):
     targets: Annotated[list[str], Field(description="Into what it can be translated.", examples=[["fr"]])]
 
 
+class Health(BaseModel):
+    """Whether the service answers."""
+
+    status: Literal["ok"] = "ok"
+
+
 class CodeAndName(BaseModel):
     """One of the two languages that a page begins with."""
 
