@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import corpora_for_tests as small
 import serving
@@ -22,7 +24,8 @@ from regard.serve.app import Service, create_app
 from regard.serve.library import Library
 from regard.settings.call import TAKEN, DecodeSettings
 from regard.settings.help import explain
-from regard.settings.loading import load_call, overrides_of
+from regard.settings.loading import load_call, overrides_of, written
+from regard.settings.reading import read
 from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
@@ -59,6 +62,51 @@ def test_an_override_becomes_what_decoding_takes() -> None:
 )
 def test_settings_are_written_as_overrides_and_read_again(asked: DecodeSettings) -> None:
     assert load_call("translate", *overrides_of("decode", asked)).decode == asked
+
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
+ODD = TEXTS | st.sampled_from(["7", "true", "a,b", " a", "2024-01-01", "[[", "[" * 3000, '"', "\x7f\r\n", "😀", ""])
+
+
+@given(ODD, st.lists(ODD, max_size=3).map(tuple), st.dictionaries(ODD, ODD, max_size=2))
+@settings(max_examples=100, deadline=None)
+def test_every_text_that_is_written_is_read_again(prefix: str, forbid: tuple[str, ...], terms: dict[str, str]) -> None:
+    words = [f"decode.prefix={written(prefix)}", f"decode.forbid={written(forbid)}"]
+    words += [f"decode.glossary={written(terms)}"] if terms else []
+    found = load_call("translate", *words).decode
+    assert (found.prefix, found.forbid, found.glossary) == (prefix, forbid, terms)
+
+
+@pytest.mark.parametrize(
+    ("verb", "override", "expected"),
+    [
+        ("translate", "decode.prefix=2024", "2024"),
+        ("translate", "decode.prefix=['a']", "['a']"),
+        ("translate", "decode.prefix=[b", "[b"),
+        ("translate", "decode.forbid=2024", ("2024",)),
+        ("translate", "decode.forbid=['a,b', '7']", ("a,b", "7")),
+        ("serve", "serve.pin=7", ("7",)),
+        ("serve", "serve.memory=4000000000", "4000000000"),
+        ("serve", "serve.admin_token=1234567890123456", "1234567890123456"),
+        ("evaluate", "measure.edges=10", (10,)),
+    ],
+)
+def test_a_text_that_looks_like_a_number_stays_a_text(verb: str, override: str, expected: object) -> None:
+    section, name = override.partition("=")[0].split(".")
+    assert getattr(getattr(load_call(verb, override), section), name) == expected
+
+
+@pytest.mark.parametrize("override", ["serve.admin_tokn=hunter2", "serve.admin_token.a=hunter2"])
+def test_a_token_is_never_printed(override: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load_call("serve", override)
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("asked", [{"prefix": "a\0"}, {"forbid": ("\0",)}, {"glossary": {"a": "\0"}}, {"engine": "\0"}])
+def test_no_text_has_a_character_that_no_command_can_have(asked: dict[str, object]) -> None:
+    with pytest.raises(SettingsError, match="should match pattern"):
+        read(DecodeSettings, asked, "decode")
 
 
 MISTAKES = {
@@ -216,8 +264,8 @@ def test_a_request_that_asks_for_too_much_is_refused(trained: Path, decode: dict
 
 
 def test_a_language_model_takes_what_counts_for_it(tmp_path: Path, capsys: Capture) -> None:
-    settings = small.settings("transformer-tiny", "task=language", "train.steps=2", "train.validate_every=2")
-    start(tmp_path / "writer", settings, small.Notes(), device="cpu")
+    tiny = small.settings("transformer-tiny", "task=language", "train.steps=2", "train.validate_every=2")
+    start(tmp_path / "writer", tiny, small.Notes(), device="cpu")
     flags = ["decode.length=3", "decode.sample=true", "decode.seed=4", "--json", "--device", "cpu"]
     assert run(["predict", str(tmp_path / "writer"), "the cat", *flags]) == 0
     said = json.loads(capsys.readouterr().out)
