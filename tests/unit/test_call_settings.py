@@ -146,6 +146,7 @@ SEARCH = "length-penalty coverage-penalty groups diversity temperature top-k nuc
 WORDS = "no-repeat forbid prefix copy-unknown no-copy-unknown engine"
 MEASURE = "beam metrics tokenize edges resamples"
 SERVE = "pin admin-token allow-host allow-origin queue timeout memory engine"
+EXAMPLES = ("true", "false", "N", "N,N", "TEXT", "TEXT,TEXT", "FILE", "RUN", "mean", "intersection")
 GONE = {
     "train": "valid-source valid-target valid-corpus task watch",
     "translate": f"{SEARCH} {WORDS}",
@@ -171,7 +172,41 @@ def test_a_flag_of_earlier_versions_is_answered_with_what_to_write(verb: str, ca
         found = re.match(rf"--{name}: is (a setting|another option) now; write (\S.*)", capsys.readouterr().err)
         assert found, name
         if found[2].startswith(("decode.", "measure.", "serve.")):
-            assert explain(found[2].partition("=")[0])
+            setting, _, example = found[2].partition("=")
+            assert explain(setting)
+            assert example in EXAMPLES, found[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("predict --sample", "decode.sample=true"),
+        ("studio --log", "serve.log=true"),
+        ("translate --risk", "decode.risk=N"),
+        ("translate --forbid", "decode.forbid=TEXT,TEXT"),
+        ("translate --seed", "decode.seed=N"),
+        ("compare --seed", "measure.seed=N"),
+        ("report --seed", "measure.seed=N"),
+        ("evaluate --links", "measure.links=FILE"),
+        ("evaluate --reverse", "measure.reverse=RUN"),
+        ("evaluate --rarity", "measure.rarity=mean"),
+    ],
+)
+def test_a_flag_of_earlier_versions_is_answered_with_an_example(words: str, answer: str, capsys: Capture) -> None:
+    assert run(words.split()) == 2
+    assert f"write {answer}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["translate --watch", "evaluate --html", "settings explain --beam", "serve --task"])
+def test_a_verb_answers_only_for_flags_that_it_had(words: str, capsys: Capture) -> None:
+    assert run(words.split()) == 2
+    assert f"--{words.partition('--')[2]}: no such option; " in capsys.readouterr().err
+
+
+def test_only_a_verb_itself_lists_settings(capsys: Capture) -> None:
+    for words, listed in ((["explain"], True), (["help", "explain"], True), (["settings", "explain"], False)):
+        assert run(words if "help" in words else [*words, "--help"]) == 0
+        assert ("Settings, for example" in capsys.readouterr().out) == listed, words
 
 
 def test_every_verb_has_the_flags_of_all_and_help_lists_its_settings(capsys: Capture) -> None:
