@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 import corpora_for_tests as small
 import serving
+from regard.cli.demo import TESTED, _report
 from regard.cli.main import run
+from regard.cli.translate import _glossary
 from regard.cli.verb import apart
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
@@ -235,6 +237,8 @@ def test_the_shell_completes_settings(monkeypatch: pytest.MonkeyPatch, capsys: C
         (["data", "make", "fable", "x", "--words", "20"], "--words = 20: not from how many to how many words"),
         (["beam", "demo", CAT, "decode.sample=true"], "decode.sample: not for regard beam"),
         (["beam", "demo", "decode.beam=2"], "TEXT: missing, in quotes where it has spaces"),
+        (["report", "decode.beam=3"], "RUN: missing; name a run folder"),
+        (["report", "decode.beam=3", "--out", "x.html"], "RUN: missing; name a run folder"),
         (["explain", "demo", "the", "cat"], "TEXT: 2 of them; give one, in quotes"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
@@ -268,6 +272,32 @@ def test_a_request_and_a_service_decode_as_the_command_line_does(trained: Path, 
             plain = {"q": CAT, "source": "en", "target": "fr"}
             libre = client.post("/translate", json=plain).json()["translatedText"]
             assert (libre == expected["target"]) == (decode is usual)
+
+
+def test_terms_of_a_file_and_terms_that_are_set_are_one_glossary(tmp_path: Path) -> None:
+    file = tmp_path / "terms.tsv"
+    file.write_text("cat\tle chat\nBank\tbanque\n")
+    assert _glossary(file, None).terms == {"cat": "le chat", "bank": "banque"}
+    assert _glossary(file, Glossary.of({"bank": "rive"})).terms == {"cat": "le chat", "bank": "rive"}
+
+
+def test_a_trace_is_written_under_the_name_that_was_given(trained: Path, tmp_path: Path) -> None:
+    file = tmp_path / "a.json.safetensors"
+    assert run(["explain", str(trained), CAT, "--out", str(file), "--device", "cpu"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json.json", "a.json.safetensors"]
+
+
+def test_the_report_of_the_demo_computes_where_it_was_trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def report(_: Path, limit: int, device: str) -> None:
+        asked.append(f"{device} {limit}")
+        raise DataError("enough")
+
+    monkeypatch.setattr("regard.evaluate.report.report", report)
+    with pytest.raises(DataError, match="enough"):
+        _report(tmp_path, "cuda")
+    assert asked == [f"cuda {TESTED}"]
 
 
 def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capture) -> None:

@@ -356,7 +356,8 @@ def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: b
     if as_json:
         print(json.dumps({"folder": str(folder), "quantization": quantization, "bytes": size(folder)}))
         return
-    use = "" if out else f'; regard translate {run} "…" decode.engine=ctranslate2 uses it'
+    engine = {"float32": "ctranslate2", "int8": "ctranslate2-int8"}.get(quantization)
+    use = f'; regard translate {run} "…" decode.engine={engine} uses it' if engine and not out else ""
     say(f"{folder}: {quantization}, {_bytes(size(folder))}{use}")
 
 
