@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -252,6 +253,16 @@ def test_quiet_keeps_remarks_back_in_every_verb(tmp_path: Path, capsys: Capture)
     for flags, remarks in (([], True), (["--quiet"], False), ([], True)):
         assert run(["runs", "ls", str(tmp_path), *flags]) == 0
         assert bool(capsys.readouterr().err) == remarks
+
+
+def test_quiet_keeps_back_what_was_done_to_a_run(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    shutil.copytree(trained, tmp_path / "a")
+    there = str(tmp_path / "b")
+    for words in (["rename", str(tmp_path / "a"), "b"], ["rm", there], ["restore", there], ["rm", there, "--now"]):
+        flags = ["--yes"] if words[0] == "rm" else []
+        assert run(["runs", *words, *flags, "--quiet"]) == 0
+        assert capsys.readouterr().err == "", words
+    assert not (tmp_path / "b").exists()
 
 
 # The same everywhere

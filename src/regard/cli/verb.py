@@ -66,7 +66,10 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         ctx.obj = Common(*(ctx.params.pop(name) for name in Common._fields))
         hush(quiet=ctx.obj.quiet)
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        finally:
+            hush(quiet=False)  # it holds for one call
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         super().format_options(ctx, formatter)
