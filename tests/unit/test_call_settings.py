@@ -329,6 +329,7 @@ def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capt
         ({"glossary": {"a": "b" * 1000}}, "decode.glossary = 1,001 characters: too long"),
         ({"bean": 2}, "decode.bean: Extra inputs"),
         ({"coverage": -1}, "coverage"),
+        ({"prefix": "a\0"}, "decode.prefix: String should match pattern"),
     ],
     ids=str,
 )
