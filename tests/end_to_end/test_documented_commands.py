@@ -315,8 +315,9 @@ HINTS: dict[str, list[str] | str] = {
         'regard translate runs/demo "The old bank near the river was quiet."'
     ],
     'regard translate {} "…"': ['regard translate runs/demo "…"'],
-    'regard translate {} "…" decode.engine=ctranslate2 uses it': [
-        'regard translate runs/demo "…" decode.engine=ctranslate2'
+    'regard translate {} "…" decode.engine={} uses it': [
+        'regard translate runs/demo "…" decode.engine=ctranslate2',
+        'regard translate runs/demo "…" decode.engine=ctranslate2-int8',
     ],
     "regard report 1": "the name of a format",
     "regard compare --json` has it": "a verb and a flag in a sentence of the API's",

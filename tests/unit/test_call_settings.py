@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import corpora_for_tests as small
 import serving
+from regard.cli.demo import TESTED, _report
 from regard.cli.main import run
+from regard.cli.translate import _glossary
 from regard.cli.verb import apart
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
@@ -22,7 +27,8 @@ from regard.serve.app import Service, create_app
 from regard.serve.library import Library
 from regard.settings.call import TAKEN, DecodeSettings
 from regard.settings.help import explain
-from regard.settings.loading import load_call, overrides_of
+from regard.settings.loading import load_call, overrides_of, written
+from regard.settings.reading import read
 from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
@@ -59,6 +65,51 @@ def test_an_override_becomes_what_decoding_takes() -> None:
 )
 def test_settings_are_written_as_overrides_and_read_again(asked: DecodeSettings) -> None:
     assert load_call("translate", *overrides_of("decode", asked)).decode == asked
+
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6)
+ODD = TEXTS | st.sampled_from(["7", "true", "a,b", " a", "2024-01-01", "[[", "[" * 3000, '"', "\x7f\r\n", "😀", ""])
+
+
+@given(ODD, st.lists(ODD, max_size=3).map(tuple), st.dictionaries(ODD, ODD, max_size=2))
+@settings(max_examples=100, deadline=None)
+def test_every_text_that_is_written_is_read_again(prefix: str, forbid: tuple[str, ...], terms: dict[str, str]) -> None:
+    words = [f"decode.prefix={written(prefix)}", f"decode.forbid={written(forbid)}"]
+    words += [f"decode.glossary={written(terms)}"] if terms else []
+    found = load_call("translate", *words).decode
+    assert (found.prefix, found.forbid, found.glossary) == (prefix, forbid, terms)
+
+
+@pytest.mark.parametrize(
+    ("verb", "override", "expected"),
+    [
+        ("translate", "decode.prefix=2024", "2024"),
+        ("translate", "decode.prefix=['a']", "['a']"),
+        ("translate", "decode.prefix=[b", "[b"),
+        ("translate", "decode.forbid=2024", ("2024",)),
+        ("translate", "decode.forbid=['a,b', '7']", ("a,b", "7")),
+        ("serve", "serve.pin=7", ("7",)),
+        ("serve", "serve.memory=4000000000", "4000000000"),
+        ("serve", "serve.admin_token=1234567890123456", "1234567890123456"),
+        ("evaluate", "measure.edges=10", (10,)),
+    ],
+)
+def test_a_text_that_looks_like_a_number_stays_a_text(verb: str, override: str, expected: object) -> None:
+    section, name = override.partition("=")[0].split(".")
+    assert getattr(getattr(load_call(verb, override), section), name) == expected
+
+
+@pytest.mark.parametrize("override", ["serve.admin_tokn=hunter2", "serve.admin_token.a=hunter2"])
+def test_a_token_is_never_printed(override: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load_call("serve", override)
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("asked", [{"prefix": "a\0"}, {"forbid": ("\0",)}, {"glossary": {"a": "\0"}}, {"engine": "\0"}])
+def test_no_text_has_a_character_that_no_command_can_have(asked: dict[str, object]) -> None:
+    with pytest.raises(SettingsError, match="should match pattern"):
+        read(DecodeSettings, asked, "decode")
 
 
 MISTAKES = {
@@ -98,6 +149,7 @@ SEARCH = "length-penalty coverage-penalty groups diversity temperature top-k nuc
 WORDS = "no-repeat forbid prefix copy-unknown no-copy-unknown engine"
 MEASURE = "beam metrics tokenize edges resamples"
 SERVE = "pin admin-token allow-host allow-origin queue timeout memory engine"
+EXAMPLES = ("true", "false", "N", "N,N", "TEXT", "TEXT,TEXT", "FILE", "RUN", "mean", "intersection")
 GONE = {
     "train": "valid-source valid-target valid-corpus task watch",
     "translate": f"{SEARCH} {WORDS}",
@@ -123,7 +175,41 @@ def test_a_flag_of_earlier_versions_is_answered_with_what_to_write(verb: str, ca
         found = re.match(rf"--{name}: is (a setting|another option) now; write (\S.*)", capsys.readouterr().err)
         assert found, name
         if found[2].startswith(("decode.", "measure.", "serve.")):
-            assert explain(found[2].partition("=")[0])
+            setting, _, example = found[2].partition("=")
+            assert explain(setting)
+            assert example in EXAMPLES, found[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("predict --sample", "decode.sample=true"),
+        ("studio --log", "serve.log=true"),
+        ("translate --risk", "decode.risk=N"),
+        ("translate --forbid", "decode.forbid=TEXT,TEXT"),
+        ("translate --seed", "decode.seed=N"),
+        ("compare --seed", "measure.seed=N"),
+        ("report --seed", "measure.seed=N"),
+        ("evaluate --links", "measure.links=FILE"),
+        ("evaluate --reverse", "measure.reverse=RUN"),
+        ("evaluate --rarity", "measure.rarity=mean"),
+    ],
+)
+def test_a_flag_of_earlier_versions_is_answered_with_an_example(words: str, answer: str, capsys: Capture) -> None:
+    assert run(words.split()) == 2
+    assert f"write {answer}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["translate --watch", "evaluate --html", "settings explain --beam", "serve --task"])
+def test_a_verb_answers_only_for_flags_that_it_had(words: str, capsys: Capture) -> None:
+    assert run(words.split()) == 2
+    assert f"--{words.partition('--')[2]}: no such option; " in capsys.readouterr().err
+
+
+def test_only_a_verb_itself_lists_settings(capsys: Capture) -> None:
+    for words, listed in ((["explain"], True), (["help", "explain"], True), (["settings", "explain"], False)):
+        assert run(words if "help" in words else [*words, "--help"]) == 0
+        assert ("Settings, for example" in capsys.readouterr().out) == listed, words
 
 
 def test_every_verb_has_the_flags_of_all_and_help_lists_its_settings(capsys: Capture) -> None:
@@ -152,6 +238,8 @@ def test_the_shell_completes_settings(monkeypatch: pytest.MonkeyPatch, capsys: C
         (["data", "make", "fable", "x", "--words", "20"], "--words = 20: not from how many to how many words"),
         (["beam", "demo", CAT, "decode.sample=true"], "decode.sample: not for regard beam"),
         (["beam", "demo", "decode.beam=2"], "TEXT: missing, in quotes where it has spaces"),
+        (["report", "decode.beam=3"], "RUN: missing; name a run folder"),
+        (["report", "decode.beam=3", "--out", "x.html"], "RUN: missing; name a run folder"),
         (["explain", "demo", "the", "cat"], "TEXT: 2 of them; give one, in quotes"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
@@ -165,6 +253,16 @@ def test_quiet_keeps_remarks_back_in_every_verb(tmp_path: Path, capsys: Capture)
     for flags, remarks in (([], True), (["--quiet"], False), ([], True)):
         assert run(["runs", "ls", str(tmp_path), *flags]) == 0
         assert bool(capsys.readouterr().err) == remarks
+
+
+def test_quiet_keeps_back_what_was_done_to_a_run(trained: Path, tmp_path: Path, capsys: Capture) -> None:
+    shutil.copytree(trained, tmp_path / "a")
+    there = str(tmp_path / "b")
+    for words in (["rename", str(tmp_path / "a"), "b"], ["rm", there], ["restore", there], ["rm", there, "--now"]):
+        flags = ["--yes"] if words[0] == "rm" else []
+        assert run(["runs", *words, *flags, "--quiet"]) == 0
+        assert capsys.readouterr().err == "", words
+    assert not (tmp_path / "b").exists()
 
 
 # The same everywhere
@@ -187,6 +285,32 @@ def test_a_request_and_a_service_decode_as_the_command_line_does(trained: Path, 
             assert (libre == expected["target"]) == (decode is usual)
 
 
+def test_terms_of_a_file_and_terms_that_are_set_are_one_glossary(tmp_path: Path) -> None:
+    file = tmp_path / "terms.tsv"
+    file.write_text("cat\tle chat\nBank\tbanque\n")
+    assert _glossary(file, None).terms == {"cat": "le chat", "bank": "banque"}
+    assert _glossary(file, Glossary.of({"bank": "rive"})).terms == {"cat": "le chat", "bank": "rive"}
+
+
+def test_a_trace_is_written_under_the_name_that_was_given(trained: Path, tmp_path: Path) -> None:
+    file = tmp_path / "a.json.safetensors"
+    assert run(["explain", str(trained), CAT, "--out", str(file), "--device", "cpu"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json.json", "a.json.safetensors"]
+
+
+def test_the_report_of_the_demo_computes_where_it_was_trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def report(_: Path, limit: int, device: str) -> None:
+        asked.append(f"{device} {limit}")
+        raise DataError("enough")
+
+    monkeypatch.setattr("regard.evaluate.report.report", report)
+    with pytest.raises(DataError, match="enough"):
+        _report(tmp_path, "cuda")
+    assert asked == [f"cuda {TESTED}"]
+
+
 def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capture) -> None:
     for verb in ("explain", "walk"):
         shown = []
@@ -205,6 +329,7 @@ def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capt
         ({"glossary": {"a": "b" * 1000}}, "decode.glossary = 1,001 characters: too long"),
         ({"bean": 2}, "decode.bean: Extra inputs"),
         ({"coverage": -1}, "coverage"),
+        ({"prefix": "a\0"}, "decode.prefix: String should match pattern"),
     ],
     ids=str,
 )
@@ -216,8 +341,8 @@ def test_a_request_that_asks_for_too_much_is_refused(trained: Path, decode: dict
 
 
 def test_a_language_model_takes_what_counts_for_it(tmp_path: Path, capsys: Capture) -> None:
-    settings = small.settings("transformer-tiny", "task=language", "train.steps=2", "train.validate_every=2")
-    start(tmp_path / "writer", settings, small.Notes(), device="cpu")
+    tiny = small.settings("transformer-tiny", "task=language", "train.steps=2", "train.validate_every=2")
+    start(tmp_path / "writer", tiny, small.Notes(), device="cpu")
     flags = ["decode.length=3", "decode.sample=true", "decode.seed=4", "--json", "--device", "cpu"]
     assert run(["predict", str(tmp_path / "writer"), "the cat", *flags]) == 0
     said = json.loads(capsys.readouterr().out)

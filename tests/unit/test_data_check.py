@@ -268,3 +268,5 @@ def test_reading_says_in_a_log_how_far_it_is(tmp_path, capsys, monkeypatch) -> N
     monkeypatch.setattr("regard.cli.data.SILENCE", 0.0)
     assert run(["data", "check", *paths]) == 0
     assert "40 pairs read\n" in capsys.readouterr().err
+    assert run(["data", "check", *paths, "--quiet"]) == 0
+    assert "pairs read" not in capsys.readouterr().err

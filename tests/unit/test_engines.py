@@ -319,7 +319,9 @@ def test_the_verbs_take_an_engine(copied: Path, tmp_path: Path, capsys: Capture)
     told = json.loads(capsys.readouterr().out)
     assert told["folder"] == str(copied / "engines" / "ctranslate2-float32")
     assert run(["runs", "export", str(copied), "--to", "ctranslate2-int8"]) == 0
-    assert "decode.engine=ctranslate2 uses it" in capsys.readouterr().err
+    assert "decode.engine=ctranslate2-int8 uses it" in capsys.readouterr().err
+    assert run(["runs", "export", str(copied), "--to", "ctranslate2-int16"]) == 0
+    assert "uses it" not in capsys.readouterr().err
     assert run(["translate", str(copied), TEXTS[0], "decode.engine=ctranslate2"]) == 0
     shown = capsys.readouterr()
     assert run(["translate", str(copied), TEXTS[0]]) == 0

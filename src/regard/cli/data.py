@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from regard.cli.progress import LineCounter
 from regard.cli.streams import put, say
 from regard.cli.verb import Command, common
 from regard.errors import DataError, SettingsError, did_you_mean
@@ -243,16 +242,6 @@ def _tokenizers(run: Path | None) -> Tokenizers | None:
     return None if run is None else Tokenizers.load(resolve(run) / "tokenizer")
 
 
-def _progress() -> Callable[[int, int | None], None]:
-    """How far reading is: in a terminal always, in a log a line now and then."""
-    last = time.monotonic()
-
-    def tell(done: int, total: int | None) -> None:  # noqa: ARG001
-        nonlocal last
-        if sys.stderr.isatty():
-            print(f"\r{done:,} pairs read", end="", file=sys.stderr, flush=True)
-        elif time.monotonic() - last >= SILENCE:
-            last = time.monotonic()
-            print(f"{done:,} pairs read", file=sys.stderr, flush=True)
-
-    return tell
+def _progress() -> LineCounter:
+    """How far reading is."""
+    return LineCounter("read", SILENCE, "pairs")

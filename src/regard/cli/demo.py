@@ -50,7 +50,7 @@ def demo(
             shown.tell(f"stopped, checkpoint written; resume with: regard train --resume {out}")
             return INTERRUPTED
         translator = load(out, device=asked.place)
-        tested = _report(out) if page else _test(translator)
+        tested = _report(out, asked.place) if page else _test(translator)
         shown.tell(f"test: {tested}")
     found = {translation.source: translation.text for translation in translator.translate(PINNED)}
     if asked.json:
@@ -64,11 +64,11 @@ def demo(
     return 0
 
 
-def _report(out: Path) -> str:
+def _report(out: Path, device: str) -> str:
     """The same test, as part of a report."""
     from regard.evaluate.report import report
 
-    made = report(out, limit=TESTED, device="cpu")
+    made = report(out, limit=TESTED, device=device)
     made.save(out / REPORT)
     return f"BLEU {made.scores[0]} on {made.test.sentences} held-out sentences, beam 5"
 

@@ -39,7 +39,9 @@ def explain(
     edit: Annotated[list[str] | None, typer.Option(help="What if: an edit as JSON, counting from 0; again.")] = None,
     out: Annotated[
         list[Path] | None,
-        typer.Option(help="Write a page (.html), the picture (.svg, .png) or the trace (.safetensors); again."),
+        typer.Option(
+            help="Write a page (.html), the picture (.svg, .png) or the trace (.safetensors, with a .json); again."
+        ),
     ] = None,
 ) -> None:
     """Look into one sentence: where the model looked, as a heat map here, as a picture or as a page."""
@@ -100,7 +102,7 @@ def _save(
     if suffix == ".html":
         return write_whole(path, explanation_page(shown, view, outcome))
     if suffix == ".safetensors":
-        return shown.trace.save(path.with_suffix(""))
+        return shown.trace.save(path.with_suffix(suffix))
     title = f"{NAMES.get(view.side, '')}, every head: layer.head"
     drawn = Grid(title, head_maps(shown.trace, view)) if every else picture
     if suffix == ".svg":

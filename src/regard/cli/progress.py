@@ -5,19 +5,25 @@ from __future__ import annotations
 import sys
 import time
 
+from regard.cli.streams import hushed
+
 EVERY = 10.0  # seconds between two lines of a log
 
 
 class LineCounter:
-    """Counts lines."""
+    """Counts lines; says nothing in a call that is quiet."""
 
-    def __init__(self, done: str, every: float = EVERY) -> None:
+    def __init__(self, done: str, every: float = EVERY, what: str = "lines") -> None:
         self._every = every
+        self._what = what
+        self._hushed = hushed()  # here: who counts may do so in another thread
         self._done = done  # what is done to them: translated, scored
         self._last = time.monotonic()
 
     def __call__(self, count: int, total: int | None = None) -> None:
-        text = f"{count:,}{f' of {total:,}' if total else ''} lines {self._done}"
+        if self._hushed:
+            return
+        text = f"{count:,}{f' of {total:,}' if total else ''} {self._what} {self._done}"
         if sys.stderr.isatty():
             print(f"\r{text}", end="\n" if count == total else "", file=sys.stderr, flush=True)
         elif time.monotonic() - self._last >= self._every:

@@ -38,7 +38,7 @@ def report(
     from regard.evaluate.saving import check_suffix
 
     overrides, folders = apart(runs)
-    files = out or _beside(folders)
+    files = (folders and out) or _beside(folders)
     for path in files:
         check_suffix(path)
     asked, call = common(context), called("report", overrides)
@@ -78,6 +78,8 @@ def _report(
 
 def _beside(runs: Sequence[str]) -> list[Path]:
     """Where a page goes by default."""
+    if not runs:
+        raise SettingsError("RUN: missing; name a run folder, or several to compare")
     if len(runs) != 1:
         raise SettingsError("--out: missing; the page of several runs belongs to none of them, so name a file")
     from regard.runs.folder import packaged, resolve

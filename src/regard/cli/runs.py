@@ -185,7 +185,7 @@ def rename(
     if common(context).json:
         print(json.dumps({"run": str(place)}))
         return
-    print(f"{run}: is {place} now", file=sys.stderr)
+    say(f"{run}: is {place} now")
 
 
 @app.command(cls=Command)
@@ -209,7 +209,7 @@ def _trash(folder: Path) -> bool:
     from regard.runs.listing import trash_run
 
     trash_run(folder)
-    print(f"removed {folder}; undo: regard runs restore {folder}", file=sys.stderr)
+    say(f"removed {folder}; undo: regard runs restore {folder}")
     return True
 
 
@@ -221,7 +221,7 @@ def _remove(folder: Path, *, ask: bool) -> bool:
     if ask and not _confirmed(f"remove {folder} for good ({_bytes(size(folder))}{also})?"):
         return False
     remove_run(folder)
-    print(f"removed {folder} for good", file=sys.stderr)
+    say(f"removed {folder} for good")
     return True
 
 
@@ -237,7 +237,7 @@ def restore(
     if common(context).json:
         print(json.dumps({"run": str(place)}))
         return
-    print(f"{place}: is back", file=sys.stderr)
+    say(f"{place}: is back")
 
 
 @app.command(cls=Command)
@@ -356,7 +356,8 @@ def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: b
     if as_json:
         print(json.dumps({"folder": str(folder), "quantization": quantization, "bytes": size(folder)}))
         return
-    use = "" if out else f'; regard translate {run} "…" decode.engine=ctranslate2 uses it'
+    engine = {"float32": "ctranslate2", "int8": "ctranslate2-int8"}.get(quantization)
+    use = f'; regard translate {run} "…" decode.engine={engine} uses it' if engine and not out else ""
     say(f"{folder}: {quantization}, {_bytes(size(folder))}{use}")
 
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from regard.cli.streams import say
 from regard.cli.verb import apart, called, common, with_settings
 from regard.errors import SettingsError
 
@@ -89,7 +90,7 @@ def studio(
     folder, asked = Path(*(folders or ["runs"])), common(context)
     if not folder.exists():  # perhaps mistyped
         folder.mkdir(parents=True)
-        print(f"{folder}: there was no such folder; made an empty one", file=sys.stderr)
+        say(f"{folder}: there was no such folder; made an empty one")
     library = _library(folder, (), call, asked.place)
     log, stop = _log if call.serve.log else None, call.serve.stop_trainings
     service = Service(library, studio=True, doors=doors, log=log, stop_trainings=stop)

@@ -35,9 +35,14 @@ def hush(*, quiet: bool) -> None:
     _hushed.set(quiet)
 
 
+def hushed() -> bool:
+    """Whether this call is to be quiet."""
+    return _hushed.get()
+
+
 def say(line: str) -> None:
     """A remark for people: commands in it work as they stand, and a terminal breaks it between words."""
-    if not _hushed.get():
+    if not hushed():
         tell(line)
 
 

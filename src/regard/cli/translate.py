@@ -56,7 +56,7 @@ def translate(
 
     options = Options.of(decode)
     if constrain is not None:
-        options = replace(options, glossary=_glossary(constrain))
+        options = replace(options, glossary=_glossary(constrain, options.glossary))
     asked = common(context)
     translator = load(run, *(ensemble or ()), device=asked.place, engine=decode.engine, tell=say)
     found = _translations(translator, waiting, options)
@@ -86,11 +86,13 @@ def _remark(found: Translation) -> str:
     return "; ".join(filter(None, (found.warning, found.read_as and f"read as: {_one_line(found.read_as)}")))
 
 
-def _glossary(path: Path) -> Glossary:
+def _glossary(path: Path, set_too: Glossary | None) -> Glossary:
+    """A file's terms and those that are set, which count where both have one."""
     from regard.data.lines import read_lines
     from regard.decode.terms import Glossary
 
-    return Glossary.parse(read_lines(path), str(path))
+    found = Glossary.parse(read_lines(path), str(path))
+    return Glossary({**found.terms, **set_too.terms}) if set_too else found
 
 
 def _one_line(text: str) -> str:

@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from typer.exceptions import TyperException
 
 from regard.cli.called import as_called
-from regard.cli.verb import settings_of
+from regard.cli.verb import fields_of, verb_of
 from regard.errors import RegardError, SettingsError, did_you_mean
 
-# Flags of earlier versions that are not settings of the same name, and what to write instead.
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+# Flags of earlier versions that are not settings of the same name, by their verbs, and what to write instead.
 MOVED = {
-    "--coverage-penalty": "decode.coverage=0.2",
-    "--min-ratio": "decode.shortest=0.5",
-    "--max-ratio": "decode.longest=2.0",
-    "--no-copy-unknown": "decode.copy_unknown=false",
-    "--valid-source": "data.valid_source=FILE",
-    "--valid-target": "data.valid_target=FILE",
-    "--valid-corpus": "data.valid_corpus=FILE",
-    "--task": "task=tag",
-    "--watch": "train.watch='A sentence.'",
-    "--html": "--out FILE.html",
-    "--svg": "--out FILE.svg",
-    "--png": "--out FILE.png",
-    "--save": "--out FILE.safetensors",
-    "--markdown": "--out FILE.md",
-    "--min-words": "--words 1-20",
-    "--max-words": "--words 1-20",
-    "--quantization": "--to ctranslate2-int8",
-    "make --target": "fable:fr or fable:hi as the corpus",
-    "export --out": "the folder behind the run",
+    "translate": {
+        "--coverage-penalty": "decode.coverage=N",
+        "--min-ratio": "decode.shortest=N",
+        "--max-ratio": "decode.longest=N",
+        "--no-copy-unknown": "decode.copy_unknown=false",
+    },
+    "train": {
+        "--valid-source": "data.valid_source=FILE",
+        "--valid-target": "data.valid_target=FILE",
+        "--valid-corpus": "data.valid_corpus=FILE",
+        "--task": "task=tag",
+        "--watch": "train.watch='A sentence.'",
+    },
+    "compare": {"--seed": "measure.seed=N"},
+    "report": {"--seed": "measure.seed=N"},
+    "explain": {
+        "--html": "--out FILE.html",
+        "--svg": "--out FILE.svg",
+        "--png": "--out FILE.png",
+        "--save": "--out FILE.safetensors",
+    },
+    "walk": {"--markdown": "--out FILE.md"},
+    "beam": {"--html": "--out FILE.html"},
+    "meaning": {"--html": "--out FILE.html", "--svg": "--out FILE.svg"},
+    "data make": {
+        "--target": "fable:fr or fable:hi as the corpus",
+        "--min-words": "--words 1-20",
+        "--max-words": "--words 1-20",
+    },
+    "runs export": {"--quantization": "--to ctranslate2-int8", "--out": "the folder behind the run"},
 }
 _NO_VERB = re.compile(r"No such command '(.*?)'")
 
@@ -55,14 +69,15 @@ def complain_of_usage(error: TyperException) -> None:
 def usage_error(error: TyperException, message: str) -> SettingsError:
     """A verb or an option that is not there, or a value that cannot be read, as an error of ours."""
     context: Any = getattr(error, "ctx", None)
-    help_page = "regard --help" if context is None else f"{_path(context)} --help"
+    verb = "" if context is None else verb_of(context)
+    help_page = " ".join(("regard", *verb.split(), "--help"))
     option = getattr(error, "option_name", "")
     if found := _NO_VERB.match(message):
         known = did_you_mean(found[1], context.command.commands)
         return SettingsError(f"{found[1]}: no such verb; {known}", hint=help_page)
     if message.startswith("No such option") and not option.strip("- "):
         return SettingsError("text: begins with a dash, and is taken for an option; put -- before it", hint=help_page)
-    if message.startswith("No such option") and (now := _moved(context.info_name, option)):
+    if message.startswith("No such option") and (now := _moved(verb, option)):
         kind = "a setting" if "=" in now else "another option"
         return SettingsError(f"{option}: is {kind} now; write {now}", hint=help_page)
     if message.startswith("No such option"):
@@ -74,14 +89,19 @@ def usage_error(error: TyperException, message: str) -> SettingsError:
 def _moved(verb: str, option: str) -> str | None:
     """What to write for a flag of earlier versions: mostly a setting of its name."""
     name = option.removeprefix("--").replace("-", "_")
-    same = (setting for setting, _ in settings_of(verb) if setting.partition("=")[0].endswith(f".{name}"))
-    return MOVED.get(f"{verb} {option}") or MOVED.get(option) or next(same, None)
+    same = (f"{path}={_example(field)}" for path, field in fields_of(verb) if path.endswith(f".{name}"))
+    return MOVED.get(verb, {}).get(option) or next(same, None)
 
 
-def _path(context: Any) -> str:
-    """``regard data check``, however it was started."""
-    names = []
-    while context.parent is not None:
-        names.append(context.info_name)
-        context = context.parent
-    return " ".join(["regard", *reversed(names)])
+def _example(field: FieldInfo) -> str:
+    """What may stand behind a setting."""
+    kind, about = field.annotation, field.description or ""
+    if kind in (bool, bool | None):
+        return "true"
+    if kind in (int, float):
+        return "N"
+    if get_origin(kind) is Literal:
+        return next(str(value) for value in get_args(kind) if value != field.default)
+    if get_origin(kind) is tuple:
+        return "N,N" if int in get_args(kind) else "TEXT,TEXT"
+    return "FILE" if about.startswith("A file") else "RUN" if about.startswith("A run") else "TEXT"

@@ -15,6 +15,8 @@ from regard.cli.streams import hush
 from regard.errors import SettingsError
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from regard.settings.call import CallSettings
 
 _SETTING = re.compile(r"(?:decode|measure|serve)\.\w+=")
@@ -64,29 +66,47 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         ctx.obj = Common(*(ctx.params.pop(name) for name in Common._fields))
         hush(quiet=ctx.obj.quiet)
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        finally:
+            hush(quiet=False)  # it holds for one call
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         super().format_options(ctx, formatter)
-        if rows := list(settings_of(self.name or "")):
+        if rows := list(settings_of(verb_of(ctx))):
             with formatter.section("Settings, for example decode.beam=3"):
                 formatter.write_dl(rows)
 
 
-def settings_of(verb: str) -> Iterator[tuple[str, str]]:
-    """What can be set in a call of a verb, by default and in words."""
+def verb_of(context: Any) -> str:
+    """``data check``, however it was started."""
+    names: list[str] = []
+    while context.parent is not None:
+        names.insert(0, context.info_name)
+        context = context.parent
+    return " ".join(names)
+
+
+def fields_of(verb: str) -> Iterator[tuple[str, FieldInfo]]:
+    """What can be set in a call of a verb."""
     from regard.settings.call import TAKEN, CallSettings
-    from regard.settings.loading import written
 
     for section, names in TAKEN.get(verb, {}).items():
         fields = type(getattr(CallSettings(), section)).model_fields
-        for name in names:
-            yield f"{section}.{name}={written(fields[name].default)}", fields[name].description or ""
+        yield from ((f"{section}.{name}", fields[name]) for name in names)
+
+
+def settings_of(verb: str) -> Iterator[tuple[str, str]]:
+    """The same by default and in words."""
+    from regard.settings.loading import written
+
+    for path, field in fields_of(verb):
+        yield f"{path}={written(field.default)}", field.description or ""
 
 
 def complete(context: typer.Context, incomplete: str) -> list[str]:
     """The settings that begin so, for the shell."""
-    names = (name.partition("=")[0] + "=" for name, _ in settings_of(context.command.name or ""))
+    names = (name.partition("=")[0] + "=" for name, _ in settings_of(verb_of(context)))
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -16,7 +16,7 @@ from regard.settings.numbers import Count
 from regard.settings.reading import Frozen
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
     """``a,b`` and a single value are lists too."""
     if isinstance(value, str):
         return tuple(word.strip() for word in value.split(",") if word.strip())
@@ -24,14 +24,14 @@ def _listed(value: Any) -> Any:
 
 
 def _numbered(value: Any) -> Any:
-    return tuple(int(word) if isinstance(word, str) and word.isdecimal() else word for word in _listed(value))
+    return tuple(int(word) if isinstance(word, str) and word.isdecimal() else word for word in listed(value))
 
 
 # Nothing that anybody needs is beyond these; what one request may ask for is less, and in `serve.limits`.
 Whole = Annotated[int, Field(le=1_000_000)]
 Real = Annotated[float, Field(ge=-1e6, le=1e6)]
-Line = Annotated[str, Field(max_length=10_000)]
-Words = Annotated[tuple[Line, ...], Field(max_length=1000), BeforeValidator(_listed)]
+Line = Annotated[str, Field(max_length=10_000, pattern=r"^[^\x00]*$")]  # may become a word of a command
+Words = Annotated[tuple[Line, ...], Field(max_length=1000), BeforeValidator(listed)]
 Numbers = Annotated[tuple[int, ...], BeforeValidator(_numbered)]
 
 

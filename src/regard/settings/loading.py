@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import tomli_w
 
 from regard.errors import SettingsError, did_you_mean
-from regard.settings.call import TAKEN, CallSettings
+from regard.settings.call import TAKEN, CallSettings, listed
 from regard.settings.reading import Frozen, read
 from regard.settings.whole import Settings
 
@@ -61,20 +63,33 @@ def load_call(verb: str, *overrides: str) -> CallSettings:
     """What is set for a call of a verb: ``decode.beam=3``."""
     values: dict[str, Any] = {}
     for override in overrides:
-        _override(values, override)
+        _override(values, override, as_text=_text_fields())
     call = read(CallSettings, values, verb)
     for section in values:
         getattr(call, section).only(TAKEN[verb].get(section, ()), f"regard {verb}")
     return call
 
 
-def _override(values: dict[str, Any], override: str) -> None:
-    """Set ``a.b=c`` in nested tables. The value is TOML if it can be, else a plain string."""
+@cache
+def _text_fields() -> dict[str, tuple[type, ...]]:
+    """The settings of a call that are a text or a list of texts, and what TOML may give for them."""
+    found: dict[str, tuple[type, ...]] = {}
+    for section, part in CallSettings():
+        for name, field in type(part).model_fields.items():
+            if field.annotation is str:
+                found[f"{section}.{name}"] = (str,)
+            elif isinstance(field.default, tuple) and int not in get_args(field.annotation):
+                found[f"{section}.{name}"] = (str, list)
+    return found
+
+
+def _override(values: dict[str, Any], override: str, as_text: Mapping[str, tuple[type, ...]] | None = None) -> None:
+    """Set ``a.b=c`` in nested tables. The value is TOML if it can be, and what the field takes, else a plain string."""
     path, equals, text = override.partition("=")
     if not equals or not all(path.split(".")):
         raise SettingsError(f"{override}: not an override; write it as model.depth=4")
     try:
-        value = _value(text)
+        value = _value(text, (as_text or {}).get(path.strip(), (object,)))
     except RecursionError:
         raise SettingsError(f"{override[:60]}…: nested too deep to be a setting") from None
     if path.strip() == "model.depth" and values.get("model", {}).get("kind") == "transformer":
@@ -88,11 +103,13 @@ def _override(values: dict[str, Any], override: str) -> None:
     values[last] = value
 
 
-def _value(text: str) -> Any:
+def _value(text: str, kinds: tuple[type, ...] = (object,)) -> Any:
+    """What TOML makes of a text, or the text where that is not one of the kinds."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    return value if isinstance(value, kinds) else text
 
 
 def overrides_of(section: str, settings: Frozen) -> list[str]:
@@ -107,11 +124,27 @@ def written(value: Any) -> str:
         case None:
             return ""
         case str():
-            return value if _value(value) == value else json.dumps(value, ensure_ascii=False)
+            return value if _reads_back(value, value) else _quoted(value)
         case tuple():
-            return ",".join(map(str, value))
+            joined = ",".join(map(str, value))
+            plain = not all(isinstance(each, str) for each in value) or _reads_back(joined, value)
+            return joined if plain else f"[{', '.join(map(_quoted, value))}]"
         case dict():
-            pairs = (f"{json.dumps(name)} = {json.dumps(each)}" for name, each in value.items())
+            pairs = (f"{_quoted(name)} = {_quoted(each)}" for name, each in value.items())
             return f"{{{', '.join(pairs)}}}" if value else ""
         case _:
             return tomli_w.dumps({"value": value}, multiline_strings=False).removeprefix("value = ").strip()
+
+
+def _reads_back(text: str, value: str | tuple[str, ...]) -> bool:
+    """Whether a text without quotes becomes the value again, whoever reads it."""
+    try:
+        found = _value(text)
+    except RecursionError:
+        return False
+    return bool(found == value) if isinstance(value, str) else isinstance(found, str) and listed(found) == value
+
+
+def _quoted(text: str) -> str:
+    """As TOML writes it in one line: as JSON does, and one character more has no place in it."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -38,6 +38,8 @@ def _line(kind: type[Frozen], error: ErrorDetails) -> str:
     """Pydantic's first complaint in our grammar."""
     names, model, variants = _locate(kind, error["loc"])
     where, value, context = ".".join(names), error["input"], error.get("ctx", {})
+    if any("admin" in name or name.endswith("token") for name in names):
+        value = "…"  # a secret, also where its name is mistyped
     match error["type"]:
         case "extra_forbidden":
             return f"{where} = {value}: no such setting; {did_you_mean(names[-1], model.model_fields)}"
