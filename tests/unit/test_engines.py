@@ -310,7 +310,7 @@ def test_a_run_is_exported_to_a_folder_with_its_tokenizers(trained: Path, tmp_pa
     assert {path.name for path in folder.iterdir()} == {
         *("config.json", "model.bin", "regard.json", "shared_vocabulary.json", "tokenizer"),
     }
-    with pytest.raises(ModelError, match="out: is there already; choose another --out"):
+    with pytest.raises(ModelError, match="out: is there already; choose another folder"):
         export(open_material(trained), tmp_path / "out", "float32")
 
 

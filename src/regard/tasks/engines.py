@@ -128,7 +128,7 @@ def export(material: LoadedModel, folder: Path | None, quantization: str) -> Pat
     if folder is None:
         return _cached(material, quantization)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ModelError(f"{folder}: is there already; choose another --out")
+        raise ModelError(f"{folder}: is there already; choose another folder")
     with new_folder(folder) as beside:
         _convert(material, beside, quantization)
         shutil.copytree(material.run.tokenizer, beside / "tokenizer")
