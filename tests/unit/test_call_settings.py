@@ -18,6 +18,7 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.decode.terms import Glossary
 from regard.errors import DataError, SettingsError
+from regard.explain.look import UNSEARCHED
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
 from regard.settings.call import TAKEN, DecodeSettings
@@ -229,6 +230,24 @@ def test_a_language_model_takes_what_counts_for_it(tmp_path: Path, capsys: Captu
         assert found["score"] == pytest.approx(said["score"])
         refused = client.post("/api/v1/predict", json=body | {"decode": {"prefix": "a"}})
         assert (refused.status_code, "decode.prefix: not for" in refused.text) == (400, True)
-    for verb, line in (("walk", "decode: this run does not translate"), ("explain", "only translations have a decode")):
+    for verb in ("walk", "explain"):
         assert run([verb, str(tmp_path / "writer"), "the cat", "decode.beam=2", "--device", "cpu"]) == 4
-        assert line in capsys.readouterr().err
+        assert UNSEARCHED in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["--target", "le chat"], ["--edit", '{"kind": "mask-word", "word": 1}']])
+def test_where_nothing_is_searched_for_explain_takes_no_decode(
+    trained: Path, given: list[str], capsys: Capture
+) -> None:
+    asked = ["explain", str(trained), CAT, *given, "--json", "--device", "cpu"]
+    assert run(asked) == 0
+    capsys.readouterr()
+    assert run([*asked, "decode.beam=2"]) == 2
+    assert UNSEARCHED in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["explain", "walk"])
+@pytest.mark.parametrize("override", ["decode.best=2", "decode.engine=native"])
+def test_what_has_no_effect_on_a_look_is_refused(verb: str, override: str) -> None:
+    with pytest.raises(SettingsError, match=rf"{override.partition('=')[0]}: not for"):
+        load_call(verb, override)
