@@ -246,7 +246,7 @@ def measure(work: Work, kinds: list[str], sizes: list[int], rounds: int) -> list
         if engine.graphs is not None and (CAPTURED, name) in about:
             about[CAPTURED, name]["graphs"] = len(engine.graphs.graphs)
         if engine.memory is not None:
-            say(f"  {engine.room.shape}; shapes: {sorted(map(str, getattr(engine.graphs, 'graphs', {})))}")
+            say(f"  {engine.memory.shape}; shapes: {sorted(map(str, getattr(engine.graphs, 'graphs', {})))}")
         key = GENERATE, name
         batch, outputs[key] = fastest_batch(cast, sizes, name)
         sides[key], about[key] = (lambda cast=cast, batch=batch: cast.generate(batch)), {"batch": batch}  # type: ignore[misc]

@@ -40,6 +40,7 @@ TEST = Test(
     device="cpu",
     threads=1,
     milliseconds=21.0,
+    how=("beam 5",),
 )
 GOOD = Habits(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -137,7 +138,7 @@ def labelled() -> RunReport:
     return RunReport(
         run=replace(known.run, task="tag"),
         learning=known.learning,
-        test=replace(known.test, held_out=False, beam=None, milliseconds=None),
+        test=replace(known.test, held_out=False, beam=None, how=(), milliseconds=None),
         scores=(quality(71.3, None, "accuracy"),),
         corpus=replace(known.corpus, rows=None),
         recipe=known.recipe,

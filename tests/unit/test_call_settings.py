@@ -6,7 +6,9 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -23,12 +25,16 @@ from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.decode.terms import Glossary
 from regard.errors import DataError, SettingsError
+from regard.explain.beam import search_tree
+from regard.explain.look import UNSEARCHED
 from regard.serve.app import Service, create_app
+from regard.serve.commands import CommandResult
 from regard.serve.library import Library
 from regard.settings.call import TAKEN, DecodeSettings
 from regard.settings.help import explain
 from regard.settings.loading import load_call, overrides_of, written
 from regard.settings.reading import read
+from regard.tasks.load import load
 from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
@@ -311,6 +317,58 @@ def test_the_report_of_the_demo_computes_where_it_was_trained(monkeypatch: pytes
     assert asked == [f"cuda {TESTED}"]
 
 
+def test_a_service_looks_into_what_it_would_translate(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = DecodeSettings(beam=2, prefix="la le", coverage=0.5, length=7, seed=3)
+    with TestClient(create_app(Service(Library(None, [trained], decode=usual))), "http://localhost") as client:
+
+        def ask(route: str, **more: object) -> dict[str, Any]:
+            answer = client.post(f"/api/v1/{route}", json={"run": "attentive", "text": CAT, **more})
+            assert answer.status_code == 200, answer.text
+            found: dict[str, Any] = answer.json()
+            return found
+
+        body = {"run": "attentive", "texts": [CAT]}
+        expected = client.post("/api/v1/translate", json=body).json()["translations"][0]["outputs"][0]["text"]
+        assert expected.lower().startswith("la le")
+        assert [ask(route)["output"] for route in ("trace", "gates")] == [expected] * 2
+        words = ask("trace")["target"]["words"]
+        assert (ask("importance")["rows"], ask("walkthrough")["target"]["words"]) == (words, words)
+        assert ask("trace", target="le chat")["target"]["words"] == ["le", "chat"]
+        assert ask("trace", edits=[{"kind": "mask-word", "word": 1}])["output"]
+        assert client.post("/api/v1/trace", json={"run": "attentive", "text": CAT, "rank": 2}).status_code == 400
+        assert ask("trace", rank=2, beam=3)
+        assert ask("beam")["text"] == expected
+        assert ask("beam", prefix="")["text"] != expected
+
+        asked: list[list[str]] = []
+
+        async def command(_request: object, words: list[str], _folder: Path) -> CommandResult:
+            asked.append(words)
+            Path(words[words.index("--out") + 1]).write_text("made")
+            return CommandResult(0, None, "")
+
+        monkeypatch.setattr(client.app.state, "commands", command)  # type: ignore[attr-defined]
+        assert client.get("/api/v1/runs/attentive/report").text == "made"
+        settings = [word for word in asked[0] if word.startswith("decode.")]
+        assert settings == overrides_of("decode", usual.model_copy(update={"length": 40}))
+
+
+def test_a_service_whose_own_settings_it_would_refuse_does_not_start(trained: Path) -> None:
+    with pytest.raises(SettingsError, match=r"decode.beam = 30: too much for one request; at most 20"):
+        Library(None, [trained], decode=DecodeSettings(beam=30))
+    with pytest.raises(SettingsError, match=r"decode.length = 201: too much"):
+        Library(None, [trained], decode=DecodeSettings(length=201))
+
+
+def test_other_beams_are_searched_by_the_same_rule(trained: Path) -> None:
+    translator, rule = load(trained), Beam(4, 0.5, 3.0, best=4, groups=2, diversity=2.0)
+    found = search_tree(translator, CAT, rule, others=(2, 3)).others
+    for other, same in zip(found, (replace(rule, width=2, best=1), Beam(3, 0.5, 3.0)), strict=True):
+        expected = search_tree(translator, CAT, same, others=())
+        assert other.text == expected.text
+        assert other.score == pytest.approx(expected.best.score)
+
+
 def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capture) -> None:
     for verb in ("explain", "walk"):
         shown = []
@@ -328,6 +386,7 @@ def test_looking_and_walking_search_as_they_are_told(trained: Path, capsys: Capt
         ({"longest": 21}, "decode.longest = 21.0: too much for one request"),
         ({"glossary": {"a": "b" * 1000}}, "decode.glossary = 1,001 characters: too long"),
         ({"bean": 2}, "decode.bean: Extra inputs"),
+        ({"length": 7}, "decode.length: not for translations; there are: beam, best"),
         ({"coverage": -1}, "coverage"),
         ({"prefix": "a\0"}, "decode.prefix: String should match pattern"),
     ],
@@ -354,6 +413,24 @@ def test_a_language_model_takes_what_counts_for_it(tmp_path: Path, capsys: Captu
         assert found["score"] == pytest.approx(said["score"])
         refused = client.post("/api/v1/predict", json=body | {"decode": {"prefix": "a"}})
         assert (refused.status_code, "decode.prefix: not for" in refused.text) == (400, True)
-    for verb, line in (("walk", "decode: this run does not translate"), ("explain", "only translations have a decode")):
+    for verb in ("walk", "explain"):
         assert run([verb, str(tmp_path / "writer"), "the cat", "decode.beam=2", "--device", "cpu"]) == 4
-        assert line in capsys.readouterr().err
+        assert UNSEARCHED in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["--target", "le chat"], ["--edit", '{"kind": "mask-word", "word": 1}']])
+def test_where_nothing_is_searched_for_explain_takes_no_decode(
+    trained: Path, given: list[str], capsys: Capture
+) -> None:
+    asked = ["explain", str(trained), CAT, *given, "--json", "--device", "cpu"]
+    assert run(asked) == 0
+    capsys.readouterr()
+    assert run([*asked, "decode.beam=2"]) == 2
+    assert UNSEARCHED in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["explain", "walk"])
+@pytest.mark.parametrize("override", ["decode.best=2", "decode.engine=native"])
+def test_what_has_no_effect_on_a_look_is_refused(verb: str, override: str) -> None:
+    with pytest.raises(SettingsError, match=rf"{override.partition('=')[0]}: not for"):
+        load_call(verb, override)

@@ -28,13 +28,14 @@ from regard.evaluate.comparison import Comparison, Conditions, Cost, Row, sign
 from regard.metrics.paired import Verdict
 from regard.metrics.translation import Quality, measure
 from regard.runs.folder import Run
-from regard.settings.call import MeasureSettings
+from regard.settings.call import DecodeSettings, MeasureSettings
 from regard.show.comparison_page import comparison_page, headline
 from regard.show.sentences import wrong_words
 from regard.trainer.start import start
 
 Capture = pytest.CaptureFixture[str]
-FACTS = Conditions("a test", 61, "00ff", 5, "cpu", 1, 1000, 10_000, 12345, {"regard": "0", "sacrebleu": "2"})
+VERSIONS = {"regard": "0", "sacrebleu": "2"}
+FACTS = Conditions("a test", 61, "00ff", 5, "cpu", 1, 1000, 10_000, 12345, VERSIONS, ("beam 5",))
 STEPS = ("train.steps=3", "train.validate_every=3")
 QUICK = ["measure.limit=37", "measure.resamples=20", "measure.trials=20", "decode.beam=1", "--device", "cpu"]
 
@@ -55,6 +56,22 @@ def comparison(runs: list[Path]) -> Comparison:
     )
     assert isinstance(found, Comparison)
     return found
+
+
+@pytest.mark.parametrize(
+    ("decode", "beam", "how"),
+    [
+        (DecodeSettings(risk=3), None, ("drawn", "decode.risk=3")),
+        (DecodeSettings(beam=2, length_penalty=0.5), 2, ("beam 2", "decode.length_penalty=0.5")),
+    ],
+)
+def test_a_comparison_says_how_the_outputs_were_made(
+    runs: list[Path], decode: DecodeSettings, beam: int | None, how: tuple[str, ...]
+) -> None:
+    found = regard.compare(runs, limit=3, decode=decode, resamples=2, trials=2, device="cpu")
+    assert isinstance(found, Comparison)
+    assert (found.conditions.beam, found.conditions.how) == (beam, how)
+    assert f"Measured with: {', '.join(how)}, cpu" in read(comparison_page(found)).shown
 
 
 def row(name: str, bleu: float, margin: float | None = 0.8, cost: Cost | None = None) -> Row:
@@ -314,7 +331,9 @@ def test_the_headline_says_who_is_best_and_whether_that_can_be_told() -> None:
 def test_a_row_that_is_no_run_stands_in_the_table_with_what_is_known_of_it() -> None:
     base = by_hand(0.001, 0.001, 0.02)
     rows = (*(replace(one, scores=(Quality("accuracy", 80.0, ""),)) for one in base.rows), Row("TF-IDF", ()))
-    comparison = Comparison((*rows, Row("words", (Quality("macro F1", 61.2, ""),))), (), (), replace(FACTS, beam=None))
+    comparison = Comparison(
+        (*rows, Row("words", (Quality("macro F1", 61.2, ""),))), (), (), replace(FACTS, beam=None, how=())
+    )
     assert comparison.metrics == ("accuracy", "macro F1")
     assert str(comparison).splitlines()[-2:] == [
         "TF-IDF       –         –         –       –       –         –",

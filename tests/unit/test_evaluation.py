@@ -210,6 +210,7 @@ def test_links_are_read_from_attention_and_joined_with_those_of_a_reverse_run(
 MISTAKES = {
     "an empty beam": (["--beam", "0"], 2, "beam = 0: a beam holds"),
     "an unknown metric": (["measure.metrics=bleu,tre"], 2, "metrics = tre: no such metric; did you mean 'ter'?"),
+    "no metric": (["measure.metrics=,"], 2, "metrics = none"),
     "edges that are no numbers": (["measure.edges=10,x"], 2, "measure.edges.1 = 'x': not valid"),
     "edges that fall": (["measure.edges=20,10"], 2, "edges = 20,10: must be growing"),
     "another rarity": (["measure.rarity=median"], 2, "measure.rarity = median: not known"),

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
+from markupsafe import escape
 
 import regard
 import tiny
@@ -299,6 +300,9 @@ def test_pointing_at_a_word_lights_up_its_links_by_style_alone() -> None:
     for place, word in enumerate(found.read.words):
         linked = "".join(f" l{target}" for source, target in sorted(links) if source == place)
         assert f'<span class="word{linked}" tabindex="0">{word}</span>' in shown
+    for place, word in enumerate(found.trace.target.words):
+        own = f" l{place}" if any(target == place for _, target in links) else ""
+        assert f'<span class="word{own}" tabindex="0">{escape(word)}</span>' in shown
     assert shown.count('<span class="word') == 6
     assert all(f".pair:has(.l{target}:is(:hover,:focus)) .l{target}" in html for _, target in links)
 

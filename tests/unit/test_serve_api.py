@@ -476,6 +476,15 @@ def test_every_operation_is_described_with_its_problems(client: TestClient) -> N
             assert "422" not in operation["responses"], where
 
 
+def test_links_and_unknown_words_are_described(client: TestClient) -> None:
+    known = client.get("/openapi.json").json()["components"]["schemas"]
+    assert known["WordLink"]["properties"]["weight"]["description"] == "The attention weight, 0 to 1."
+    assert [known["Unknown"]["properties"][name]["description"] for name in ("start", "end")] == [
+        "Its first character.",
+        "The one behind its last.",
+    ]
+
+
 ELSEWHERE = ("/api/v1/trainings", "/api/v1/compare", "/api/v1/estimate", "/api/v1/corpora", "/api/v1/presets")
 
 

@@ -25,6 +25,7 @@ from regard.serve.limits import BusyError
 from regard.serve.processes import Process, spawn, started
 from regard.serve.trainings import Complaint, Trainings, complaint
 from regard.settings import Extent, Machine, fit, load_settings
+from regard.settings.call import DecodeSettings
 
 ASKED = ["lstm", "data.corpus='fable:fr'"]
 
@@ -404,14 +405,17 @@ def test_the_demo_is_the_one_of_the_command_line(service: TestClient, children: 
 
 
 def test_runs_are_compared_by_name_on_a_part_of_a_corpus(
-    service: TestClient, children: studios.Children, tmp_path: Path
+    service: TestClient, children: studios.Children, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("one", "two"):
         studios.run_folder(tmp_path / "runs", name)
     body = {"runs": ["one", "two"], "corpus": "fable:fr", "limit": 7}
+    usual = DecodeSettings(beam=2, length=7)  # a length is of language models, and nothing to a comparison
+    monkeypatch.setattr(service.app.state.service.library, "decode", usual)  # type: ignore[attr-defined]
     job = service.post("/api/v1/compare", json=body).json()["job"]
     command = children.asked[0]
     assert [Path(word).name for word in command[1:3]] == ["one", "two"]
+    assert [word for word in command if word.startswith("decode.")] == ["decode.beam=2"]
     source, target = (Path(command[command.index(option) + 1]) for option in ("--source", "--target"))
     assert len(source.read_text().splitlines()) == len(target.read_text().splitlines()) == 7
     assert service.get(f"/api/v1/jobs/{job}").json()["state"] == "running"
@@ -427,6 +431,7 @@ def test_runs_are_compared_by_name_on_a_part_of_a_corpus(
         ({"runs": ["../one"]}, 404, "no such run"),
         ({"runs": []}, 400, "runs"),
         ({"runs": ["one"], "limit": 1}, 400, "limit"),
+        ({"runs": ["tags", "more"], "decode": {"length": 7}}, 400, "decode.length: not for translations"),
         ({"runs": ["tags", "more"], "corpus": "fable:fr"}, 400, "on the validation text that they share"),
         ({"runs": ["one", "two"], "corpus": "nothing"}, 404, "no such corpus"),
         ({"runs": ["one"]}, 400, "runs = one: a comparison takes two or more; choose another beside it"),

@@ -20,7 +20,7 @@ import regard
 import serving
 from regard.decode.cancel import check_cancelled
 from regard.decode.options import Options
-from regard.decode.rules import Beam
+from regard.decode.rules import Beam, Sample
 from regard.errors import DataError, ModelError, ResourceError, SettingsError
 from regard.serve import worker as serve_worker
 from regard.serve.library import Library
@@ -112,6 +112,25 @@ def test_texts_that_wait_together_share_a_batch_and_come_out_as_if_alone(transla
             expected = alone.alignment(rank)
             assert [link[:2] + link[3:] for link in links] == [link[:2] + link[3:] for link in expected]
             assert [link.weight for link in links] == pytest.approx([link.weight for link in expected], abs=1e-4)
+
+
+@pytest.mark.parametrize("risk", [False, True])
+def test_what_is_drawn_depends_on_the_request_and_its_seed_and_not_on_who_else_asks(
+    translator: Translator, *, risk: bool
+) -> None:
+    sizes: list[int] = []
+    worker = Worker(translator, Limits(gather=0.2), on_batch=sizes.append)
+    options = Options(Sample(3, seed=4), risk=risk)
+    texts = [SENTENCES[0], SENTENCES[5]]
+
+    async def beside_others() -> Any:
+        return await asyncio.gather(*(worker.translate(asked, options) for asked in (SENTENCES[:2], texts, texts)))
+
+    _, *found = run(beside_others)
+    assert sizes == [6]
+    alone = [[output.text for output in each.outputs] for each in translator.translate(texts, options)]
+    for several in found:
+        assert [[output.text for output in each.translation.outputs] for each in several] == alone
 
 
 def test_a_request_keeps_its_order_whatever_batches_it_went_through(translator: Translator) -> None:

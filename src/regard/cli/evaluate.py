@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from regard.metrics.by_length import Bucket
     from regard.metrics.habits import Habits
     from regard.metrics.translation import Quality
-    from regard.settings.call import DecodeSettings, MeasureSettings
+    from regard.settings.call import MeasureSettings
 
 ALL = "measure.metrics=bleu,chrf,ter"  # of one run
 TOKENISED = 100  # outputs that end in " .", as many as make sacreBLEU warn
@@ -41,7 +41,7 @@ def evaluate(
     """Translate a test set and measure the result: BLEU, chrF, TER with intervals, by length, by rarity, habits."""
     overrides, name = only_one(words, "RUN")
     run, asked, call = Path(name), common(context), called("evaluate", [ALL, *overrides], {"decode.beam": beam})
-    from regard.decode.options import Options
+    from regard.decode.options import Options, how
     from regard.evaluate import evaluate as evaluation
     from regard.runs.folder import Run
 
@@ -63,7 +63,7 @@ def evaluate(
     aligned = None if golds is None else _alignment(run, texts, golds, wanted, asked.place)
     result = evaluation.evaluate(texts, outputs, counts, wanted, aligned)
     judged = _comet(texts, outputs, wanted.comet, asked.place) if wanted.comet else []
-    origin = _how(call.decode) if hypotheses is None else str(hypotheses)
+    origin = ", ".join(how(call.decode)) if hypotheses is None else str(hypotheses)
     if asked.json:
         about = {"run": str(run), "source": str(source), "target": str(target), "output": origin}
         put(json.dumps(about | _as_dict(result, judged), ensure_ascii=False, indent=2))
@@ -86,15 +86,6 @@ def _evaluate_labels(run: Path, source: Path, target: Path | None, asked: Common
     widths = [max((len(row[place]) for row in rows if len(row) > place), default=0) for place in range(9)]
     for row in rows:
         print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), file=sys.stderr)
-
-
-def _how(decode: DecodeSettings) -> str:
-    """How the output was made, in a few words."""
-    from regard.settings.loading import overrides_of
-
-    first = "drawn" if decode.sample or decode.risk else f"beam {decode.beam}"
-    others = decode.model_copy(update={"beam": 5, "sample": False})
-    return ", ".join((first, *overrides_of("decode", others)))
 
 
 def _check_links(wanted: MeasureSettings) -> None:

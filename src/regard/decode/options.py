@@ -8,6 +8,7 @@ from regard.decode.rules import Beam, Sample
 from regard.decode.terms import Glossary
 from regard.errors import SettingsError
 from regard.settings.call import DecodeSettings
+from regard.settings.loading import overrides_of
 
 SLACK = 10  # tokens that an output may always have
 
@@ -53,6 +54,12 @@ class Options:
             Glossary.of(asked.glossary) if asked.glossary else None,
             asked.copy_unknown,
         )
+
+
+def how(asked: DecodeSettings) -> tuple[str, ...]:
+    """How outputs are made, in a few words: the beam or that they are drawn, and what else is not as usual."""
+    first = "drawn" if asked.sample or asked.risk else f"beam {asked.beam}"
+    return first, *overrides_of("decode", asked.model_copy(update={"beam": 5, "sample": False}))
 
 
 def rule_of(asked: DecodeSettings) -> Beam | Sample:

@@ -99,16 +99,17 @@ class TextSearch:
         texts: Sequence[str],
         options: Options,
         *,
-        first: int = 0,
+        numbers: Sequence[int] | None = None,
         budget: int | None = None,
         listener: SearchListener | None = None,
     ) -> list[list[Output]]:
-        """Each text's outputs, best first. ``first`` is the number of the first text, which decides its chance.
+        """Each text's outputs, best first. ``numbers`` are those of the texts, 0, 1, …, which decide their chance.
 
         A ``listener`` gets every step and every target piece.
         """
         passages = [self.read(text) for text in texts]
-        stretches = [self._stretches(passage, first + number) for number, passage in enumerate(passages)]
+        named = range(len(texts)) if numbers is None else numbers
+        stretches = [self._stretches(passage, number) for number, passage in zip(named, passages, strict=True)]
         flat = [stretch for several in stretches for stretch in several]
         training = self.model.training
         self.model.eval()

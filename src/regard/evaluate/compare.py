@@ -19,7 +19,8 @@ from torch import nn
 from regard import __version__
 from regard.data.encoding import PairEncoder
 from regard.data.readers import Corpus
-from regard.decode.options import Options
+from regard.decode.options import Options, how
+from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import ModelError, SettingsError
 from regard.evaluate.compare_labels import LabelledSet, baseline_rows, labelled_material, qualities
@@ -105,10 +106,10 @@ def compare(
     check_numbers(("limit", 1 if limit is None else limit, 1))
     asked = decode or DecodeSettings(beam=beam)
     options = Options.of(asked)
-    how = MeasureSettings(metrics=tuple(metrics), edges=tuple(edges), tokenize=tokenize, resamples=resamples)
-    how = how.model_copy(update={"trials": trials, "examples": examples, "seed": seed})
-    check_measures(how)
-    check_numbers(("resamples", how.resamples, 2), ("trials", how.trials, 1), ("examples", how.examples, 0))
+    wanted = MeasureSettings(metrics=tuple(metrics), edges=tuple(edges), tokenize=tokenize, resamples=resamples)
+    wanted = wanted.model_copy(update={"trials": trials, "examples": examples, "seed": seed})
+    check_measures(wanted)
+    check_numbers(("resamples", wanted.resamples, 2), ("trials", wanted.trials, 1), ("examples", wanted.examples, 0))
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
     if (task := shared_task(list(opened.values()))) != "translate":
@@ -125,15 +126,16 @@ def compare(
         data=material.name,
         sentences=len(material.sources),
         sha256=fingerprint(material),
-        beam=options.rule.rows,
+        beam=options.rule.width if isinstance(options.rule, Beam) else None,
         device=device_name(chosen),
         threads=torch.get_num_threads(),
         resamples=resamples,
         trials=trials,
         seed=seed,
         versions=versions(),
+        how=how(asked),
     )
-    return judged(candidates, material, how, facts, others)
+    return judged(candidates, material, wanted, facts, others)
 
 
 def _compare_labels(

@@ -46,13 +46,14 @@ class Conditions:
     data: str
     sentences: int
     sha256: str  # of sources and references
-    beam: int | None  # None where nothing is searched for
+    beam: int | None  # None where nothing is searched for, or outputs are drawn
     device: str
     threads: int
     resamples: int
     trials: int
     seed: int
     versions: dict[str, str]
+    how: tuple[str, ...] = ()  # outputs were made: the beam, and what else is not as usual
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from regard.data.shards import Shards, open_shards
-from regard.decode.options import Options
+from regard.decode.options import Options, how
+from regard.decode.rules import Beam
 from regard.device import pick_device
 from regard.errors import DataError
 from regard.evaluate import evaluate as evaluation
@@ -95,10 +96,10 @@ def report(
     check_numbers(("limit", 1 if limit is None else limit, 1))
     asked = decode or DecodeSettings(beam=beam)
     options = Options.of(asked)
-    how = MeasureSettings(
+    wanted = MeasureSettings(
         metrics=tuple(metrics), tokenize=tokenize, edges=tuple(edges), resamples=resamples, seed=seed, limit=limit or 0
     )
-    check_measures(how)
+    check_measures(wanted)
     material = test_material([opened], source, target, limit)
     translator = load(opened.folder, device=str(chosen), engine=asked.engine)
     say(f"translating {len(material.sources):,} sentences: {material.name}")
@@ -110,18 +111,19 @@ def report(
         sentences=len(found),
         sha256=fingerprint(material),
         held_out=bool(source) or opened.settings.data.is_built_in,
-        beam=options.rule.rows,
+        beam=options.rule.width if isinstance(options.rule, Beam) else None,
         tokenize=tokenize,
         resamples=resamples,
         seed=seed,
         device=device_name(chosen),
         threads=torch.get_num_threads(),
         milliseconds=spent,
+        how=how(asked),
     )
-    given = [*overrides_of("decode", asked), *overrides_of("measure", how), *_flags(source, target, pins or ())]
+    given = [*overrides_of("decode", asked), *overrides_of("measure", wanted), *_flags(source, target, pins or ())]
     plain = _plain_report(opened, test, given)
-    measured = _measured(plain, opened, material, found, how)
-    return _with_sentences(measured, translator, found, material.references, _pins(opened, pins), asked=asked)
+    measured = _measured(plain, opened, material, found, wanted)
+    return _with_sentences(measured, translator, found, material.references, _pins(opened, pins), options=options)
 
 
 def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
@@ -156,11 +158,11 @@ def _with_sentences(
     references: Sequence[str],
     pins: Sequence[str],
     *,
-    asked: DecodeSettings,
+    options: Options,
 ) -> RunReport:
     """The same with sentences and what went on inside."""
     assert translator.run is not None
-    pinned = [one for one in translator.stream(pins, Options.of(asked)) if one.source.strip()]
+    pinned = [one for one in translator.stream(pins, options) if one.source.strip()]
     shown = examples(translator, found, references, pinned, measured.test.seed)
     lines = [one.line for one in shown if one.chosen == "random" and one.line is not None]
     candidates = [*pinned, *(found[line - 1] for line in lines)]
@@ -169,7 +171,7 @@ def _with_sentences(
         examples=shown,
         links=reading(translator, attention=attends(translator.run.settings.model)),
         looks=looks(translator, candidates),
-        tree=beam_tree(translator, candidates, asked.beam),
+        tree=beam_tree(translator, candidates, options),
     )
 
 

@@ -135,13 +135,14 @@ class Test:
     sentences: int
     sha256: str
     held_out: bool  # False: by this text the checkpoint was chosen
-    beam: int | None
+    beam: int | None  # None where nothing is searched for, or outputs are drawn
     tokenize: str
     resamples: int
     seed: int
     device: str
     threads: int
     milliseconds: float | None  # for a sentence, translated together with others
+    how: tuple[str, ...] = ()  # outputs were made: the beam, and what else is not as usual
 
 
 @dataclass(frozen=True)

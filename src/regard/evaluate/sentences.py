@@ -8,6 +8,7 @@ from random import Random
 
 from torch import Tensor
 
+from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.evaluate.run_report import Chosen, Look, ReportExample, WordPair
 from regard.explain.alignment import Attended, links_of_masking
@@ -181,10 +182,12 @@ def _rounded(weights: Tensor) -> tuple[tuple[float, ...], ...]:
 # The beam
 
 
-def beam_tree(translator: Translator, candidates: Sequence[Translation], beam: int) -> Searched | None:
-    """The search for the first sentence that is short enough to be drawn."""
+def beam_tree(translator: Translator, candidates: Sequence[Translation], options: Options) -> Searched | None:
+    """The search for the first sentence that is short enough to be drawn; where outputs are drawn, there is none."""
+    if not isinstance(options.rule, Beam):
+        return None
     for one in candidates:
         parts = one.outputs[0].parts
         if len(parts) == 1 and len(translator.tokenizers.source.encode(one.source)) <= TREE_PIECES:
-            return search_tree(translator, one.source, Beam(beam), others=())
+            return search_tree(translator, one.source, options.rule, prefix=options.prefix, others=())
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -139,11 +139,15 @@ def search_tree(
         length_penalty=rule.length_penalty,
         nodes=nodes,
         outputs=tuple(tree.outputs),
-        others=tuple(
-            _other(width, *grow(Beam(width, rule.length_penalty))) for width in sorted({*others} - {rule.width})
-        ),
+        others=tuple(_other(width, *grow(_as_wide(rule, width))) for width in sorted({*others} - {rule.width})),
         name=predictor.run.folder.name if isinstance(predictor, Translator) and predictor.run else name,
     )
+
+
+def _as_wide(rule: Beam, width: int) -> Beam:
+    """The same rule with another width; in groups where they divide it."""
+    other = replace(rule, width=width, best=1, groups=1, diversity=0.0)
+    return other if width % rule.groups else replace(other, groups=rule.groups, diversity=rule.diversity)
 
 
 Grow = Callable[[Beam], tuple[Tree, Spell]]

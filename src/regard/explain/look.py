@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.decode.options import Options
-from regard.errors import DataError, ModelError
+from regard.errors import DataError, ModelError, SettingsError
 from regard.explain.alignment import Aligner
 from regard.explain.asked import LabellerSubject, LanguageSubject
 from regard.explain.edits import Edit, ForcePrefix
@@ -22,6 +22,8 @@ from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
 from regard.text.special import END
 
+UNSEARCHED = "decode: nothing is searched for here; leave it out"
+
 
 @dataclass(frozen=True)
 class Question:
@@ -32,7 +34,7 @@ class Question:
     rank: int = 0  # of the n-best, 0 the best
     beam: int = 5
     edits: tuple[Edit, ...] = ()
-    decode: DecodeSettings | None = None  # all there is to say, where a beam is not enough; edits are greedy
+    decode: DecodeSettings | None = None  # all there is to say, where a beam is not enough; not with target or edits
 
 
 def look(predictor: Trained, question: Question, name: str = "") -> Looked:
@@ -46,7 +48,9 @@ def look(predictor: Trained, question: Question, name: str = "") -> Looked:
     if isinstance(predictor, Translator):
         found = _translated(predictor, question, name)
     else:
-        for part, given in (("target", question.target), ("rank", question.rank), ("decode", question.decode)):
+        if question.decode is not None:
+            raise ModelError(UNSEARCHED)
+        for part, given in (("target", question.target), ("rank", question.rank)):
             if given:
                 raise ModelError(f"{part}: run {name!r} does not translate, and only translations have a {part}")
         found = _predicted(predictor, question, name)
@@ -69,6 +73,8 @@ def task_of(predictor: Trained) -> TaskName:
 
 def _translated(translator: Translator, question: Question, name: str) -> Looked:
     text, target, model = question.text, question.target, translator.model
+    if question.decode is not None and (question.edits or target is not None):
+        raise SettingsError(UNSEARCHED)  # a target is given, and edits are greedy
     written = None if target is None else [*translator.tokenizers.target.encode(target), END]
     asked = TranslatorSubject(model, translator.tokenizers)
     begun = len(translator.tokenizers.target.encode(_prefix(question.edits)))

@@ -81,11 +81,11 @@ class ReadingHeads(Answer):
 
 @dataclass(frozen=True)
 class WordLink(Answer):
-    """A target word with the source word it looked at most."""
+    """A target word and the source word it looked at most, both by number."""
 
     target: int
     source: int
-    weight: float
+    weight: Annotated[float, Field(description="The attention weight, 0 to 1.", examples=[0.97])]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from regard.decode.options import Options
 from regard.errors import DataError, ModelError
+from regard.explain.look import UNSEARCHED
 from regard.explain.replay import Spelling, check_size
 from regard.explain.side import Rows, Side, spell
 from regard.explain.walkthrough.step import Walkthrough
@@ -36,7 +37,7 @@ def walk_text(
     if not text.strip():
         raise DataError("text = '': an empty sentence has nothing to walk through; give it a word")
     if decode is not None and not isinstance(predictor, Translator):
-        raise ModelError("decode: this run does not translate, and nothing else is searched for here; leave it out")
+        raise ModelError(UNSEARCHED)
     match predictor:
         case Translator():
             predictor.search.check_whole(text)

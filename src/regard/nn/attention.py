@@ -192,9 +192,8 @@ class Attention(nn.Module):
             weights, log_probability = one_hot_choice(probabilities, sample=self.training)
             observer.see("log_probability", log_probability)  # shown alone: nothing here goes on from it
             if self.straight and self.training:
-                weights = weights + (
-                    probabilities - probabilities.detach()
-                )  # adds zeros, and their gradient (Bengio et al., 2013)
+                # adds zeros, and their gradient (Bengio et al., 2013)
+                weights = weights + (probabilities - probabilities.detach())
         if window is not None and window.focus is not None:
             weights = weights * window.focus
         weights = observer.see("weights", weights)

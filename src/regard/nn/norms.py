@@ -53,7 +53,7 @@ class RMSNorm(nn.Module):
 class BatchNorm(nn.Module):
     """Per feature across the batch's real tokens (Ioffe and Szegedy, 2015), for comparison with layer norm.
 
-    Padding takes no part in the statistics; which is why the mask is an argument. At inference the running
+    Padding takes no part in the statistics, which is why the mask is an argument. At inference the running
     statistics serve, so that a sentence does not depend on its batch-mates.
     """
 

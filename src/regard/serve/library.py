@@ -54,9 +54,9 @@ class Library:
         """
         self.decode = decode or DecodeSettings()
         check(self.decode.engine)
-        Options.of(self.decode)  # complains at once
         self.folder = folder
         self.limits = limits or Limits()
+        Options.of(self.limits.decode(self.decode, {}, known=DecodeSettings.model_fields))  # complains at once
         self.pinned = tuple(pinned)
         self._named = _by_name(named)
         self._device = device

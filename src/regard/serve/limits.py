@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from regard.errors import DataError, ResourceError, SettingsError
-from regard.settings.call import DecodeSettings
+from regard.settings.call import TRANSLATING, DecodeSettings
 
 # What a body may say, field by field. Those that depend on the machine or on who serves whom are in `Limits`.
 TEXT = 5_000  # characters of a text; and the largest number by which a part of one is named
@@ -75,13 +75,24 @@ class Limits:
                 )
 
     def decode(
-        self, usual: DecodeSettings, fields: Mapping[str, Any], asked: DecodeSettings | None = None
+        self,
+        usual: DecodeSettings,
+        fields: Mapping[str, Any],
+        asked: DecodeSettings | None = None,
+        *,
+        known: Collection[str] = TRANSLATING,
+        what: str = "translations",
     ) -> DecodeSettings:
-        """How a request is decoded: what ``usual`` says, then the fields of its body, then its ``decode``."""
+        """How a request is decoded: what ``usual`` says, then the fields of its body, then its ``decode``.
+
+        Of the usual settings those count that are ``known`` to ``what`` is asked for; others in a request are refused.
+        """
         own = {} if asked is None else asked.model_dump(exclude_unset=True)
         if "engine" in own:
             raise SettingsError("decode.engine: is chosen when a run is loaded; start the service with another")
-        found = DecodeSettings(**usual.model_dump(exclude_unset=True) | dict(fields) | own)
+        if asked is not None:
+            asked.only(known, what)
+        found = DecodeSettings(**usual.model_dump(include=set(known), exclude_unset=True) | dict(fields) | own)
         most = {name: float(self.beam) for name in ("beam", "best", "risk")} | {"length": float(LENGTH)} | RANGES
         for name, value in most.items():
             if abs(given := getattr(found, name)) > value:

@@ -437,7 +437,8 @@ class Worker:
     def _search(self, batch: list[_Text]) -> list[Translated]:
         assert self._translator is not None
         translator, wish = self._translator, batch[0].wish
-        outputs = translator.search([each.text for each in batch], wish.options)
+        numbers = [each.place for each in batch]  # in its request: what is drawn does not depend on who else asks
+        outputs = translator.search([each.text for each in batch], wish.options, numbers=numbers)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
         if not wish.links:
             return [Translated(each) for each in found]

@@ -180,6 +180,7 @@ CONTINUED = (
 )
 DRAWN = ("beam", "length_penalty", "coverage", "groups", "diversity", "prefix")
 TRANSLATING = tuple(name for name in DecodeSettings.model_fields if name != "length")
+LOOKED = tuple(name for name in TRANSLATING if name not in ("best", "engine"))
 EVALUATED = (
     *("metrics", "tokenize", "edges", "rarity", "resamples", "comet"),
     *("alignment", "links", "reverse", "reverse_links", "symmetrise"),
@@ -193,8 +194,8 @@ TAKEN: dict[str, dict[str, tuple[str, ...]]] = {
     "evaluate": {"decode": TRANSLATING, "measure": EVALUATED},
     "compare": {"decode": TRANSLATING, "measure": COMPARED},
     "report": {"decode": TRANSLATING, "measure": COMPARED},
-    "explain": {"decode": TRANSLATING},
-    "walk": {"decode": TRANSLATING},
+    "explain": {"decode": LOOKED},
+    "walk": {"decode": LOOKED},
     "beam": {"decode": DRAWN},
     "serve": {"serve": SERVING, "decode": tuple(DecodeSettings.model_fields)},
     "studio": {"serve": SERVING, "decode": tuple(DecodeSettings.model_fields)},

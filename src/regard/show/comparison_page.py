@@ -64,8 +64,7 @@ def headline(comparison: Comparison) -> str:
 
 
 def _machine(facts: Conditions) -> str:
-    beam = [] if facts.beam is None else [f"beam {facts.beam}"]
-    return ", ".join([*beam, facts.device, f"{facts.threads} thread{'s' if facts.threads > 1 else ''}"])
+    return ", ".join([*facts.how, facts.device, f"{facts.threads} thread{'s' if facts.threads > 1 else ''}"])
 
 
 def _scores(comparison: Comparison, row: Row) -> list[str]:

@@ -217,9 +217,9 @@ class Translator:
         options, waiting, number = options or Options(), iter(texts), first
         together = CHUNK if self.device.type == "cpu" else GPU_CHUNK
         while chunk := list(islice(waiting, together)):
-            for text, outputs in zip(chunk, self.search(chunk, options, first=number, budget=budget), strict=True):
+            numbers = range(number, number := number + len(chunk))
+            for text, outputs in zip(chunk, self.search(chunk, options, numbers=numbers, budget=budget), strict=True):
                 yield Translation(text, tuple(outputs), self)
-            number += len(chunk)
 
     # Looking
 

@@ -10,6 +10,9 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
+
+from pydantic import Field
 
 from regard.text.known import KnownWords, script_of
 from regard.text.sentences import Cut, cut
@@ -24,9 +27,9 @@ _NAMED = 10  # unknown words that a warning names
 class Unknown:
     """A word that a run has never seen, and where it is, in characters."""
 
-    start: int
-    end: int
-    word: str
+    start: Annotated[int, Field(description="Its first character.")]
+    end: Annotated[int, Field(description="The one behind its last.")]
+    word: Annotated[str, Field(examples=["wizard"])]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from regard.explain.ask import (
 from regard.explain.beam import drawn
 from regard.explain.edits import from_data
 from regard.serve.answers import Problem
+from regard.serve.library import Library
 from regard.serve.schema.look import (
     BeamBody,
     Inquiry,
@@ -37,7 +38,7 @@ from regard.serve.schema.look import (
 )
 from regard.serve.sentences import choose, cut_up
 from regard.serve.worker import Model
-from regard.settings.call import DecodeSettings
+from regard.settings.call import DRAWN
 
 View = Looked | Importance | Cells
 PROBLEMS = {
@@ -58,14 +59,16 @@ async def look_into(
     request: Request, body: Inquiry, view: Callable[[Looked], View], checkpoint: str | None = None
 ) -> Response:
     """A view of one output. Several views of the same, one after the other, take one search."""
-    worker = await request.app.state.service.library.worker(body.run, checkpoint)
+    library: Library = request.app.state.service.library
+    worker = await library.worker(body.run, checkpoint)
     edits = from_data(body.edits)
+    decode = library.limits.decode(library.decode, body.model_dump(include={"beam"}, exclude_unset=True))
 
     def work(model: Model) -> bytes:
         asked = choose(model, body.text, body.sentence)
-        question = Question(asked.text, body.target, edits=edits)
-        if isinstance(body, TraceBody):
-            question = replace(question, rank=body.rank, beam=body.beam)
+        searched = model.task == "translate" and body.target is None and not edits
+        rank = body.rank if isinstance(body, TraceBody) else 0
+        question = Question(asked.text, body.target, rank, edits=edits, decode=decode if searched else None)
         found = view(worker.cached(question, lambda: look(model, question, body.run)))
         return asked.about(found, found.output).to_json()
 
@@ -99,15 +102,16 @@ async def gates(request: Request, body: Inquiry) -> Response:
 @router.post("/beam", response_model=Searched)
 async def beam(request: Request, body: BeamBody) -> Response:
     """The tree of a search: what was kept, what was pruned and why, and what other beams find."""
-
-    fields = body.model_dump(include={"beam", "length_penalty", "prefix"})
-    limits = request.app.state.service.library.limits
-    decode = limits.decode(DecodeSettings(), fields, body.decode)
+    library: Library = request.app.state.service.library
+    fields = body.model_dump(include={"beam", "length_penalty", "prefix"}, exclude_unset=True)
+    decode = library.limits.decode(library.decode, fields, body.decode, known=DRAWN, what="the tree of a search")
     rule = replace(drawn(decode), best=decode.beam)
+    own = body.prefix if body.decode is None else body.decode.prefix or body.prefix
 
     def work(model: Model) -> Searched:
         asked = choose(model, body.text, body.sentence)
-        found = search_tree(model, asked.text, rule, prefix=decode.prefix)
+        prefix = decode.prefix if model.task == "translate" else own  # the usual one is for translations
+        found = search_tree(model, asked.text, rule, prefix=prefix)
         return asked.about(found, found.text)
 
     return await answered(request, body.run, work)
@@ -129,10 +133,15 @@ async def meaning(request: Request, body: MeaningBody) -> Response:
 @router.post("/walkthrough", response_model=Walkthrough)
 async def walkthrough(request: Request, body: WalkthroughBody) -> Response:
     """The mathematics of one sentence with the run's own numbers."""
+    library: Library = request.app.state.service.library
+    usual = library.limits.decode(library.decode, {})
 
     def work(model: Model) -> Walkthrough:
         asked = choose(model, body.text, body.sentence)
-        found = walk_text(model, asked.text, layer=body.layer, head=body.head, word=body.word, side=body.side)
+        decode = usual if model.task == "translate" else None
+        found = walk_text(
+            model, asked.text, layer=body.layer, head=body.head, word=body.word, side=body.side, decode=decode
+        )
         return asked.about(found, " ".join(found.target.words))
 
     return await answered(request, body.run, work)

@@ -26,8 +26,9 @@ async def predict(request: Request, body: PredictBody) -> PredictAnswer:
     library: Library = request.app.state.service.library
     library.limits.check(body.texts)
     fields = body.model_dump(include={"length", "beam", "sample", "temperature", "seed"}, exclude_unset=True)
-    usual = library.decode.model_dump(include=set(CONTINUED), exclude_unset=True)
-    how = Writing.of(library.limits.decode(DecodeSettings(**{"beam": 1} | usual), fields, body.decode))
+    usual = DecodeSettings(**{"beam": 1} | library.decode.model_dump(exclude_unset=True))
+    what = "a text that is gone on with"
+    how = Writing.of(library.limits.decode(usual, fields, body.decode, known=CONTINUED, what=what))
 
     def work(model: Model) -> tuple[str, list[Prediction]]:
         if model.task == "translate":

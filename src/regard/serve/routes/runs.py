@@ -42,6 +42,7 @@ from regard.serve.sharing import corpus_name, test_of
 from regard.serve.trainings import FILES
 from regard.settings import DataSettings, Settings
 from regard.settings.languages import Languages
+from regard.settings.loading import overrides_of
 
 Name = Annotated[str, InPath(examples=["demo"])]
 REPORTED = 200  # sentences that a report measures
@@ -151,7 +152,8 @@ def _parts(file: BinaryIO) -> Iterator[bytes]:
 @router.get("/{run}/report", responses={**PROBLEMS, **PAGE}, response_class=HTMLResponse)
 async def report(request: Request, run: Name) -> HTMLResponse:
     """A page about a run that needs nothing else. It is made when first asked for, which may take a minute."""
-    jobs, path = request.app.state.jobs, request.app.state.service.library.path(run).resolve()
+    library: Library = request.app.state.service.library
+    jobs, path = request.app.state.jobs, library.path(run).resolve()
     made = next((file for file in (path / "report.html", jobs.report_of(run)) if _is_newer(file, path)), None)
     if made is None:
         if not may_change(request):
@@ -160,7 +162,8 @@ async def report(request: Request, run: Name) -> HTMLResponse:
             )
         made = jobs.report_of(run)
         made.parent.mkdir(parents=True, exist_ok=True)
-        command = ["report", str(path), "--out", str(made), f"measure.limit={REPORTED}"]
+        decode = overrides_of("decode", library.limits.decode(library.decode, {}))
+        command = ["report", str(path), "--out", str(made), f"measure.limit={REPORTED}", *decode]
         outcome = await request.app.state.commands(request, command, made.parent)
         if outcome.code:
             raise type(outcome.error())(jobs.shown(outcome.complaint))
