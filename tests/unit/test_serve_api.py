@@ -343,9 +343,9 @@ def test_bodies_that_cannot_be_read_get_one_line(
 def test_more_alternatives_than_the_beam_may_hold_are_refused(runs: Path) -> None:
     from regard.serve.limits import Limits  # noqa: PLC0415
 
-    with serving.client(runs, limits=Limits(beam=3)) as client:
-        expected = (400, "alternatives = 3: too many; ask for at most 2")
-        assert refused(client, "/translate", q=CAT, source="en", target="fr", alternatives=3) == expected
+    with serving.client(runs, limits=Limits(beam=5)) as client:
+        expected = (400, "alternatives = 5: too many; ask for at most 4")
+        assert refused(client, "/translate", q=CAT, source="en", target="fr", alternatives=5) == expected
 
 
 def test_languages_and_settings_are_libretranslates(client: TestClient) -> None:
