@@ -296,6 +296,14 @@ def test_edits_follow_a_given_output(ask: Ask, translator: Translator) -> None:
     assert found["before"] == {"text": "le chat", "log_probability": pytest.approx(outcome.before.score)}
 
 
+def test_a_prefix_that_cannot_be_written_is_said_by_its_words(ask: Ask) -> None:
+    edits = [{"kind": "force-prefix", "prefix": "zyx"}]
+    assert (
+        "prefix = 'zyx': has pieces that this model's vocabulary does not"
+        in ask("trace", "heads", 400, text=CAT, edits=edits)["error"]
+    )
+
+
 OTHERS: list[tuple[str, dict[str, Any]]] = [
     ("tag", {"kind": "mask-word", "word": 1}),
     ("letters", {"kind": "replace-word", "word": 1, "by": "dog"}),

@@ -17,6 +17,15 @@ from torch import Tensor
 from regard.decode.front import Front
 from regard.errors import DataError, SettingsError
 from regard.text.special import END, PAD, SPECIAL_TOKENS, UNK
+from regard.text.tokenizer import Tokenizer
+
+
+def required(tokenizer: Tokenizer, where: str, text: str) -> list[int]:
+    """The tokens of a text that outputs must or must not contain; refused where a model cannot write it."""
+    tokens = tokenizer.encode(text)
+    if not tokens or UNK in tokens:
+        raise DataError(f"{where} = {text!r}: has pieces that this model's vocabulary does not; use other words")
+    return tokens
 
 
 class Constraint(Protocol):

@@ -16,7 +16,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.cancel import check_cancelled
-from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms
+from regard.decode.constraints import Constraint, Forbidden, Minimum, NoRepeat, Prefix, Terms, required
 from regard.decode.copying import copied_in_order
 from regard.decode.engines.engine import Searcher
 from regard.decode.ensemble import Ensemble
@@ -335,18 +335,12 @@ class _Requirements:
 
     def __init__(self, tokenizers: Tokenizers, options: Options, stretches: list[_Stretch]) -> None:
         self.options = options
-        self._target = tokenizers.target
-        self.prefix = self._encode("prefix", options.prefix) if options.prefix else []
-        self.forbidden = [tuple(self._encode("forbidden", word)) for word in options.forbidden]
+        self._target = target = tokenizers.target
+        self.prefix = required(target, "prefix", options.prefix) if options.prefix else []
+        self.forbidden = [tuple(required(target, "forbid", word)) for word in options.forbidden]
         self.prefixes = [self.prefix if stretch.first else [] for stretch in stretches]
         terms = [options.glossary.find(stretch.text) if options.glossary else [] for stretch in stretches]
-        self.terms = [[self._encode("glossary", term) for term in each] for each in terms]
-
-    def _encode(self, where: str, text: str) -> list[int]:
-        tokens = self._target.encode(text)
-        if not tokens or UNK in tokens:
-            raise DataError(f"{where} = {text!r}: has pieces that this model's vocabulary does not; use other words")
-        return tokens
+        self.terms = [[required(target, "glossary", term) for term in each] for each in terms]
 
     def limits(self, sources: list[list[int]], most: int | None) -> list[int]:
         """Tokens at the most, ``<end>`` included; never so few that what must be there does not fit."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from regard.decode.constraints import Prefix
+from regard.decode.constraints import Prefix, required
 from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.errors import DataError
@@ -98,7 +98,7 @@ class LanguageSubject:
     def write(self, read: Side, observer: Observer = UNOBSERVED, *, prefix: str = "") -> list[int]:
         """What comes after the text; with its ``<end>``, where it gets that far."""
         device = next(self.model.parameters()).device
-        start = self.tokenizer.encode(prefix) if prefix else []
+        start = required(self.tokenizer, "prefix", prefix) if prefix else []
         with torch.no_grad(), resting(self.model):
             _, state = self.model.start(1)
             tokens = torch.tensor([[self.model.first, *read.ids]], device=device)  # (1, T)

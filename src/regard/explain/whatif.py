@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from regard.decode.constraints import Prefix
+from regard.decode.constraints import Prefix, required
 from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.errors import DataError
@@ -167,7 +167,8 @@ class TranslatorSubject:
         return Scene(read, reads_backwards(self.model))
 
     def write(self, read: Side, observer: Observer = UNOBSERVED, *, prefix: str = "") -> list[int]:
-        return write(self.model, read.ids, observer, prefix=self.tokenizers.target.encode(prefix) if prefix else [])
+        start = required(self.tokenizers.target, "prefix", prefix) if prefix else []
+        return write(self.model, read.ids, observer, prefix=start)
 
     def kept(self, read: Side, before: Trace, written: Sequence[int]) -> list[int]:  # noqa: ARG002
         return list(written)
