@@ -337,7 +337,7 @@ class _Requirements:
         self.options = options
         self._target = target = tokenizers.target
         self.prefix = required(target, "prefix", options.prefix) if options.prefix else []
-        self.forbidden = [tuple(required(target, "forbid", word)) for word in options.forbidden]
+        self.forbidden = [tuple(required(target, "forbidden", word)) for word in options.forbidden]
         self.prefixes = [self.prefix if stretch.first else [] for stretch in stretches]
         terms = [options.glossary.find(stretch.text) if options.glossary else [] for stretch in stretches]
         self.terms = [[required(target, "glossary", term) for term in each] for each in terms]
