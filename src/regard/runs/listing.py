@@ -274,7 +274,7 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
         reads, writes = task != "language", task in ("translate", "language")
         depths = [model.encoder_depth] * reads + [model.decoder_depth] * writes
         return f"Transformer, {'+'.join(map(str, depths))} layers, {model.heads} heads, width {model.width}"
-    words = [_CELLS[model.cell] + (", both ways" if model.bidirectional else "")]
+    words = [_CELLS[model.cell] + (", both ways" if model.bidirectional and task != "language" else "")]
     if task == "translate":
         decoder = model.decoder
         attention = "" if isinstance(decoder, ContextDecoderSettings) else f"{decoder.kind.title()} attention"
