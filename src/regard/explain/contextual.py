@@ -70,7 +70,7 @@ def layers(model: EncoderDecoder | Labeller, tokenizer: Tokenizer, sentence: str
     """
     device = next(model.parameters()).device
     read = Reader(tokenizer, letters, device).text(sentence) if letters else tokenizer.encode(sentence)
-    side = spell(read if isinstance(model, Labeller) else [*tokenizer.encode(sentence), END], tokenizer, sentence)
+    side = spell(read if model.task == "label" else [*tokenizer.encode(sentence), END], tokenizer, sentence)
     if not side.words:
         raise DataError("sentence = '': an empty sentence has no meaning to look at; give it a word")
     check_cancelled()
