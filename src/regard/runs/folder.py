@@ -254,12 +254,12 @@ def belongs(run: Run, path: Path) -> bool:
     """
     try:
         known = json.loads((path / BELONGS).read_bytes())
-        files, settings = dict(known["files"]), _flat(known["settings"])
+        files, settings = dict(known["files"]), flat(known["settings"])
     except FileNotFoundError:
         return False
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelError(f"{path / BELONGS}: is damaged; the checkpoint cannot be trusted") from None
-    here, now = _shared(run.folder), _flat(_meaning(run.settings))
+    here, now = _shared(run.folder), flat(_meaning(run.settings))
     for name, expected in files.items():
         if here.get(name) != expected:
             state = "is not what the weights were trained with" if name in here else "is missing"
@@ -271,11 +271,11 @@ def belongs(run: Run, path: Path) -> bool:
     return True
 
 
-def _flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
+def flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
     """Settings by their dotted names."""
     found: dict[str, Any] = {}
     for name, value in values.items():
-        found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+        found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
     return found
 
 

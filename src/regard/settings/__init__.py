@@ -16,7 +16,7 @@ from regard.settings.learning import (
     TrainSettings,
     parse_time,
 )
-from regard.settings.loading import load_settings, preset_names
+from regard.settings.loading import load_settings, preset_names, read_settings
 from regard.settings.model import (
     AttentionSettings,
     BahdanauDecoderSettings,
@@ -66,4 +66,5 @@ __all__ = [
     "load_settings",
     "parse_time",
     "preset_names",
+    "read_settings",
 ]

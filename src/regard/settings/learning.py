@@ -152,6 +152,10 @@ class TrainSettings(Frozen):
     """How many batch shapes a GPU run has."""
     skip_nonfinite: bool = False
     """Leave out a batch whose loss is not finite instead of stopping."""
+    base: str = ""
+    """The run whose best weights, tokenizers and model this one begins with, `demo` or a folder; empty begins anew."""
+    base_weights: str = ""
+    """Which weights these were: a hash, written down when the run is made."""
     watch: str = ""
     """A sentence to watch: its output and attention are logged at each validation, and after 1, 2, 4, 8, … steps."""
     seed: Annotated[int, Field(ge=0)] = 1

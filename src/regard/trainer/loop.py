@@ -91,7 +91,9 @@ class Trainer:
         self.average = None
         if isinstance(settings.average, MovingAverageSettings):
             self.average = averaging.MovingAverage(self.weights, settings.average.decay)
-        self.best_step = 0  # the best checkpoint there is, also where the validation of an interruption found it
+        self.best_step: int | None = (
+            None  # the best checkpoint there is, also where the validation of an interruption found it
+        )
         self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
         self.validating = 0.0  # seconds that a validation takes
         self.mean: tuple[int, averaging.Weights] = (-1, {})  # of the last checkpoints, and at which step
@@ -225,6 +227,8 @@ class Trainer:
     def _owes_validation(self, over: str) -> bool:
         """Whether the step that a training goes on from was to be judged, and was stopped before it was."""
         now, every = self.progress, self.settings.validate_every
+        if not now.step:  # what the training begins with may be the best there will be
+            return bool(self.settings.base) and now.best is None
         return 0 < now.step != now.judged and (bool(over) or (every > 0 and now.step % every == 0))
 
     def _reason(self, *, asked: bool) -> str:
@@ -371,7 +375,8 @@ class Trainer:
         self.saved = self.progress.seconds
         if self.workers.leads:
             checkpoint.save(self._checkpoint(), self.folder / "checkpoints", self.belonging)
-            if best := self.best_step or self.progress.best_step:
+            if self.best_step is not None or self.progress.best is not None:
+                best = self.progress.best_step if self.best_step is None else self.best_step
                 checkpoint.point_to_best(self.folder, best)
             self._prune()
         self.workers.wait()
@@ -389,6 +394,14 @@ class Trainer:
     def _checkpoint(self) -> Checkpoint:
         optimizer = checkpoint.optimizer_tensors(self.optimizer)
         return Checkpoint(self.progress, self.weights, self._averaged(), optimizer)
+
+    def begin(self, weights: Mapping[str, Tensor]) -> None:
+        """Take over the weights of another training, and nothing else. What a task learns beside its model may be
+        missing there."""
+        kept = {name: tensor for name, tensor in self.weights.items() if not name.startswith("model.")}
+        checkpoint.load_model(self.task, kept | dict(weights), self.settings.base)
+        if self.average is not None:
+            self.average.load(self.weights)
 
     def resume(self, saved: Checkpoint) -> None:
         """Take over the state of a checkpoint."""

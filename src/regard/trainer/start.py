@@ -30,6 +30,7 @@ from regard.tasks.corpus import Files, Material, extent, materials
 from regard.tasks.kinds import task_of
 from regard.tasks.task import Task, column
 from regard.text.tokenizers import Tokenizers, size_remarks
+from regard.trainer import teaching
 from regard.trainer.kinds import step_kind
 from regard.trainer.loop import Outcome, Trainer
 from regard.trainer.preflight import Preflight, check_disk
@@ -73,6 +74,13 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
     if Path(preset).suffix == ".toml":
         return load_settings(preset, *overrides), ""
     machine = Machine(pick_device(device).type == "cuda", torch.get_num_threads())
+    if base := _given("train.base", overrides):
+        if preset:
+            raise SettingsError(
+                f"{preset}: a run that begins with the weights of {base} has its settings; name no preset"
+            )
+        known = teaching.resolve(teaching.settings_from(base, *overrides))
+        return fit(known, extent(materials(known)[0], known.task), machine)
     known = load_settings(preset or _any_preset(overrides), *overrides)
     corpus = extent(materials(known)[0], known.task)
     if not preset:
@@ -83,8 +91,15 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
 
 def _any_preset(overrides: tuple[str, ...]) -> str:
     """One that the overrides fit, until the corpus is known and one can be chosen."""
-    tasks = [text.strip("\"'") for name, _, text in (each.partition("=") for each in overrides) if name == "task"]
-    return "lstm" if tasks and tasks[-1] in ("tag", "classify") else "transformer-tiny"
+    return "lstm" if _given("task", overrides) in ("tag", "classify") else "transformer-tiny"
+
+
+def _given(name: str, overrides: tuple[str, ...]) -> str:
+    """What overrides say of a setting that is a text; empty where they say nothing."""
+    found = [
+        text.strip("\"' ") for each, _, text in (each.partition("=") for each in overrides) if each.strip() == name
+    ]
+    return found[-1] if found else ""
 
 
 def free_place(preset: str | Path, settings: Settings) -> Path:
@@ -119,7 +134,7 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
         fresh = together.leads and not folder.exists()
         if together.leads:
             _can_begin(settings, chosen, together)
-            Run.create(folder, absolute(vectors.resolve(settings)))
+            Run.create(folder, absolute(vectors.resolve(teaching.resolve(settings))))
         together.wait()
         with _held(folder, together):
             with _undone(folder, fresh=fresh):
@@ -141,7 +156,11 @@ def absolute(settings: Settings) -> Settings:
     names = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
     given = {name: getattr(settings.data, name) for name in names}
     whole = {name: str(Path(path).absolute()) for name, path in given.items() if path and Path(path).exists()}
-    return settings.model_copy(update={"data": settings.data.model_copy(update=whole)})
+    base = settings.train.base
+    train = settings.train.model_copy(
+        update={"base": str(Path(base).absolute()) if base and Path(base).exists() else base}
+    )
+    return settings.model_copy(update={"data": settings.data.model_copy(update=whole), "train": train})
 
 
 def _check_disk(opened: Opened, together: Workers) -> None:
@@ -229,8 +248,11 @@ def _can_go_on(run: Run) -> None:
 
 
 def _begin(opened: Opened) -> None:
-    """Before the very first step: word vectors are copied into the embedding. Later they are in the checkpoints."""
+    """Before the very first step: another run's weights are taken over, or word vectors copied into the embedding.
+    Later they are in the checkpoints."""
     run = opened.run
+    if run.settings.train.base:
+        teaching.begin(opened.trainer)
     if run.settings.model.vectors.file:
         tokenizer = Tokenizers.load(run.tokenizer).source
         vectors.begin(opened.task.model, tokenizer, run.settings.model.vectors, opened.trainer.listener.tell)
@@ -364,6 +386,8 @@ def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Token
     if run.tokenizer.exists():
         return Tokenizers.load(run.tokenizer)
     settings, text = run.settings, run.settings.text
+    if settings.train.base:
+        return teaching.inherit(run, kind, rows)
     tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
     names, pair = kind.columns, kind.texts == 2
     progress = ProgressLines(tell, "reading for the tokenizer")
@@ -392,7 +416,11 @@ def preflight(
     chosen = pick_device(device)
     fresh = not folder.exists()
     _can_begin(Run.open(folder).settings if settings is None else settings, chosen, ALONE)
-    run = Run.open(folder) if settings is None else Run.create(folder, absolute(vectors.resolve(settings)))
+    run = (
+        Run.open(folder)
+        if settings is None
+        else Run.create(folder, absolute(vectors.resolve(teaching.resolve(settings))))
+    )
     with occupied(folder), _undone(folder, fresh=fresh):
         return _estimate(open_run(run, chosen, ALONE, *listeners, remark=remark))
 

@@ -1,0 +1,179 @@
+"""Going on with the weights of another run: on other text, whole, in parts, with adapters, with new pieces."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import corpora_for_tests as small
+from regard.cli.main import run as cli
+from regard.errors import ModelError, RegardError
+from regard.runs import checkpoint
+from regard.runs.folder import MANIFEST, Run, best_checkpoint, digest
+from regard.settings import Settings
+from regard.tasks.load import load
+from regard.text.tokenizers import Tokenizers
+from regard.trainer.start import fitted, preflight, resume, start
+
+QUICK = ("train.batch=128", "train.steps=12", "train.validate_every=5", "train.warmup=4")
+ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore"}
+
+
+def taught(base: Path | str, *overrides: str) -> Settings:
+    """Settings of a run that begins with the weights of another."""
+    return fitted("", f"train.base={base}", *QUICK, *overrides, device="cpu")[0]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translator of a few words, and a corpus for it."""
+    folder = tmp_path_factory.mktemp("base")
+    overrides = ("text.tokenizer=bpe", "text.size=320", "train.steps=30", "train.rate=0.01")
+    start(folder / "run", small.settings("transformer-tiny", *overrides), small.Notes(), device="cpu")
+    small.animals(folder)
+    return folder / "run"
+
+
+def animals(base: Path) -> tuple[str, ...]:
+    return small.animals(base.parent)
+
+
+def weights_of(path: Path) -> dict[str, torch.Tensor]:
+    return checkpoint.load_weights(path)
+
+
+def test_a_run_begins_with_the_weights_tokenizers_and_settings_of_another(base: Path, tmp_path: Path) -> None:
+    theirs, notes = Run.open(base), small.Notes()
+    start(tmp_path / "new", taught(base, *animals(base), "train.keep=9", "train.rate=0.01"), notes, device="cpu")
+    run = Run.open(tmp_path / "new")
+    assert (run.settings.model, run.settings.text) == (theirs.settings.model, theirs.settings.text)
+    assert run.settings.train.base == str(base)
+    assert run.settings.train.base_weights == digest(best_checkpoint(theirs) / MANIFEST)
+    first, before = (weights_of(path) for path in (run.checkpoints / "step-0", best_checkpoint(theirs)))
+    assert all(torch.equal(first[name], tensor) for name, tensor in before.items())
+    assert Tokenizers.load(run.tokenizer).source == Tokenizers.load(theirs.tokenizer).source
+    assert [validation.step for validation in notes.validations] == [0, 5, 10, 12]
+    assert notes.validations[-1].loss < notes.validations[0].loss - 0.1
+    assert best_checkpoint(run).name == "step-12"
+    assert not checkpoint.load(run.checkpoints / "step-0").optimizer
+
+
+def test_words_of_the_new_text_have_been_seen_then(base: Path, tmp_path: Path) -> None:
+    start(tmp_path / "new", taught(base, *animals(base), "train.steps=1"), small.Notes(), device="cpu")
+    before, after = (Tokenizers.load(folder / "tokenizer").known for folder in (base, tmp_path / "new"))
+    assert before is not None
+    assert after is not None
+    assert "honey" in after
+    assert set(before.counted) < set(after.counted) | {"honey"}
+
+
+def test_what_does_not_help_leaves_the_weights_as_they_were_best(base: Path, tmp_path: Path) -> None:
+    settings = taught(
+        base, "data.corpus=fable:fr", "data.pairs=300", "data.words=8", "train.rate=9.0", "train.clip=0.0"
+    )
+    start(tmp_path / "new", settings, small.Notes(), device="cpu")
+    assert best_checkpoint(Run.open(tmp_path / "new")).name == "step-0"
+    assert load(tmp_path / "new").translate("the cat").text == load(base).translate("the cat").text
+
+
+@pytest.mark.parametrize(
+    ("task", "preset"),
+    [("language", "gru"), ("tag", "lstm"), ("classify", "transformer-tiny"), ("translate", "luong-hard")],
+)
+def test_every_task_goes_on(task: str, preset: str, tmp_path: Path) -> None:
+    start(tmp_path / "base", small.settings(preset, f"task={task}"), small.Notes(), device="cpu")
+    notes = small.Notes()
+    settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=200", "data.words=5", "train.rate=0.01")
+    start(tmp_path / "new", settings, notes, device="cpu")
+    assert settings.task == task
+    assert notes.validations[-1].loss < notes.validations[0].loss
+
+
+@pytest.mark.usefixtures("with_demo")
+def test_the_run_of_the_package_can_be_taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small.animals(tmp_path)
+    files = ("--source", "train.en", "--target", "train.fr", "--device", "cpu", "--steps", "1", "--quiet")
+    assert cli(["train", "--from", "demo", *files]) == 0
+    run = Run.open(tmp_path / "runs" / "en-fr")
+    assert run.settings.train.base == "demo"
+    assert '"note"' in run.log.read_text()
+    assert "to teach demo: " in run.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        (["model.width=32"], "model.width = 32: .*run has 16, and its weights need that; leave the setting out"),
+        (["text.size=500"], "text.size = 500: .*run has 320, and its weights need that"),
+        (["text.tokenizer=word"], "text.tokenizer = word: .*run has bpe"),
+        (["task=language"], "task = language: .*run has translate"),
+    ],
+)
+def test_what_the_weights_do_not_fit_is_refused_by_its_name(base: Path, overrides: list[str], problem: str) -> None:
+    with pytest.raises(RegardError, match=problem):
+        taught(base, *animals(base), *overrides)
+
+
+def test_a_preset_beside_a_run_to_begin_with_is_refused(base: Path) -> None:
+    with pytest.raises(RegardError, match=r"lstm: a run that begins with the weights of .*has its settings; name no"):
+        fitted("lstm", f"train.base={base}")
+    with pytest.raises(ModelError, match="no such folder"):
+        taught(base / "nowhere", "data.corpus=fable:fr")
+
+
+def test_dropout_is_not_in_the_weights(base: Path) -> None:
+    assert taught(base, *animals(base), "model.dropout=0.3").model.dropout == 0.3
+
+
+def test_weights_that_have_learned_take_a_tenth_of_the_rate_and_few_steps(base: Path) -> None:
+    made, reason = fitted("", f"train.base={base}", *animals(base), device="cpu")
+    assert made.train.rate == pytest.approx(3e-4)
+    assert made.train.steps == 100
+    assert made.train.warmup == 10
+    assert made.train.schedule == "cosine"
+    assert f"to teach {base}: " in reason
+    assert "a rate of 0.0003 that falls to zero" in reason
+
+
+def test_weights_that_have_changed_since_the_run_was_prepared_are_refused(tmp_path: Path) -> None:
+    start(tmp_path / "base", small.settings("gru", "train.steps=2"), small.Notes(), device="cpu")
+    settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=50")
+    preflight(tmp_path / "new", settings, device="cpu")
+    resume(tmp_path / "base", small.Notes(), device="cpu", more="5")
+    with pytest.raises(ModelError, match="its best weights are others than when this run was made; begin anew"):
+        resume(tmp_path / "new", small.Notes(), device="cpu")
+
+
+EXACT = {"whole": ("train.average={kind='moving'}",)}
+
+
+@pytest.mark.parametrize("way", EXACT)
+def test_killed_and_resumed_it_ends_bit_for_bit_where_it_would_have(way: str, base: Path, tmp_path: Path) -> None:
+    given = (f"train.base={base}", *QUICK, *animals(base), "train.validate_every=2", *EXACT[way])
+    log = tmp_path / "killed" / "log.jsonl"
+    command = [sys.executable, "-m", "regard", "train", *given, "--out", str(tmp_path / "killed"), "--device", "cpu"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=ENVIRONMENT) as child:
+        while child.poll() is None and not (log.exists() and log.read_text().count('"validation"') > 1):
+            time.sleep(0.01)
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+    assert resume(tmp_path / "killed", small.Notes(), device="cpu").progress.step == 12
+    start(tmp_path / "whole", fitted("", *given, device="cpu")[0], small.Notes(), device="cpu")
+    assert small.weights(tmp_path / "killed") == small.weights(tmp_path / "whole")
+
+
+def test_killed_before_its_first_checkpoint_it_begins_again(base: Path, tmp_path: Path) -> None:
+    settings = taught(base, *animals(base))
+    preflight(tmp_path / "prepared", settings, device="cpu")
+    assert not (tmp_path / "prepared" / "checkpoints").exists()
+    resume(tmp_path / "prepared", small.Notes(), device="cpu")
+    start(tmp_path / "whole", settings, small.Notes(), device="cpu")
+    assert small.weights(tmp_path / "prepared") == small.weights(tmp_path / "whole")
