@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,7 +153,11 @@ def test_weights_that_have_changed_since_the_run_was_prepared_are_refused(tmp_pa
         resume(tmp_path / "new", small.Notes(), device="cpu")
 
 
-EXACT = {"whole": ("train.average={kind='moving'}",)}
+EXACT = {
+    "whole": ("train.average={kind='moving'}",),
+    "lora": ("train.average={kind='moving'}", "train.adapt={kind='lora', rank=3}", "train.keep=1"),
+    "frozen": ("train.freeze=encoder", "train.average={kind='last', count=2}"),
+}
 
 
 @pytest.mark.parametrize("way", EXACT)
@@ -177,3 +182,58 @@ def test_killed_before_its_first_checkpoint_it_begins_again(base: Path, tmp_path
     resume(tmp_path / "prepared", small.Notes(), device="cpu")
     start(tmp_path / "whole", settings, small.Notes(), device="cpu")
     assert small.weights(tmp_path / "prepared") == small.weights(tmp_path / "whole")
+
+
+def test_adapters_are_merged_into_all_that_is_kept(base: Path, tmp_path: Path) -> None:
+    """The base stays frozen, the matrices of the layers change by a matrix of the rank, and a reader sees weights."""
+    settings = taught(base, *animals(base), "train.adapt={kind='lora', rank=3}", "train.rate=0.05", "train.keep=1")
+    notes = small.Notes()
+    start(tmp_path / "new", settings, notes, device="cpu")
+    run = Run.open(tmp_path / "new")
+    before, after = (checkpoint.load_trained(run.checkpoints / name) for name in ("step-0", "step-12"))
+    changed = {name for name, tensor in before.items() if name.startswith("model.") and not after[name].equal(tensor)}
+    assert changed == {name for name in before if ".layers." in name and name.endswith("weight") and "norm" not in name}
+    for name in changed:
+        ranks = torch.linalg.matrix_rank((after[name] - before[name]).double(), rtol=1e-4)
+        assert 1 <= int(ranks) <= 3
+    assert notes.validations[-1].loss < notes.validations[0].loss - 0.1
+    assert len(checkpoint.load(run.checkpoints / "step-12").optimizer) == 3 * 2 * len(changed)
+    assert load(tmp_path / "new").translate("the cat").text
+
+
+def test_frozen_parts_stay_and_the_optimizer_does_not_hold_them(base: Path, tmp_path: Path) -> None:
+    settings = taught(base, *animals(base), "train.freeze=['encoder.layers', 'embeddings']", "train.keep=9")
+    start(tmp_path / "new", settings, small.Notes(), device="cpu")
+    run = Run.open(tmp_path / "new")
+    before, last = weights_of(run.checkpoints / "step-0"), checkpoint.load(run.checkpoints / "step-12")
+    same = {name for name, tensor in before.items() if last.weights[name].equal(tensor)}
+    assert same == {name for name in before if name.startswith("model.encoder.layers") or ".embedding." in name}
+    assert len(last.optimizer) == 3 * (len(before) - len(same))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        (["train.freeze=encode"], "train.freeze = encode: no such part; did you mean 'encoder'"),
+        (["train.freeze=encoder,decoder"], "train.freeze = encoder, decoder: leaves nothing that learns; freeze less"),
+        (["train.freeze=encoder.layers,decoder.layers", "train.adapt.kind=lora"], "and here is none that learns"),
+        (["train.adapt={kind='lora', rank=0}"], "train.adapt.rank = 0: not valid"),
+    ],
+)
+def test_what_cannot_learn_is_refused(overrides: list[str], problem: str, base: Path, tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match=problem):
+        start(tmp_path / "new", taught(base, *animals(base), *overrides), small.Notes(), device="cpu")
+    assert not (tmp_path / "new").exists()
+
+
+def test_adapters_need_weights_to_add_to() -> None:
+    with pytest.raises(RegardError, match=r"train.adapt.kind = lora: adds to weights that have learned; begin with"):
+        small.settings("transformer-tiny", "train.adapt.kind=lora")
+
+
+def test_adapters_cannot_go_on_without_what_they_add_to(base: Path, tmp_path: Path) -> None:
+    settings = taught(base, *animals(base), "train.adapt.kind=lora")
+    start(tmp_path / "new", settings, small.Notes(), device="cpu")
+    shutil.rmtree(tmp_path / "new" / "checkpoints" / "step-0")
+    with pytest.raises(ModelError, match=r"step-0/manifest.json: missing or damaged"):
+        resume(tmp_path / "new", small.Notes(), device="cpu", more="+5")

@@ -10,6 +10,7 @@ from regard.settings.fitting import NO_LIMIT, Extent, Machine, choose, fit
 from regard.settings.learning import (
     DataSettings,
     LastAverage,
+    LowRankSettings,
     MovingAverageSettings,
     ReinforceSettings,
     TextSettings,
@@ -43,6 +44,7 @@ __all__ = [
     "DataSettings",
     "Extent",
     "LastAverage",
+    "LowRankSettings",
     "LuongDecoderSettings",
     "Machine",
     "ModelSettings",

@@ -23,6 +23,7 @@ from regard.runs.samples import Watched
 from regard.settings import LastAverage, MovingAverageSettings, TrainSettings
 from regard.tasks.task import Scores, Task, Tensors
 from regard.trainer import averaging
+from regard.trainer.adapting import restrict
 from regard.trainer.feed import Feed, Group
 from regard.trainer.kinds import GRAPHS, step_kind, uses_bfloat16
 from regard.trainer.optimizer import make_optimizer
@@ -36,6 +37,7 @@ from regard.trainer.workers import ALONE, Workers
 SAVE_EVERY = 120.0  # seconds of training between two checkpoints at the most
 TENTH, SHORTEST = 0.1, 5.0  # of a time limit, and seconds at the least, lie between two validations by the clock
 AT_FIRST, AT_MOST = 20.0, 180.0  # seconds between them without a limit: more and more
+FIRST = "step-0"  # the checkpoint of a run that begins with another's weights
 COSTLY = 7.0  # times as long as validating took is trained before the next
 
 
@@ -77,12 +79,15 @@ class Trainer:
         self.showing = showing
         self.progress = Progress()
         self.schedule = Schedule(settings.schedule, settings.rate, settings.warmup, width)
+        self.adapters = restrict(task.model, settings)
+        if self.adapters is not None:
+            task.add_module("adapters", self.adapters)
         self.weights = checkpoint.model_tensors(task)
         self.kind = step_kind(settings, device, workers)
         self.feed = Feed(task, settings, longest=longest, kind=self.kind, device=device, workers=workers)
         self.optimizer = make_optimizer(
             settings.optimizer,
-            task,
+            self.adapters or task,
             weight_decay=settings.weight_decay,
             momentum=settings.momentum,
             second_moment=settings.second_moment,
@@ -277,6 +282,7 @@ class Trainer:
             uses_bfloat16(settings, self.device),
             self.device,
             self.workers,
+            self.adapters,
         )
         if self.kind in GRAPHS:
             return GraphStep(recipe, compiled=self.kind == "compiled-graph")
@@ -383,10 +389,12 @@ class Trainer:
 
     def _prune(self) -> None:
         """Remove old checkpoints: neither the best nor those that belong to an average of the last. And later ones,
-        which were damaged: this training has begun before them."""
+        which were damaged: this training has begun before them. What adapters add to stays, too."""
         folder, average = self.folder / "checkpoints", self.settings.average
         checkpoint.remove_after(folder, self.progress.step)
         spare = {f"step-{self.progress.best_step}"}
+        if self.adapters is not None:
+            spare.add(FIRST)
         if isinstance(average, LastAverage):
             spare |= {path.name for path in checkpoint.judged(folder)[-average.count :]}
         checkpoint.prune(folder, self.settings.keep, spare)
@@ -402,9 +410,13 @@ class Trainer:
         checkpoint.load_model(self.task, kept | dict(weights), self.settings.base)
         if self.average is not None:
             self.average.load(self.weights)
+        if self.adapters is not None:
+            self.adapters.settle()
 
     def resume(self, saved: Checkpoint) -> None:
-        """Take over the state of a checkpoint."""
+        """Take over the state of a checkpoint. What adapters add to is in the first one."""
+        if self.adapters is not None:
+            self.begin(checkpoint.load_trained(self.folder / "checkpoints" / FIRST))
         self.progress = saved.progress
         checkpoint.load_model(self.task, saved.weights, "checkpoint")
         checkpoint.load_optimizer(self.optimizer, saved.optimizer)
