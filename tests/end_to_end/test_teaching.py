@@ -14,14 +14,16 @@ import pytest
 import torch
 
 import corpora_for_tests as small
+from regard.cli.display import validation_line
 from regard.cli.main import run as cli
 from regard.errors import ModelError, RegardError
+from regard.evaluate.report import learning
 from regard.runs import checkpoint
 from regard.runs.folder import MANIFEST, Run, best_checkpoint, digest
 from regard.settings import Settings
 from regard.tasks.load import load
 from regard.text.tokenizers import Tokenizers
-from regard.trainer.start import fitted, preflight, resume, start
+from regard.trainer.start import absolute, fitted, preflight, resume, start
 
 QUICK = ("train.batch=128", "train.steps=12", "train.validate_every=5", "train.warmup=4")
 ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore"}
@@ -237,3 +239,44 @@ def test_adapters_cannot_go_on_without_what_they_add_to(base: Path, tmp_path: Pa
     shutil.rmtree(tmp_path / "new" / "checkpoints" / "step-0")
     with pytest.raises(ModelError, match=r"step-0/manifest.json: missing or damaged"):
         resume(tmp_path / "new", small.Notes(), device="cpu", more="+5")
+
+
+def test_a_general_test_set_is_measured_beside_the_own_and_against_the_beginning(base: Path, tmp_path: Path) -> None:
+    """In the log, in what is said, in the report; and a resumed training remembers the beginning."""
+    settings = taught(base, *animals(base), "data.general=fable:fr", "data.words=8", "train.rate=0.05")
+    notes = small.Notes()
+    start(tmp_path / "new", settings, notes, device="cpu")
+    first, *_, last = notes.validations
+    assert first.general_loss == first.general_before == last.general_before
+    assert first.general_loss != first.loss
+    assert first.forgotten == 0.0
+    assert last.forgotten is not None
+    assert last.forgotten > 0.05
+    assert f"({last.forgotten:+.3f} since the beginning)  BLEU" in validation_line(last)
+    again = small.Notes()
+    resume(tmp_path / "new", again, device="cpu", more="+1")
+    assert again.validations[-1].general_before == first.general_loss
+    learned = learning(Run.open(tmp_path / "new"))
+    assert learned.validations[0].general_loss == first.general_loss
+
+
+@pytest.mark.parametrize(
+    ("task", "name"), [("translate", "BLEU"), ("language", "perplexity"), ("tag", "accuracy"), ("classify", "accuracy")]
+)
+def test_a_general_test_set_goes_with_every_task(task: str, name: str, tmp_path: Path) -> None:
+    preset = "gru" if task == "language" else "transformer-tiny"
+    notes = small.Notes()
+    settings = small.settings(preset, f"task={task}", "data.general=fable:fr", "train.steps=2")
+    start(tmp_path / "run", settings, notes, device="cpu")
+    assert notes.validations[-1].name == name
+    assert notes.validations[-1].general_loss == pytest.approx(notes.validations[-1].loss)
+    assert notes.validations[-1].general_score == pytest.approx(notes.validations[-1].score)
+    assert notes.validations[-1].forgotten is None
+
+
+def test_files_of_a_general_test_set_must_be_there(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RegardError, match=r"nowhere.en: cannot be read"):
+        start(tmp_path / "new", taught(base, *animals(base), "data.general=nowhere.en,nowhere.fr"), small.Notes())
+    monkeypatch.chdir(base.parent)
+    settings = absolute(taught(base, *animals(base), "data.general=valid.en,valid.fr"))
+    assert settings.data.general == tuple(str(base.parent / name) for name in ("valid.en", "valid.fr"))

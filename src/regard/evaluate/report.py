@@ -217,11 +217,16 @@ def learning(run: Run) -> Learning:
     checks = [event for event in events if event["event"] == "validation"]
     return Learning(
         tuple(_moment(group) for group in _groups(steps)),
-        tuple(Validated(each["step"], each["loss"], each["score"], each["best"]) for each in checks),
+        tuple(_validated(each) for each in checks),
         checks[-1]["name"] if checks else "",
         float(steps[-1]["seconds"]) if steps else None,
         int(steps[-1]["tokens"]) if steps else None,
     )
+
+
+def _validated(event: dict[str, Any]) -> Validated:
+    general = event.get("general_loss"), event.get("general_score")
+    return Validated(event["step"], event["loss"], event["score"], event["best"], *general)
 
 
 def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:

@@ -53,6 +53,8 @@ class Validated:
     loss: float
     score: float
     best: bool
+    general_loss: float | None = None  # on a general test set, where one was watched
+    general_score: float | None = None
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,9 @@ class DataSettings(Frozen):
     """What to validate on. Where neither this nor the files below are named, some rows of the corpus are held out."""
     valid_source: str = ""
     valid_target: str = ""
+    general: Words = ()
+    """A general test set that is measured beside the validation text, with a comma between two files: where a model
+    that is taught one kind of text forgets others, it shows there."""
     columns: str = ""
     """Which columns of a table to read, by name or number, with commas: `2,1`."""
     languages: Annotated[str, Field(pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$")] = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.errors import SettingsError, did_you_mean
 from regard.nn.transformer import DecoderLayer, EncoderLayer
@@ -23,7 +23,7 @@ class Adapters(nn.Module):
     together again.
     """
 
-    def __init__(self, matrices: Iterable[nn.Parameter], rank: int, alpha: float) -> None:
+    def __init__(self, matrices: Iterable[Tensor], rank: int, alpha: float) -> None:
         super().__init__()
         self.scale = alpha / rank
         self._matrices = list(matrices)  # the model's own; in a list, a module does not take them for its parameters
@@ -68,7 +68,7 @@ def restrict(model: nn.Module, settings: TrainSettings) -> Adapters | None:
     else:
         adapters = None
     for parameter in model.parameters():
-        parameter.requires_grad_(requires_grad=id(parameter) not in frozen)
+        parameter.requires_grad = id(parameter) not in frozen
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise SettingsError(f"train.freeze = {', '.join(settings.freeze)}: leaves nothing that learns; freeze less")
     return adapters
@@ -91,7 +91,7 @@ def _is_in(name: str, part: str) -> bool:
     return "embedding" in name.split(".") if part == EMBEDDINGS else f"{name}.".startswith(f"{part}.")
 
 
-def _matrices(model: nn.Module) -> list[nn.Parameter]:
+def _matrices(model: nn.Module) -> list[Tensor]:
     """Of all linear maps in the layers of a Transformer: attention and feed-forward."""
     layers = [module for module in model.modules() if isinstance(module, EncoderLayer | DecoderLayer)]
     return [each.weight for layer in layers for each in layer.modules() if isinstance(each, nn.Linear)]

@@ -66,9 +66,11 @@ class Trainer:
         workers: Workers = ALONE,
         belonging: Mapping[str, object] | None = None,
         showing: Showing | None = None,
+        general: Task | None = None,
     ) -> None:
         """``belonging`` is what the weights belong to, as every checkpoint says: that of the run as it was opened.
-        ``showing`` writes the samples of a validation and the sentence that is watched."""
+        ``showing`` writes the samples of a validation and the sentence that is watched. ``general`` is the task on a
+        general test set, which is measured beside its own."""
         self.task = task.to(device)
         self.settings = settings
         self.folder = folder
@@ -77,6 +79,7 @@ class Trainer:
         self.workers = workers
         self.belonging = belonging
         self.showing = showing
+        self.general = general
         self.progress = Progress()
         self.schedule = Schedule(settings.schedule, settings.rate, settings.warmup, width)
         self.adapters = restrict(task.model, settings)
@@ -298,6 +301,7 @@ class Trainer:
             average = self._averaged()
             with averaging.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
+                general = self.general.validate(self.device) if self.general else None
                 samples = self.showing.sampled(self.device) if self.showing else ()
                 watched = self._watched()
             value = _metric(scores, self.settings.metric)
@@ -309,6 +313,8 @@ class Trainer:
                 self.progress = replace(now, judged=now.step, stale=0 if best else now.stale + 1)
             if counts and best:
                 self.progress = replace(self.progress, best=value, best_step=now.step)
+            if general is not None and not now.step:
+                self.progress = replace(self.progress, general=general.loss)
             self.listener.validation(
                 Validation(
                     self.progress.step,
@@ -319,6 +325,9 @@ class Trainer:
                     scores.name,
                     best,
                     samples,
+                    general.loss if general else None,
+                    general.score if general else None,
+                    self.progress.general,
                 )
             )
             self._tell_watched(watched)

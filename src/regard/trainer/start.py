@@ -26,7 +26,7 @@ from regard.runs.folder import Progress, Run, belonging, belongs, occupied, step
 from regard.runs.log import Listener, Log, clock
 from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
 from regard.tasks import vectors
-from regard.tasks.corpus import Files, Material, extent, materials
+from regard.tasks.corpus import Files, Material, extent, general_material, materials
 from regard.tasks.kinds import task_of
 from regard.tasks.task import Task, column
 from regard.text.tokenizers import Tokenizers, size_remarks
@@ -147,20 +147,22 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
 def _can_begin(settings: Settings, device: torch.device, together: Workers) -> None:
     """What cannot work is said before anything is made: a kind of step that needs a GPU, a file that is not there."""
     step_kind(settings.train, device, together)
-    for material in materials(settings):
+    general = general_material(settings)
+    for material in (*materials(settings), *(() if general is None else (general,))):
         next(material.rows(task_of(settings.task).columns), None)
 
 
 def absolute(settings: Settings) -> Settings:
     """The settings with whole paths: a run can be resumed from anywhere."""
+    data, train = settings.data, settings.train
     names = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
-    given = {name: getattr(settings.data, name) for name in names}
-    whole = {name: str(Path(path).absolute()) for name, path in given.items() if path and Path(path).exists()}
-    base = settings.train.base
-    train = settings.train.model_copy(
-        update={"base": str(Path(base).absolute()) if base and Path(base).exists() else base}
-    )
-    return settings.model_copy(update={"data": settings.data.model_copy(update=whole), "train": train})
+    files = {name: _whole(getattr(data, name)) for name in names} | {"general": tuple(map(_whole, data.general))}
+    changed = {"data": data.model_copy(update=files), "train": train.model_copy(update={"base": _whole(train.base)})}
+    return settings.model_copy(update=changed)
+
+
+def _whole(path: str) -> str:
+    return str(Path(path).absolute()) if path and Path(path).exists() else path
 
 
 def _check_disk(opened: Opened, together: Workers) -> None:
@@ -290,6 +292,7 @@ def open_run(
     if not together.leads:
         together.wait()
     task = open_task(run, listener.tell)
+    general = _general(run, task, listener.tell)
     if together.leads:
         together.wait()
     trainer = Trainer(
@@ -303,6 +306,7 @@ def open_run(
         workers=together,
         belonging=belonging(run),
         showing=Showing(task, settings.train.watch),
+        general=general,
     )
     return Opened(run, task, trainer)
 
@@ -335,6 +339,16 @@ def open_task(run: Run, tell: Tell) -> Task:
     task = kind.open(run, tokenizers, train, valid, held_out)
     check_length(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
     return task
+
+
+def _general(run: Run, task: Task, tell: Tell) -> Task | None:
+    """The task on the general test set, where one is to be watched."""
+    rows, kind = general_material(run.settings), task_of(run.settings.task)
+    if rows is None:
+        return None
+    encoder = kind.encoder(run, Tokenizers.load(run.tokenizer), rows, rows)
+    samples = [(row[0], row[-1]) for _, row in islice(rows.rows(kind.columns), HELD_OUT)]
+    return task.on(_encoded(rows, encoder, run.data / "general", tell), samples)
 
 
 def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
