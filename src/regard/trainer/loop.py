@@ -302,7 +302,7 @@ class Trainer:
             with averaging.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
                 general = self.general.validate(self.device) if self.general else None
-                samples = self.showing.sampled(self.device) if self.showing else ()
+                samples = self.showing.sampled(scores.written, self.device) if self.showing else ()
                 watched = self._watched()
             value = _metric(scores, self.settings.metric)
             now = self.progress
