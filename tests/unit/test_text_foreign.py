@@ -183,7 +183,9 @@ def test_a_piece_that_only_the_vocabulary_has_is_written_with_its_space() -> Non
 )
 def test_merges_cut_as_subword_nmt_does(codes: str, text: str, cut: str) -> None:
     assert merges(codes).pieces(text) == cut.split()
-    subword_nmt = pytest.importorskip("subword_nmt.apply_bpe", reason="subword-nmt is not installed: fixed answers only")
+    subword_nmt = pytest.importorskip(
+        "subword_nmt.apply_bpe", reason="subword-nmt is not installed: fixed answers only"
+    )
     assert cut == subword_nmt.BPE(io.StringIO(codes)).process_line(text)
     for line in LINES:
         assert " ".join(merges(codes).pieces(line)) == subword_nmt.BPE(io.StringIO(codes)).process_line(line)

@@ -163,10 +163,16 @@ def learning(run: Run) -> Learning:
     checks = [event for event in events if event["event"] == "validation"]
     return Learning(
         tuple(_moment(group) for group in _groups(steps)),
-        tuple(Validation(*(each[name] for name in VALIDATED)) for each in checks),
+        tuple(_validated(each) for each in checks),
         float(steps[-1]["seconds"]) if steps else None,
         int(steps[-1]["tokens"]) if steps else None,
     )
+
+
+def _validated(event: dict[str, Any]) -> Validation:
+    """Without samples."""
+    general = {name: event.get(name) for name in ("general_loss", "general_score", "general_before")}
+    return Validation(*(event[name] for name in VALIDATED), **general)
 
 
 def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:
