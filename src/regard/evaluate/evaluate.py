@@ -214,8 +214,8 @@ def score(translator: Translator, pairs: Iterable[Pair]) -> Iterator[Scored]:
     stream = iter(pairs)
     before = 0
     while chunk := list(islice(stream, CHUNK)):
-        sources = [[*translator.tokenizers.source.encode(pair.source), END] for pair in chunk]
-        targets = [translator.tokenizers.target.encode(pair.target) for pair in chunk]
+        sources = [translator.tokenizers.read(pair.source) for pair in chunk]
+        targets = [translator.tokenizers.written(pair.target) for pair in chunk]
         for number, (source, target) in enumerate(zip(sources, targets, strict=True), start=before + 1):
             if (pieces := max(len(source), len(target))) > LONGEST:
                 raise DataError(
@@ -224,5 +224,7 @@ def score(translator: Translator, pairs: Iterable[Pair]) -> Iterator[Scored]:
         for target, found in zip(
             targets, scoring.score(translator.model, sources, targets, translator.device), strict=True
         ):
-            yield Scored([translator.tokenizers.target.token(piece) for piece in (*target, END)], found)
+            given = len(translator.tokenizers.begin)
+            chosen = [translator.tokenizers.target.token(piece) for piece in (*target[given:], END)]
+            yield Scored(chosen, found[given:])
         before += len(chunk)
