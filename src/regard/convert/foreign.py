@@ -125,9 +125,10 @@ def write(foreign: Foreign, out: Path) -> Run:
     if out.exists() or out.is_symlink():
         raise ModelError(f"{out}: is there already; choose another --out")
     sizes = foreign.tokenizers.source.size, foreign.tokenizers.target.size
-    with torch.device("meta"), Unset():
-        model = build.encoder_decoder(foreign.settings.model, *sizes)
-    shapes = {name: tensor.shape for name, tensor in model_tensors(model).items()}
+    with Unset():  # no number is ever written into it: it costs addresses, not memory
+        model = model_tensors(build.encoder_decoder(foreign.settings.model, *sizes))
+    shapes = {name: tensor.shape for name, tensor in model.items()}
+    del model
     _room(out, 4 * sum(map(math.prod, shapes.values())))
     with new_folder(out) as beside:
         run = Run(beside, foreign.settings).write()

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from regard.convert import ctranslate2
+from regard.convert import ctranslate2, fairseq, huggingface
 from regard.convert.foreign import Foreign
 from regard.convert.package import Package, is_archive, read_json, unfolded
 from regard.errors import ModelError
 
 _DEEPEST = 6  # folders below the one that was given
 _SAYS_NOTHING = {"model", "models", "checkpoint", "checkpoints", "data"}  # as the name of a model
-_KNOWN = "CTranslate2 and Argos"
+_KNOWN = "CTranslate2, Argos, Hugging Face (Marian, M2M-100, NLLB, mBART, BART) and fairseq"
 
 Reader = Callable[[Package], Foreign]
 
@@ -28,8 +29,8 @@ class Candidate(NamedTuple):
 
 
 @contextmanager
-def opened(what: Path, part: str | None = None) -> Iterator[Candidate]:
-    """The one model that is there, or that of several whose place is named."""
+def opened(what: Path, part: str | None = None, languages: str = "") -> Iterator[Candidate]:
+    """The one model that is there, or that of several whose place is named; of one with many languages, two."""
     if not what.exists():
         raise ModelError(f"{what}: is not there; check the name")
     file = None if what.is_dir() or is_archive(what) else what
@@ -39,7 +40,8 @@ def opened(what: Path, part: str | None = None) -> Iterator[Candidate]:
             found = {name: each for name, each in found.items() if part in (name, each.package.name)}
         if len(found) != 1:
             raise ModelError(_which(what, found, part))
-        yield next(iter(found.values()))
+        package, read = next(iter(found.values()))
+        yield Candidate(replace(package, languages=languages or package.languages), read)
 
 
 def _which(what: Path, found: dict[str, Candidate], part: str | None) -> str:
@@ -70,6 +72,11 @@ def _models(folder: Path) -> Iterator[tuple[Path, Reader]]:
     """The models that lie in a folder itself, by what their files are called."""
     if (folder / ctranslate2.MODEL).is_file():
         yield folder / ctranslate2.MODEL, ctranslate2.read
+    elif huggingface.is_model(folder):
+        yield folder / huggingface.CONFIG, huggingface.read
+    for path in sorted(folder.glob("*.pt")):
+        if path.is_file() and fairseq.has_dictionaries(path):
+            yield path, fairseq.read
 
 
 def _package(path: Path, root: Path) -> Package:
