@@ -116,6 +116,10 @@ class ModelBase(Frozen):
     """A look-up, or really a one-hot vector times the matrix (the same values, slowly)."""
     tie: Literal["none", "target", "all"] = "none"
     """Share the output layer with the target embedding, and with the source embedding too (joint vocabulary)."""
+    embedding_scale: bool = True
+    """Whether embeddings are multiplied by √width."""
+    start: Literal["token", "zero"] = "token"
+    """What a decoder reads first: the embedding of `<start>`, or a vector of zeros, as in Marian."""
     dropout: Share = 0.1
     """Share of features dropped in training."""
     vectors: VectorSettings = VectorSettings()
@@ -202,11 +206,26 @@ class TransformerModel(ModelBase):
     """How a token's place is made known."""
     longest: Count = 512
     """How many learned positions there are; the other kinds know no limit."""
+    frequencies: Literal["paper", "marian"] = "paper"
+    """Of sinusoids: 10000^(-i / half) for the i-th of half the width, or 10000^(-i / (half - 1)), as in Marian, fairseq
+    and Tensor2Tensor."""
+    interleaved: bool = True
+    """Whether sines and cosines alternate; or else all sines come first."""
+    first_position: Annotated[int, Field(ge=0)] = 0
+    """The number of the first sinusoidal position; in fairseq it is 2."""
+    embedding_norm: bool = False
+    """A norm more, after embedding and position."""
     norm: Literal["layer", "rms", "batch"] = "layer"
+    norm_epsilon: Annotated[float, Field(ge=0)] = 0.0
+    """What norms add to the variance; 0 is the usual 1e-5, of RMS norm 1e-6."""
     norm_place: Literal["before", "after"] = "before"
     """Before each sublayer, or after its residual sum as in the paper."""
+    final_norm: Literal["auto", "yes", "no"] = "auto"
+    """A norm after the last layer of encoder and decoder; auto has it where norms stand before the sublayers."""
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
     """Of the feed-forward networks."""
+    autoregression: Literal["attention", "ssru"] = "attention"
+    """How a decoder layer knows what is written already: it attends to it, or keeps one vector of it (SSRU)."""
     attention_dropout: Share = 0.0
     """Share of attention weights dropped in training."""
     encoder_attention: AttentionSettings = AttentionSettings()
@@ -220,6 +239,16 @@ class TransformerModel(ModelBase):
             raise SettingsError(
                 "model.decoder_attention.window.kind = predicted: places a window in a finished sequence, "
                 "but the decoder's own is still growing; use 'monotonic'"
+            )
+        if self.first_position and self.positions != "sinusoidal":
+            raise SettingsError(
+                f"model.first_position = {self.first_position}: is for sinusoidal positions; {self.positions} ones "
+                "begin with the first token; use 0"
+            )
+        if self.autoregression == "ssru" and self.decoder_attention != AttentionSettings():
+            raise SettingsError(
+                "model.autoregression = ssru: a decoder layer then has no attention to itself, and "
+                "model.decoder_attention says nothing; use 'attention', or leave model.decoder_attention out"
             )
         if self.positions == "rotary":
             even_width(width)

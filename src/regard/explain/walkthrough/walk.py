@@ -172,7 +172,8 @@ def _decode(board: Board, model: EncoderDecoder | LanguageModel, layer: int, hea
     read = (model.first, *board.trace.target.ids[:-1])
     if isinstance(decoder, TransformerDecoder):
         _within("layer", layer, len(decoder.layers), "the decoder")
-        _within("head", head, decoder.layers[layer].attention.heads, "a layer of the decoder")
+        own = decoder.layers[layer].attention or decoder.layers[layer].cross
+        _within("head", head, 0 if own is None else own.heads, "a layer of the decoder")
         spot = transformer.Spot(board, "decoder", layer, head, board.read, row)
         x = transformer.decoder_steps(spot, decoder, read, board.source).at(row)
     else:
