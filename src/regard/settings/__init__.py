@@ -20,6 +20,7 @@ from regard.settings.loading import load_settings, preset_names
 from regard.settings.model import (
     AttentionSettings,
     BahdanauDecoderSettings,
+    ConditionalDecoderSettings,
     ContextDecoderSettings,
     LuongDecoderSettings,
     ModelSettings,
@@ -39,6 +40,7 @@ __all__ = [
     "NO_LIMIT",
     "AttentionSettings",
     "BahdanauDecoderSettings",
+    "ConditionalDecoderSettings",
     "ContextDecoderSettings",
     "DataSettings",
     "Extent",
