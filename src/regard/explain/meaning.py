@@ -28,6 +28,7 @@ from regard.tasks.language import Writer
 from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
 from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizers import Tokenizers
 from regard.text.words import space_words
 
 SENTENCES = 200  # of the validation text, in which neighbours are looked for
@@ -209,13 +210,13 @@ class EncoderInput:
     """A model with an encoder, and what it reads of a sentence."""
 
     model: EncoderDecoder | Labeller
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | Tokenizers
     letters: int = 0
 
 
 def reading_of(predictor: Translator | Tagger | Classifier) -> EncoderInput:
     if isinstance(predictor, Translator):
-        return EncoderInput(predictor.model, predictor.tokenizers.source)
+        return EncoderInput(predictor.model, predictor.tokenizers)
     return EncoderInput(predictor.model, predictor.reader.tokenizer, predictor.reader.letters)
 
 

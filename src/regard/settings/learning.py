@@ -14,9 +14,11 @@ from regard.settings.reading import Frozen
 class TextSettings(Frozen):
     """How text becomes numbers."""
 
-    tokenizer: Literal["word", "space", "character", "byte", "bpe", "unigram"] = "bpe"
+    tokenizer: Literal[
+        "word", "space", "character", "byte", "bpe", "unigram", "sentencepiece", "subword-nmt", "byte-bpe"
+    ] = "bpe"
     """What a piece is: a word, what stands between two spaces, a character, a byte, or a subword learned by either
-    method."""
+    method. The last three are not learned: they come with imported models."""
     size: Annotated[int, Field(ge=5)] = 8000
     """Pieces in the vocabulary at the most, special tokens included; a small text has fewer."""
     minimum: Count = 1

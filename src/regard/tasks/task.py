@@ -80,6 +80,7 @@ class Scores:
     score: float  # the task's own measure
     name: str  # of that measure
     higher_is_better: bool = True
+    written: Sequence[str] = ()  # for the samples, where the score is a score of that
 
 
 class Task(nn.Module, ABC):
@@ -190,8 +191,8 @@ class Task(nn.Module, ABC):
         return Watched(sentence, self.write([sentence], device)[0])
 
     @abstractmethod
-    def score(self, device: torch.device) -> tuple[float, str]:
-        """The task's own measure of the model as it is now, and its name."""
+    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
+        """The task's own measure of the model as it is now, its name, and what it wrote of the samples, if it did."""
 
     @torch.no_grad()
     def validate(self, device: torch.device) -> Scores:
@@ -202,9 +203,9 @@ class Task(nn.Module, ABC):
         for batch in self.valid_batches():
             total += float(self(Tensors.of(batch, device)))
             count += batch.tokens
-        value, name = self.score(device)
+        value, name, written = self.score(device)
         self.train(training)
-        return Scores(total / max(1, count), value, name)
+        return Scores(total / max(1, count), value, name, written=written)
 
     def valid_batches(self) -> Iterator[Batch]:
         """All rows; those that are too long, for a batch or for the model's positions, are cut off."""

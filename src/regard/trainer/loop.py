@@ -288,7 +288,7 @@ class Trainer:
             average = self._averaged()
             with averaging.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
-                samples = self.showing.sampled(self.device) if self.showing else ()
+                samples = self.showing.sampled(scores.written, self.device) if self.showing else ()
                 watched = self._watched()
             value = _metric(scores, self.settings.metric)
             now = self.progress

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path, PurePath
 from time import monotonic
@@ -248,6 +249,9 @@ def last_good(run: Run, tell: Tell) -> Checkpoint | None:
             tell(f"{error}; the one before is used")
         else:
             belongs(run, path)
+            if run.tokenizer.exists():
+                make = partial(task_of(run.settings.task).build, run, Tokenizers.load(run.tokenizer))
+                checkpoint.check_shapes(make, path)
             return saved
     return None
 

@@ -45,10 +45,14 @@ def to_ctranslate2(
     target_tokens: Sequence[str],
     folder: Path,
     *,
+    end: bool = True,
     quantization: str = "float32",
     places: int = 1024,
 ) -> None:
-    """Write ``model`` into an empty folder, with ``places`` positions where they are computed and not learned."""
+    """Write ``model`` into an empty folder, with ``places`` positions where they are computed and not learned.
+
+    With ``end``, CTranslate2 puts `<end>` behind a source by itself.
+    """
     if quantization not in QUANTIZATIONS:
         raise SettingsError(
             f"quantization = {quantization}: no such kind of numbers; {did_you_mean(quantization, QUANTIZATIONS)}"
@@ -59,7 +63,7 @@ def to_ctranslate2(
     for name, token in (("bos", START), ("eos", END), ("unk", UNK)):
         setattr(spec.config, f"{name}_token", SPECIAL_TOKENS[token])
     spec.config.decoder_start_token = target_tokens[model.first]
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = end
     spec.validate()
     spec.optimize(quantization=quantization)
     spec.save(str(folder))
