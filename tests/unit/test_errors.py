@@ -191,6 +191,16 @@ MEANINGLESS = [
         ["model.decoder_attention.window={kind='predicted'}"],
         "model.decoder_attention.window.kind = predicted: places a window in a finished sequence",
     ),
+    (
+        "transformer-tiny",
+        ["model.positions=learned", "model.first_position=2"],
+        "model.first_position = 2: is for sinusoidal positions; learned ones begin with the first token",
+    ),
+    (
+        "transformer-tiny",
+        ["model.autoregression=ssru", "model.decoder_attention.score=dot"],
+        "model.autoregression = ssru: a decoder layer then has no attention to itself",
+    ),
 ]
 
 

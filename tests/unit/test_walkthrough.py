@@ -49,6 +49,17 @@ VARIANTS = {
         "transformer-tiny",
         ("model.positions=none", "model.activation=silu", "model.embedding=one_hot"),
     ),
+    "ssru, halves, zero start": (
+        "transformer-tiny",
+        ("model.autoregression=ssru", "model.interleaved=false", "model.frequencies=marian", "model.start=zero"),
+    ),
+    "embedding norm, no scale, first position, ssru after": (
+        "transformer-tiny",
+        (
+            *("model.embedding_norm=true", "model.embedding_scale=false", "model.first_position=2"),
+            *("model.autoregression=ssru", "model.norm_place=after", "model.final_norm=yes"),
+        ),
+    ),
     "batch after": ("transformer-tiny", ("model.norm=batch", "model.norm_place=after")),
     "additive": ("transformer-tiny", every("score=additive")),
     "general": ("transformer-tiny", every("score=general")),
@@ -213,7 +224,11 @@ def test_what_a_replay_does_not_show_is_what_the_modules_gave(case: str) -> None
         for number, kind in enumerate(kinds):
             layer = f"{side}.layers.1"
             attention = f"{layer}.{'attention' if kind == 'self' else 'cross'}"
-            same(walk[f"{side}.1.{kind}.projected"].output, seen[f"{attention}.projections.output"], 1e-9, attention)
+            if "ssru" in case and (side, kind) == ("decoder", "self"):
+                shown, used = walk["decoder.1.cell.candidate"].output, seen["decoder.layers.1.recurrence.candidate"]
+            else:
+                shown, used = walk[f"{side}.1.{kind}.projected"].output, seen[f"{attention}.projections.output"]
+            same(shown, used, 1e-9, attention)
             before = f"{side}.1.{kind}.norm" in [step.name for step in walk]
             norm = f"{side}.1.{kind}.norm" if before else f"{side}.1.{('attended', 'crossed')[number]}"
             same(walk[norm].output, seen[f"{layer}.residuals.{number}.norm"], 1e-9, norm)

@@ -36,7 +36,7 @@ def _transformer(model: TransformerModel, reads: bool, writes: bool) -> ModelAns
     encoder, decoder = model.encoder_depth * reads, model.decoder_depth * writes
     names = [f"encoder.{layer}.self" for layer in range(encoder)]
     for layer in range(decoder):
-        names += [f"decoder.{layer}.self"] + [f"decoder.{layer}.cross"] * reads
+        names += [f"decoder.{layer}.self"] * (model.autoregression == "attention") + [f"decoder.{layer}.cross"] * reads
     return ModelAnswer(
         kind=model.kind, encoder_layers=encoder, decoder_layers=decoder, heads=model.heads, attentions=names
     )

@@ -195,12 +195,13 @@ class TranslateTask(Task):
             written.append(token)
         return torch.stack(written, 1)
 
-    def score(self, device: torch.device) -> tuple[float, str]:
+    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
         """BLEU of greedy translations of the held-out sentences."""
         if not self.samples:
-            return 0.0, "BLEU"
+            return 0.0, "BLEU", ()
         sources, references = zip(*self.samples, strict=True)
-        return bleu(self.write(sources, device), references).score, "BLEU"
+        written = self.write(sources, device)
+        return bleu(written, references).score, "BLEU", written
 
     def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
         """Greedy translations."""

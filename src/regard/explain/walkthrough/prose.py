@@ -275,6 +275,32 @@ PROSE: Mapping[str, Prose] = {
         "y = W_2 h",
         r"y = W_2 h",
     ),
+    # A recurrence in place of self-attention
+    "ssru_forget": Prose(
+        "Forget gate (SSRU)",
+        "How much of what is remembered each unit keeps: 1 keeps all, 0 clears it. The piece alone decides.",
+        "f = σ(W_f x + b_f)",
+        r"f_t = \sigma(W_f x_t + b_f)",
+    ),
+    "ssru_candidate": Prose(
+        "Candidate (SSRU)",
+        "What the piece brings to remember.",
+        "g = W x",
+        r"g_t = W x_t",
+    ),
+    "ssru_cell": Prose(
+        "What is remembered (SSRU)",
+        "A mixture of what was remembered and what is new, unit by unit, with the forget gate as share: one vector for "
+        "all that is written so far.",
+        "c_t = f_t · c_t−1 + (1 − f_t) · g_t",
+        r"c_t = f_t \odot c_{t-1} + (1 - f_t) \odot g_t",
+    ),
+    "ssru_hidden": Prose(
+        "What is shown (SSRU)",
+        "Of what is remembered, the positive part is handed on.",
+        "h = relu(c)",
+        r"h_t = \mathrm{relu}(c_t)",
+    ),
     # Recurrent cells
     "elman": Prose(
         "State",
