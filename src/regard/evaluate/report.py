@@ -38,7 +38,7 @@ from regard.evaluate.run_report import (
     RunReport,
     SideCard,
 )
-from regard.evaluate.sentences import attends, beam_tree, examples, looks, reading
+from regard.evaluate.sentences import beam_tree, examples, looks, reading
 from regard.runs.folder import SETTINGS, Run, best_checkpoint, digest, manifest
 from regard.runs.listing import summarise
 from regard.runs.log import Validation, read_log
@@ -48,6 +48,7 @@ from regard.tasks.kinds import task_of
 from regard.tasks.load import evaluate as evaluate_labels
 from regard.tasks.load import load
 from regard.tasks.translator import Translation, Translator
+from regard.text.sentences import one_line
 from regard.text.tokenizers import Tokenizers
 
 PINNED = (
@@ -107,7 +108,7 @@ def _measured(
     plain: RunReport, run: Run, material: Texts, found: Sequence[Translation], how: MeasureSettings
 ) -> RunReport:
     """All numbers about the whole test."""
-    outputs = [" ".join(each.text.splitlines()) for each in found]
+    outputs = [one_line(each.text) for each in found]
     counts = evaluation.training_counts(run, material.sources)
     fitted = how.model_copy(update={"edges": how.edges or tuple(fitting_edges(material.sources))})
     result = evaluation.evaluate(material, outputs, counts, fitted)
@@ -140,7 +141,7 @@ def _with_sentences(
     return replace(
         measured,
         examples=shown,
-        links=reading(translator, attention=attends(translator.run.settings.model)),
+        links=reading(translator),
         looks=looks(translator, candidates),
         tree=beam_tree(translator, candidates, options),
     )

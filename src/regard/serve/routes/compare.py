@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 
@@ -11,7 +11,7 @@ from regard.runs.folder import Run
 from regard.serve.answers import Problem
 from regard.serve.corpora import BUILT_IN, Corpora
 from regard.serve.jobs import Jobs, JobStatus
-from regard.serve.schema.trainings import CompareRequest, JobStarted
+from regard.serve.schema.trainings import CompareRequest
 from regard.serve.sharing import check_shared
 from regard.settings.loading import overrides_of
 from regard.tasks.kinds import task_of
@@ -21,7 +21,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for stat
 
 
 @router.post("/compare", status_code=202, responses=PROBLEMS)
-def compare(request: Request, wish: CompareRequest) -> JobStarted:
+def compare(request: Request, wish: CompareRequest) -> dict[Literal["job"], str]:
     """Translate a test with every run and judge the outputs. The answer comes with the job."""
     jobs: Jobs = request.app.state.jobs
     if len(set(wish.runs)) < len(wish.runs):
@@ -46,7 +46,7 @@ def compare(request: Request, wish: CompareRequest) -> JobStarted:
         arguments += _labelled(request.app.state.corpora, wish.corpus)
     else:
         check_shared(wish.runs, settings)
-    return JobStarted(job=jobs.compare(arguments, files, test).name)
+    return {"job": jobs.compare(arguments, files, test).name}
 
 
 def _labelled(corpora: Corpora, corpus: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.requests import ClientDisconnect
@@ -19,7 +19,6 @@ from regard.serve.schema.trainings import (
     CheckAnswer,
     CheckRequest,
     CorporaAnswer,
-    CorpusDeleted,
     SplitRequest,
 )
 
@@ -120,15 +119,15 @@ async def split(request: Request, name: str, wish: SplitRequest) -> CorpusSummar
 
 
 @router.delete("/{name}", responses=PROBLEMS)
-def delete(request: Request, name: str) -> CorpusDeleted:
-    """Put a corpus into the trash, unless a training reads it now."""
+def delete(request: Request, name: str) -> dict[Literal["corpus", "restore"], str]:
+    """Put a corpus into the trash, unless a training reads it now. Post to the address `restore` to undo that."""
     corpora, jobs = _corpora(request), request.app.state.jobs
     place = "" if name in BUILT_IN else str(corpora.path(name).resolve())
     for run, path in jobs.library.runs().items():
         if place and is_occupied(path) and f"{place}/" in Run.open(path).settings.to_toml():
             raise SettingsError(f"corpus = {name}: {run} is being trained on it; stop that first")
     corpora.delete(name)
-    return CorpusDeleted(corpus=name, restore=f"/api/v1/corpora/{name}/restore")
+    return {"corpus": name, "restore": f"/api/v1/corpora/{name}/restore"}
 
 
 @router.post("/{name}/restore", responses=PROBLEMS)

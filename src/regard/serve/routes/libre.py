@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Request, Response
@@ -22,11 +21,8 @@ from regard.serve.limits import TooLargeError
 from regard.serve.pairs import detector, pairs
 from regard.serve.passage import Translatable, passage
 from regard.serve.schema.libre import (
-    CodeAndName,
     DetectQuestion,
-    FrontendLanguages,
     FrontendSettings,
-    Health,
     LibreBody,
     LibreLanguage,
     TranslateQuestion,
@@ -60,8 +56,8 @@ async def translate(request: Request, response: Response) -> TranslateReply:
     passages = [passage(text, markup=question.format == "html") for text in texts]
     found = await _translate(request, passages, runs, 1 + question.alternatives)
     response.headers["X-Regard-Run"] = ", ".join(quote(run) for run in dict.fromkeys(runs))
-    best, others = [each.outputs[0] for each in found], [each.outputs[1:] for each in found]
-    warnings, unknown = [each.warning for each in found], [each.unknown for each in found]
+    ranked, warnings, unknown = map(list, zip(*found, strict=True)) if found else ([], [], [])
+    best, others = [outputs[0] for outputs in ranked], [outputs[1:] for outputs in ranked]
     single = isinstance(question.q, str)
     return TranslateReply(
         translated=best[0] if single else best,
@@ -96,9 +92,9 @@ async def detect(request: Request) -> list[Detection]:
 
 
 @router.get("/health")
-async def health() -> Health:
+async def health() -> dict[Literal["status"], Literal["ok"]]:
     """Whether the service answers."""
-    return Health()
+    return {"status": "ok"}
 
 
 @router.get("/frontend/settings")
@@ -106,16 +102,14 @@ async def frontend_settings(request: Request) -> FrontendSettings:
     """What a page needs to know before it asks."""
     service = request.app.state.service
     first = next(iter(await asyncio.to_thread(pairs, service.library)), None)
-    named = (
-        [] if first is None else [CodeAndName(code=code, name=name_of(code)) for code in (first.source, first.target)]
-    )
+    sides = {} if first is None else {"source": first.source, "target": first.target}
     needed = bool(service.doors.token)
     return FrontendSettings(
         api_keys=needed,
         key_required=needed,
         character_limit=service.library.limits.text,
         batch_limit=service.library.limits.texts,
-        language=FrontendLanguages(source=named[0], target=named[1]) if named else None,
+        language={side: {"code": code, "name": name_of(code)} for side, code in sides.items()} or None,
     )
 
 
@@ -211,38 +205,32 @@ def _run(known: Mapping[Languages, str], source: str, target: str) -> str:
 # Translating
 
 
-@dataclass(frozen=True)
-class _Rendered:
-    """What became of a passage."""
+Rendered = tuple[list[str], str, list[str]]  # of a passage: outputs, best first; a warning; unknown words
 
-    outputs: list[str]  # best first
-    warning: str
-    unknown: list[str]
 
-    @classmethod
-    def of(cls, passage: Translatable, found: Sequence[Translated], count: int) -> _Rendered:
-        texts = [each.translation for each in found]
-        warnings = dict.fromkeys(text.warning for text in texts if text.warning)
-        unknown = dict.fromkeys(each.word for text in texts for each in text.unknown)
-        return cls(passage.render(found, count), "; ".join(warnings), list(unknown))
+def _rendered(passage: Translatable, found: Sequence[Translated], count: int) -> Rendered:
+    texts = [each.translation for each in found]
+    warnings = dict.fromkeys(text.warning for text in texts if text.warning)
+    unknown = dict.fromkeys(each.word for text in texts for each in text.unknown)
+    return passage.render(found, count), "; ".join(warnings), list(unknown)
 
 
 async def _translate(
     request: Request, passages: Sequence[Translatable], runs: Sequence[str], count: int
-) -> list[_Rendered]:
+) -> list[Rendered]:
     """Each passage's translations, best first. Runs work side by side; each gets all its texts at once."""
     library = request.app.state.service.library
     if count > library.limits.beam:
         raise DataError(f"alternatives = {count - 1}: too many; ask for at most {library.limits.beam - 1}")
     options = Options.of(library.limits.decode(library.decode, {"best": count}))
 
-    async def of_run(run: str) -> dict[int, _Rendered]:
+    async def of_run(run: str) -> dict[int, Rendered]:
         own = [number for number, name in enumerate(runs) if name == run]
         worker = await library.worker(run)
         texts = [text for number in own for text in passages[number].texts]
         found = iter(await worker.translate(texts, options, links=any(passages[number].tagged for number in own)))
         parts = {number: [next(found) for _ in passages[number].texts] for number in own}
-        return {number: _Rendered.of(passages[number], part, count) for number, part in parts.items()}
+        return {number: _rendered(passages[number], part, count) for number, part in parts.items()}
 
     results = await asyncio.gather(*(of_run(run) for run in dict.fromkeys(runs)))
     merged = {number: outputs for result in results for number, outputs in result.items()}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 
-from regard.explain.answer import Answer
+from regard.explain.answer import Answer, Sentence
 from regard.explain.ask import (
     Cells,
     Compared,
@@ -31,7 +32,6 @@ from regard.serve.schema.look import (
     BeamBody,
     Inquiry,
     MeaningBody,
-    SentencesAnswer,
     SentencesBody,
     TraceBody,
     WalkthroughBody,
@@ -78,9 +78,9 @@ async def look_into(
 
 
 @router.post("/sentences")
-async def sentences(body: SentencesBody) -> SentencesAnswer:
-    """Where the sentences of a text are, as everything here cuts them."""
-    return SentencesAnswer(sentences=cut_up(body.text))
+async def sentences(body: SentencesBody) -> dict[Literal["sentences"], tuple[Sentence, ...]]:
+    """Where the sentences of a text are, as everything here cuts them; whatever is between them stays as it is."""
+    return {"sentences": cut_up(body.text)}
 
 
 @router.post("/trace", response_model=Looked)

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import torch
 from fastapi import APIRouter, Request
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter
 from regard.models import build
 from regard.nn.fast.uninitialised import Unset
 from regard.serve.answers import Problem
-from regard.serve.schema.trainings import EstimateRequest, Preset, Presets
+from regard.serve.schema.trainings import EstimateRequest, Preset
 from regard.serve.trainings import DEMO, asked_for
 from regard.settings import Settings, TransformerModel, load_settings, preset_names
 from regard.settings.demo import demo_settings
@@ -27,9 +28,9 @@ REMEMBERED = 64  # estimates
 
 
 @router.get("/presets")
-def presets() -> Presets:
-    """Every architecture, with its size."""
-    return Presets(presets=list(_presets()))
+def presets() -> dict[Literal["presets"], list[Preset]]:
+    """Every architecture, with its size: the demo first, then simplest first."""
+    return {"presets": list(_presets())}
 
 
 @cache

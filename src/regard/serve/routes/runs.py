@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
@@ -29,11 +29,9 @@ from regard.serve.library import Library
 from regard.serve.pairs import best_runs, settings_at, summary_at
 from regard.serve.schema.runs import (
     ExamplesAnswer,
-    Removed,
     RenameBody,
     RunAnswer,
     RunName,
-    RunsAnswer,
     RunSummary,
     SettingsAnswer,
 )
@@ -57,12 +55,12 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 
 @router.get("")
-def every_run(request: Request) -> RunsAnswer:
+def every_run(request: Request) -> dict[Literal["runs"], list[RunSummary]]:
     """All runs at a glance. `best` marks the one that is used for its task and languages by default."""
     library: Library = request.app.state.service.library
     best, changes = set(best_runs(library).values()), may_change(request)
     found = library.runs().items()
-    return RunsAnswer(runs=[_summary(library, name, path, best, changes=changes) for name, path in found])
+    return {"runs": [_summary(library, name, path, best, changes=changes) for name, path in found]}
 
 
 @router.get("/{run}")
@@ -72,7 +70,7 @@ def one_run(request: Request, run: Name) -> RunAnswer:
     path = library.path(run)
     portrait, settings = listing.portray(path), settings_at(path)
     aligner = Aligner.load(path)
-    content = portrait.to_dict() | {
+    content = asdict(portrait) | {
         "summary": _summary(library, run, path, set(best_runs(library).values()), changes=may_change(request)),
         "settings": without_paths(portrait.settings),
         "model": shape(settings),
@@ -88,21 +86,22 @@ def one_run(request: Request, run: Name) -> RunAnswer:
 def rename(request: Request, run: Name, wish: RenameBody) -> RunName:
     """Give a run another name; not while it is trained."""
     request.app.state.jobs.rename(run, wish.to)
-    return RunName(run=wish.to)
+    return {"run": wish.to}
 
 
 @router.delete("/{run}", responses=PROBLEMS)
-def remove(request: Request, run: Name) -> Removed:
-    """Put a run into the trash, or the record of a training that failed before it was one; not while it is trained."""
+def remove(request: Request, run: Name) -> dict[Literal["run", "restore"], str]:
+    """Put a run into the trash, or the record of a training that failed before it was one; not while it is trained.
+    Post to the address `restore` to undo that."""
     request.app.state.jobs.remove(run)
-    return Removed(run=run, restore=f"/api/v1/runs/{run}/restore")
+    return {"run": run, "restore": f"/api/v1/runs/{run}/restore"}
 
 
 @router.post("/{run}/restore", responses=PROBLEMS)
 def restore(request: Request, run: Name) -> RunName:
     """Take back what was removed last under this name."""
     request.app.state.jobs.restore(run)
-    return RunName(run=run)
+    return {"run": run}
 
 
 # Showing and trying

@@ -42,7 +42,7 @@ def start(request: Request, wish: TrainingRequest) -> RunName:
     corpora = request.app.state.corpora
     chosen = {"time": wish.time, "watch": wish.watch, "languages": wish.languages}
     asked = asked_for(corpora, wish.preset, wish.corpus, wish.overrides, **chosen)
-    return RunName(run=_trainings(request).jobs.train(wish.name, asked, wish.model_dump()).run)
+    return {"run": _trainings(request).jobs.train(wish.name, asked, wish.model_dump()).run}
 
 
 @router.get("/{run}", responses=PROBLEMS)

@@ -7,11 +7,11 @@ import time
 from fastapi import APIRouter, Request
 
 from regard.decode.options import Options
+from regard.explain.answer import Sentence
 from regard.explain.looked import WordLink
 from regard.serve.library import Library
 from regard.serve.schema.translate import (
     OutputAnswer,
-    SpanAnswer,
     TranslateAnswer,
     TranslateBody,
     TranslationAnswer,
@@ -60,5 +60,5 @@ def _translation(found: Translated) -> TranslationAnswer:
         warning=translation.warning,
         unknown=translation.unknown,
         read_as=translation.read_as,
-        sentences=[SpanAnswer(start=start, end=end) for start, end in translation.sentences],
+        sentences=[Sentence(start, end, translation.source[start:end]) for start, end in translation.sentences],
     )

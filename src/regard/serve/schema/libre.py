@@ -58,26 +58,6 @@ class LibreLanguage(BaseModel):
     targets: Annotated[list[str], Field(description="Into what it can be translated.", examples=[["fr"]])]
 
 
-class Health(BaseModel):
-    """Whether the service answers."""
-
-    status: Literal["ok"] = "ok"
-
-
-class CodeAndName(BaseModel):
-    """One of the two languages that a page begins with."""
-
-    code: str
-    name: str
-
-
-class FrontendLanguages(BaseModel):
-    """What a page begins with."""
-
-    source: CodeAndName
-    target: CodeAndName
-
-
 class FrontendSettings(BaseModel):
     """What a page needs to know before it asks."""
 
@@ -93,4 +73,10 @@ class FrontendSettings(BaseModel):
     suggestions: bool = False
     files: Annotated[bool, Field(alias="filesTranslation")] = False
     formats: Annotated[list[str], Field(alias="supportedFilesFormat")] = []
-    language: FrontendLanguages | None
+    language: Annotated[
+        dict[str, dict[str, str]] | None,
+        Field(
+            description="What a page begins with.",
+            examples=[{"source": {"code": "en", "name": "English"}, "target": {"code": "fr", "name": "French"}}],
+        ),
+    ]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from regard.explain.answer import Answer, Sentence
 from regard.explain.edits import MOST
 from regard.serve.limits import BEAM, LINE, NAME, SENTENCES, TEXT, WORD
 from regard.serve.schema.translate import Decode
@@ -41,13 +39,6 @@ class SentencesBody(Body):
     """A text to cut."""
 
     text: str = Field(max_length=TEXT, examples=["The cat sleeps. Dr. Smith does not."])
-
-
-@dataclass(frozen=True)
-class SentencesAnswer(Answer):
-    """Where the sentences of a text are; whatever is between them stays as it is."""
-
-    sentences: tuple[Sentence, ...]
 
 
 class Inquiry(Body):

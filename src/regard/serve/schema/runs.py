@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -43,12 +43,6 @@ class RunSummary(BaseModel):
     engine: Annotated[str, Field(description="Who searches; empty until the run is loaded.", examples=["native"])]
 
 
-class RunsAnswer(BaseModel):
-    """All runs."""
-
-    runs: list[RunSummary]
-
-
 class ModelAnswer(BaseModel):
     """A model's shape."""
 
@@ -80,17 +74,7 @@ class RenameBody(BaseModel):
     to: Annotated[str, Field(max_length=NAME, description="The new name.", examples=["demo"])]
 
 
-class RunName(BaseModel):
-    """The run that was started, renamed or restored."""
-
-    run: Annotated[str, Field(examples=["demo"])]
-
-
-class Removed(BaseModel):
-    """A run that is in the trash."""
-
-    run: str
-    restore: Annotated[str, Field(description="Post to this address to undo.", examples=["/api/v1/runs/demo/restore"])]
+RunName = dict[Literal["run"], str]  # the run that was started, renamed or restored
 
 
 class SettingsAnswer(BaseModel):

@@ -26,19 +26,6 @@ class Preset(BaseModel):
     train: dict[str, Any] = Field(description="How it is trained by default.")
 
 
-class Presets(BaseModel):
-    """All of them, the demo first, then simplest first."""
-
-    presets: list[Preset]
-
-
-class CorpusDeleted(BaseModel):
-    """A corpus that is in the trash."""
-
-    corpus: str
-    restore: str = Field(description="Post to this address to undo.", examples=["/api/v1/corpora/news/restore"])
-
-
 class CorporaAnswer(BaseModel):
     """What can be trained on."""
 
@@ -124,12 +111,6 @@ class TrainingsAnswer(BaseModel):
 
     trainings: list[Training]
     most: int = Field(description="How many may run at once; 0 where who asks may not train.")
-
-
-class JobStarted(BaseModel):
-    """A job that was started."""
-
-    job: str = Field(examples=["compare-00112233445566ff"])
 
 
 class CompareRequest(BaseModel):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.explain.answer import Sentence
 from regard.explain.looked import WordLink
 from regard.serve.limits import BEAM, LINE, NAME
 from regard.settings.call import DecodeSettings
@@ -42,13 +43,6 @@ class OutputAnswer(BaseModel):
     links: list[WordLink]
 
 
-class SpanAnswer(BaseModel):
-    """A sentence of the source."""
-
-    start: Annotated[int, Field(description="Its first character.")]
-    end: Annotated[int, Field(description="The one behind its last.")]
-
-
 class TranslationAnswer(BaseModel):
     """One text with its translations."""
 
@@ -59,7 +53,7 @@ class TranslationAnswer(BaseModel):
     warning: Annotated[str, Field(description="What the reader should know; empty if all is as usual.")]
     unknown: Annotated[tuple[Unknown, ...], Field(description="Words that the run has never seen.")]
     read_as: Annotated[str, Field(description="How the text was read, where that differs from how it is written.")]
-    sentences: Annotated[list[SpanAnswer], Field(description="Where its sentences are; each was translated by itself.")]
+    sentences: Annotated[list[Sentence], Field(description="Where its sentences are; each was translated by itself.")]
 
 
 class TranslateAnswer(BaseModel):
