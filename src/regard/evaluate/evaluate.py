@@ -219,8 +219,8 @@ def score(translator: Translator, pairs: Iterable[Sequence[str]]) -> Iterator[Sc
     stream = iter(pairs)
     before = 0
     while chunk := list(islice(stream, CHUNK)):
-        sources = [[*translator.tokenizers.source.encode(source), END] for source, _ in chunk]
-        targets = [translator.tokenizers.target.encode(target) for _, target in chunk]
+        sources = [translator.tokenizers.read(source) for source, _ in chunk]
+        targets = [translator.tokenizers.written(target) for _, target in chunk]
         for number, (source, target) in enumerate(zip(sources, targets, strict=True), start=before + 1):
             if (pieces := max(len(source), len(target))) > LONGEST:
                 raise DataError(
@@ -229,5 +229,7 @@ def score(translator: Translator, pairs: Iterable[Sequence[str]]) -> Iterator[Sc
         for target, found in zip(
             targets, scoring.score(translator.model, sources, targets, translator.device), strict=True
         ):
-            yield Scored([translator.tokenizers.target.token(piece) for piece in (*target, END)], found)
+            given = len(translator.tokenizers.begin)
+            chosen = [translator.tokenizers.target.token(piece) for piece in (*target[given:], END)]
+            yield Scored(chosen, found[given:])
         before += len(chunk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -57,7 +57,6 @@ PINNED = (
     "The bear ate the honey because it was delicious.",
 )
 POINTS = 200  # of a curve
-VALIDATED = ("step", "epoch", "seconds", "loss", "score", "name", "best")  # what is kept of a validation
 
 Tell = Callable[[str], None]
 
@@ -164,10 +163,16 @@ def learning(run: Run) -> Learning:
     checks = [event for event in events if event["event"] == "validation"]
     return Learning(
         tuple(_moment(group) for group in _groups(steps)),
-        tuple(Validation(*(each[name] for name in VALIDATED)) for each in checks),
+        tuple(_validated(each) for each in checks),
         float(steps[-1]["seconds"]) if steps else None,
         int(steps[-1]["tokens"]) if steps else None,
     )
+
+
+def _validated(event: dict[str, Any]) -> Validation:
+    """Without samples."""
+    kept: dict[str, Any] = {each.name: event.get(each.name) for each in fields(Validation) if each.name != "samples"}
+    return Validation(**kept)
 
 
 def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:

@@ -67,9 +67,9 @@ def _translated(translator: Translator, question: Question, name: str) -> Looked
     text, target, model = question.text, question.target, translator.model
     if question.decode is not None and (question.edits or target is not None):
         raise SettingsError(UNSEARCHED)  # a target is given, and edits are greedy
-    written = None if target is None else [*translator.tokenizers.target.encode(target), END]
+    written = None if target is None else [*translator.tokenizers.written(target), END]
     asked = TranslatorSubject(model, translator.tokenizers)
-    begun = len(translator.tokenizers.target.encode(_prefix(question.edits)))
+    begun = len(translator.tokenizers.written(_prefix(question.edits)))
     read = len(asked.read(_changed(question)))
     check_size(model, read, max(begun, len(written or ())))
     if question.edits:

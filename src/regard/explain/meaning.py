@@ -37,6 +37,7 @@ from regard.tasks.kinds import Trained, task_of
 from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
 from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizers import Tokenizers
 from regard.text.words import space_words
 
 SENTENCES = 200  # of the validation text, in which neighbours are looked for
@@ -214,10 +215,13 @@ def _controls(control: str | None, sentences: Sequence[str]) -> list[Occurrence]
 # What a model reads and says
 
 
-def reading_of(predictor: Translator | Tagger | Classifier) -> tuple[EncoderDecoder | Labeller, Tokenizer, int]:
-    """A model with an encoder, its tokenizer, and how many letters of a piece it reads."""
+Reading = tuple[EncoderDecoder | Labeller, Tokenizer | Tokenizers, int]
+
+
+def reading_of(predictor: Translator | Tagger | Classifier) -> Reading:
+    """A model with an encoder, what cuts its sentences, and how many letters of a piece it reads."""
     if predictor.task == "translate":
-        return predictor.model, predictor.tokenizers.source, 0
+        return predictor.model, predictor.tokenizers, 0
     return predictor.model, predictor.reader.tokenizer, predictor.reader.letters
 
 
@@ -277,7 +281,7 @@ _KNOWN: WeakKeyDictionary[nn.Module, dict[str, list[Tensor]]] = WeakKeyDictionar
 
 
 def _words(
-    model: EncoderDecoder | Labeller, tokenizer: Tokenizer, letters: int, corpus: Sequence[str]
+    model: EncoderDecoder | Labeller, tokenizer: Tokenizer | Tokenizers, letters: int, corpus: Sequence[str]
 ) -> list[Neighbours]:
     """The words of some sentences, ready to be searched at every layer; each sentence goes through the model once."""
     known = _KNOWN.setdefault(model, {})

@@ -39,7 +39,7 @@ def walk_text(
     match predictor.task:
         case "translate":
             predictor.search.check_whole(text)
-            check_size(predictor.model, len(predictor.tokenizers.source.encode(text)) + 1, 0)
+            check_size(predictor.model, len(predictor.tokenizers.read(text)), 0)
             trace = predictor.translate(text, None if decode is None else Options.of(decode)).trace()
             source, target = trace.source, trace.target
             spelling = Spelling(predictor.tokenizers.source, predictor.tokenizers.target, text)

@@ -25,7 +25,13 @@ from regard.explain.walkthrough.ending import output_steps, pool_steps
 from regard.explain.walkthrough.step import Step, Walkthrough
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.language_model import LanguageModel
-from regard.models.recurrent import BahdanauDecoder, ContextDecoder, LuongDecoder, RecurrentEncoder
+from regard.models.recurrent import (
+    BahdanauDecoder,
+    ConditionalDecoder,
+    ContextDecoder,
+    LuongDecoder,
+    RecurrentEncoder,
+)
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
 SideName = Literal["all", "encoder", "decoder", "cross"]
@@ -171,12 +177,14 @@ def _decode(board: Board, model: EncoderDecoder | LanguageModel, layer: int, hea
     read = (model.first, *board.trace.target.ids[:-1])
     if isinstance(decoder, TransformerDecoder):
         _within("layer", layer, len(decoder.layers), "the decoder")
-        _within("head", head, decoder.layers[layer].attention.heads, "a layer of the decoder")
+        own = decoder.layers[layer].attention or decoder.layers[layer].cross
+        _within("head", head, 0 if own is None else own.heads, "a layer of the decoder")
         spot = transformer.Spot(board, "decoder", layer, head, board.read, row)
         x = transformer.decoder_steps(spot, decoder, read, board.source).at(row)
     else:
-        assert isinstance(decoder, ContextDecoder | BahdanauDecoder | LuongDecoder)
-        _within("layer", layer, decoder.stack.depth, "the decoder")
+        assert isinstance(decoder, ContextDecoder | BahdanauDecoder | LuongDecoder | ConditionalDecoder)
+        layers = decoder.stack.depth + isinstance(decoder, ConditionalDecoder)
+        _within("layer", layer, layers, "the decoder")
         heads = 0 if isinstance(decoder, ContextDecoder) else decoder.attention.heads
         _within("head", head, heads, "this model")
         encoder = model.encoder if model.task == "translate" else None
