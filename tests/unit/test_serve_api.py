@@ -482,7 +482,10 @@ def test_every_operation_is_described_with_its_problems(client: TestClient) -> N
 
 def test_links_and_unknown_words_are_described(client: TestClient) -> None:
     known = client.get("/openapi.json").json()["components"]["schemas"]
-    assert known["WordLink"]["properties"]["weight"]["description"] == "The attention weight, 0 to 1."
+    assert (
+        known["WordLink"]["properties"]["weight"]["description"]
+        == "The attention weight, 0 to 1; null where nothing is attended to."
+    )
     assert [known["Unknown"]["properties"][name]["description"] for name in ("start", "end")] == [
         "Its first character.",
         "The one behind its last.",

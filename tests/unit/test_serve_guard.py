@@ -260,7 +260,7 @@ def test_a_bug_is_500_counted_and_logged_as_one_without_a_stack_trace_for_the_cl
     assert 'regard_requests_total{method="GET",route="/languages",status="500"} 1.0' in counted
     assert json.loads(log[0])["status"] == 500
     (record,) = (each for each in caplog.records if each.name.startswith("regard"))
-    assert (record.levelname, record.getMessage()) == ("ERROR", "a bug, in the answer to GET /health")
+    assert (record.levelname, record.getMessage()) == ("ERROR", "a bug, in the answer to GET /languages")
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
 
