@@ -136,7 +136,7 @@ def _between(trace: Trace, weights: Tensor, view: View, origin: str) -> HeatMap:
         rows=folded.rows,
         columns=folded.columns,
         values=numbers(folded.weights),
-        origin=origin + _missing(weights, members(rows, special=special).places, folded),
+        origin=origin + _missing(weights, members(rows, special=special)[0], folded),
         row_name="source" if view.side == "encoder" else "output",
         column_name={"cross": "source", "encoder": "source", "decoder": "read so far"}[view.side],
         sums=True,
@@ -155,7 +155,7 @@ def _missing(weights: Tensor, rows: list[list[int]], folded: Folded) -> str:
 
 def _shows_special(rows: Side, columns: Side, view: View) -> bool:
     """Where nothing but special tokens was read or written they are shown, so that there is something to see."""
-    return view.special or not all(members(side, special=False).places for side in (rows, columns))
+    return view.special or not all(members(side, special=False)[0] for side in (rows, columns))
 
 
 def _axes(trace: Trace, side: str) -> tuple[Side, Side]:
@@ -184,7 +184,7 @@ def numbers(values: Tensor) -> Numbers:
 
 def spoken(trace: Trace, effect: Folded) -> Folded:
     """The rows that are words: an effect has a row for ``<end>`` too."""
-    groups = members(trace.target, special=True).places
+    groups = members(trace.target, special=True)[0]
     kept = [row for row, places in enumerate(groups) if trace.target.word_of[places[0]] != OUTSIDE]
     return Folded(effect.weights[kept], tuple(effect.rows[row] for row in kept), effect.columns)
 
