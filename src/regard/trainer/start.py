@@ -255,7 +255,7 @@ def _begin(opened: Opened) -> None:
     Later they are in the checkpoints."""
     run = opened.run
     if run.settings.train.base:
-        teaching.begin(opened.trainer)
+        teaching.begin(opened.trainer, run)
     if run.settings.model.vectors.file:
         tokenizer = Tokenizers.load(run.tokenizer).source
         vectors.begin(opened.task.model, tokenizer, run.settings.model.vectors, opened.trainer.listener.tell)
@@ -405,7 +405,7 @@ def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Token
         return Tokenizers.load(run.tokenizer)
     settings, text = run.settings, run.settings.text
     if settings.train.base:
-        return teaching.inherit(run, kind, rows)
+        return teaching.inherit(run, kind, rows, tell)
     tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
     names, pair = kind.columns, kind.texts == 2
     progress = ProgressLines(tell, "reading for the tokenizer")
