@@ -171,8 +171,8 @@ def learning(run: Run) -> Learning:
 
 def _validated(event: dict[str, Any]) -> Validation:
     """Without samples."""
-    general = {name: event.get(name) for name in ("general_loss", "general_score", "general_before")}
-    return Validation(*(event[name] for name in VALIDATED), **general)
+    general = (event.get(name) for name in ("general_loss", "general_score", "general_before"))
+    return Validation(*(event[name] for name in VALIDATED), (), *general)
 
 
 def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:

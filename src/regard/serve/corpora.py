@@ -153,6 +153,16 @@ class Corpora:
             found |= {f"{prefix}{_setting(file.name)}": str(file.resolve()) for file in files}
         return found
 
+    def test_files(self, name: str) -> tuple[str, ...]:
+        """What to measure a run on that does not learn from this corpus: its test, else what it would validate on."""
+        if name in BUILT_IN:
+            return (name,)
+        order: tuple[Part, ...] = ("test", "valid", "train")
+        files = next((found for part in order if (found := self.files(name, part))), [])
+        if not files or not _is_whole([file.name for file in files]):
+            raise DataError(self._missing(name, "test", files))
+        return tuple(str(file.resolve()) for file in files)
+
     def _missing(self, name: str, part: str, files: Sequence[Path]) -> str:
         if files:
             other = "target" if _form(files[0].name) == "source" else "source"

@@ -31,8 +31,8 @@ def graft_both(tokenizers: Tokenizers, source: Iterable[str], target: Iterable[s
         return replace(tokenizers, source=both, target=both)
     if tokenizers.joint:
         raise SettingsError(f"train.graft = {count}: here two tokenizers share one vocabulary, which stays; use 0")
-    sides = (graft(each, lines, count) for each, lines in ((tokenizers.source, source), (tokenizers.target, target)))
-    return replace(tokenizers, **dict(zip(("source", "target"), sides, strict=True)))
+    one, other = graft(tokenizers.source, source, count), graft(tokenizers.target, target, count)
+    return replace(tokenizers, source=one, target=other)
 
 
 def graft(tokenizer: Tokenizer, lines: Iterable[str], count: int) -> Tokenizer:

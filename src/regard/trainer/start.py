@@ -75,7 +75,7 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
     if Path(preset).suffix == ".toml":
         return load_settings(preset, *overrides), ""
     machine = Machine(pick_device(device).type == "cuda", torch.get_num_threads())
-    if base := _given("train.base", overrides):
+    if base := teaching.given("train.base", overrides):
         if preset:
             raise SettingsError(
                 f"{preset}: a run that begins with the weights of {base} has its settings; name no preset"
@@ -92,15 +92,7 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
 
 def _any_preset(overrides: tuple[str, ...]) -> str:
     """One that the overrides fit, until the corpus is known and one can be chosen."""
-    return "lstm" if _given("task", overrides) in ("tag", "classify") else "transformer-tiny"
-
-
-def _given(name: str, overrides: tuple[str, ...]) -> str:
-    """What overrides say of a setting that is a text; empty where they say nothing."""
-    found = [
-        text.strip("\"' ") for each, _, text in (each.partition("=") for each in overrides) if each.strip() == name
-    ]
-    return found[-1] if found else ""
+    return "lstm" if teaching.given("task", overrides) in ("tag", "classify") else "transformer-tiny"
 
 
 def free_place(preset: str | Path, settings: Settings) -> Path:

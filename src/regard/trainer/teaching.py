@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import torch
 from regard.errors import ModelError, SettingsError
 from regard.runs import checkpoint
 from regard.runs.folder import MANIFEST, Run, belongs, best_checkpoint, digest, flat
-from regard.settings import Settings, read_settings
+from regard.settings import Settings, load_settings, read_settings
 from regard.settings.languages import languages_of
 from regard.tasks.predictor import Rows
 from regard.tasks.task import Task, column
@@ -31,6 +31,19 @@ CARRIED = (
     *("optimizer", "weight_decay", "momentum", "second_moment", "clip"),
     *("smoothing", "word_dropout", "scheduled_sampling", "reinforce"),
 )
+
+
+def settings_of(words: Sequence[str]) -> Settings:
+    """The settings that the words of `regard train` name, before any is fitted: a preset's or another run's, with what
+    is changed."""
+    base = given("train.base", words)
+    return settings_from(base, *words) if base else load_settings(*words)
+
+
+def given(name: str, overrides: Sequence[str]) -> str:
+    """What overrides say of a setting that is a text; empty where they say nothing."""
+    said = dict(each.split("=", 1) for each in overrides if "=" in each)
+    return next((text.strip("\"' ") for each, text in said.items() if each.strip() == name), "")
 
 
 def settings_from(place: str, *overrides: str) -> Settings:

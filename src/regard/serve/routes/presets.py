@@ -63,8 +63,16 @@ def _preset(name: str, settings: Settings) -> Preset:
 async def estimate(request: Request, wish: EstimateRequest) -> Preflight:
     """Prepare a training in a temporary folder, measure what it would need, and remove it."""
     state = request.app.state
-    chosen = {"time": wish.time, "languages": wish.languages}
-    asked = asked_for(state.corpora, wish.preset, wish.corpus, wish.overrides, **chosen)
+    asked = asked_for(
+        state.corpora,
+        wish.preset,
+        wish.corpus,
+        wish.overrides,
+        base=state.jobs.library.path(wish.base) if wish.base else None,
+        general=wish.keep_watching,
+        time=wish.time,
+        languages=wish.languages,
+    )
     key = json.dumps([asked, state.corpora.stamp(wish.corpus)])
     if key not in state.estimates:
         corner = Path(tempfile.mkdtemp(prefix="regard-estimate-"))

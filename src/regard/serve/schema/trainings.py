@@ -75,7 +75,11 @@ class EstimateRequest(BaseModel):
     """A training whose cost is to be estimated."""
 
     model_config = FORBID
-    preset: str = Field(max_length=NAME, examples=["transformer-tiny"])
+    preset: str = Field("", max_length=NAME, examples=["transformer-tiny"])
+    base: str = Field("", max_length=NAME, description="The run to begin with, instead of a preset.")
+    keep_watching: str = Field(
+        "", max_length=NAME, description="A corpus to measure as well, so that forgetting shows.", examples=["fable:fr"]
+    )
     corpus: str = Field(max_length=NAME, examples=["fable:fr"])
     time: str = Field(
         "", max_length=WORD, description="At the most: 90s, 10m, 2h; empty for no limit.", examples=["2m"]
