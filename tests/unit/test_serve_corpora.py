@@ -343,8 +343,7 @@ def test_what_a_training_needs_of_a_corpus_is_complained_of_when_missing(tmp_pat
         corpora.settings("mine")
     with corpora.receive("mine", "train.text") as file:
         file.write(SOURCE.encode())
-    with pytest.raises(DataError, match="has no valid part to be judged by"):
-        corpora.settings("mine")
+    assert {name: Path(path).name for name, path in corpora.settings("mine").items()} == {"source": "train.text"}
     with pytest.raises(DataError, match="neither a test nor a validation part"):
         corpora.pairs("mine", 7)
     with corpora.receive("mine", "valid.text") as file:
@@ -353,6 +352,15 @@ def test_what_a_training_needs_of_a_corpus_is_complained_of_when_missing(tmp_pat
         "source": "train.text",
         "valid_source": "valid.text",
     }
+    with corpora.receive("tests", "test.text") as file:
+        file.write(SOURCE.encode())
+    with pytest.raises(DataError, match="has no train part to learn from"):
+        corpora.settings("tests")
+    assert [Path(path).name for path in corpora.test_files("tests")] == ["test.text"]
+    with corpora.receive("half", "train.source") as file:
+        file.write(SOURCE.encode())
+    with pytest.raises(DataError, match=r"train\.source has no test\.target beside it"):
+        corpora.test_files("half")
     with pytest.raises(ModelError, match="no such corpus here; did you mean 'mine'"):
         corpora.settings("mime")
 
