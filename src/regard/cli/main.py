@@ -24,6 +24,7 @@ from regard.cli import (
     doctor,
     evaluate,
     explain,
+    import_model,
     meaning,
     predict,
     report,
@@ -61,6 +62,7 @@ app = typer.Typer(
 VERBS: dict[str, Callable[..., Any]] = {
     "demo": demo.demo,
     "train": train.train,
+    "import": import_model.import_model,
     "translate": translate.translate,
     "predict": predict.predict,
     "score": score.score,

@@ -103,7 +103,7 @@ def read_texts(source: Path, target: Path, hypotheses: Path | None = None) -> Te
     if not rows:
         raise DataError(f"{source}: is empty; give at least one sentence")
     sources, references, *outputs = (list(side) for side in zip(*rows, strict=True))
-    return Texts(sources, references, *outputs[:1])
+    return Texts(sources, references, outputs[0] if outputs else None)
 
 
 def translate(

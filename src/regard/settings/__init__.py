@@ -21,6 +21,7 @@ from regard.settings.loading import load_settings, preset_names, read_settings
 from regard.settings.model import (
     AttentionSettings,
     BahdanauDecoderSettings,
+    ConditionalDecoderSettings,
     ContextDecoderSettings,
     LuongDecoderSettings,
     ModelSettings,
@@ -40,6 +41,7 @@ __all__ = [
     "NO_LIMIT",
     "AttentionSettings",
     "BahdanauDecoderSettings",
+    "ConditionalDecoderSettings",
     "ContextDecoderSettings",
     "DataSettings",
     "Extent",

@@ -28,9 +28,9 @@ def preset_names() -> list[str]:
 
 
 _LADDER = [
-    *("rnn", "gru", "lstm", "lstm-reversed", "lstm-deep", "bahdanau"),
+    *("rnn", "gru", "lstm", "lstm-reversed", "lstm-deep", "bahdanau", "conditional"),
     *("luong-dot", "luong-general", "luong-concat", "luong-local", "luong-hard"),
-    *("transformer-tiny", "transformer-small", "transformer-base", "transformer-big"),
+    *("transformer-tiny", "transformer-ssru", "transformer-small", "transformer-base", "transformer-big"),
 ]
 
 

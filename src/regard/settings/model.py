@@ -86,8 +86,19 @@ class LuongDecoderSettings(Frozen):
     """Input feeding: the attentional state is part of the next input."""
 
 
+class ConditionalDecoderSettings(Frozen):
+    """Steps, attends with the new state, then steps once more with what it found."""
+
+    kind: Literal["conditional"]
+    attention: RecurrentAttention = RecurrentAttention(score="additive")
+    second: Literal["transition", "layer"] = "transition"
+    """The second cell goes on from the first one's state and reads the context, and state, context and word decide
+    together (Nematus, Marian); or it is a layer with a state of its own that reads both and decides alone."""
+
+
 DecoderSettings = Annotated[
-    ContextDecoderSettings | BahdanauDecoderSettings | LuongDecoderSettings, Field(discriminator="kind")
+    ContextDecoderSettings | BahdanauDecoderSettings | LuongDecoderSettings | ConditionalDecoderSettings,
+    Field(discriminator="kind"),
 ]
 
 
@@ -152,8 +163,11 @@ class RecurrentModel(ModelBase):
     """Whether the encoder reads both ways."""
     reverse: bool = False
     """Whether the encoder reads the source back to front."""
-    bridge: Literal["copy", "dense"] = "copy"
-    """From the encoder's last state to the decoder's first: as it is, or through tanh(W h + b)."""
+    annotations: Literal["plain", "dense"] = "plain"
+    """What a decoder attends to: the encoder's states as they are, or tanh(W h + b) of them, of the decoder's width."""
+    bridge: Literal["copy", "dense", "mean", "zero"] = "copy"
+    """From the encoder to the decoder's first state: its last state as it is, or through tanh(W h + b); the same of the
+    mean of all its states; or zeros."""
     decoder: DecoderSettings = ContextDecoderSettings()
     """When the decoder looks at the source, if ever."""
     variational: bool = False
@@ -162,6 +176,15 @@ class RecurrentModel(ModelBase):
     @property
     def encoder_width(self) -> int:
         return self.hidden * (2 if self.bidirectional else 1)
+
+    @property
+    def annotation_width(self) -> int:
+        return self.hidden if self.annotations == "dense" else self.encoder_width
+
+    @property
+    def reads_out(self) -> bool:
+        """Whether a layer of the embedding's width stands between the decoder's state and the output layer."""
+        return self.decoder.kind == "bahdanau" or getattr(self.decoder, "second", "") == "transition"
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -172,7 +195,12 @@ class RecurrentModel(ModelBase):
             )
         if self.bidirectional and self.reverse:
             raise SettingsError("model.reverse = true: a bidirectional encoder reads both ways already; use false")
-        if self.tie != "none" and self.decoder.kind != "bahdanau" and self.hidden != self.width:
+        if self.bridge == "zero" and self.decoder.kind == "context":
+            raise SettingsError(
+                "model.bridge = zero: the decoder would know nothing of the source; use another bridge, or a "
+                "model.decoder that attends"
+            )
+        if self.tie != "none" and not self.reads_out and self.hidden != self.width:
             raise SettingsError(
                 f"model.tie = {self.tie}: the output layer reads states of {self.hidden}, the embedding has "
                 f"width {self.width}; make model.hidden and model.width equal"
@@ -187,7 +215,7 @@ class RecurrentModel(ModelBase):
             head_width(self.hidden, attention.heads, where)
             return
         query = head_width(self.hidden, attention.heads, where)
-        key = head_width(self.encoder_width, attention.heads, where)
+        key = head_width(self.annotation_width, attention.heads, where)
         if attention.score in ("dot", "scaled_dot", "cosine"):
             common_width(attention.score, query, key)
 

@@ -25,7 +25,7 @@ from regard.errors import SettingsError
 from regard.metrics.translation import bleu
 from regard.models import build
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.recurrent import BahdanauDecoder, LuongDecoder
+from regard.models.recurrent import BahdanauDecoder, ConditionalDecoder, LuongDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn import masks
 from regard.nn.attention import Attention
@@ -232,6 +232,6 @@ def _baseline(model: EncoderDecoder) -> nn.Linear | None:
     """For the hard attention of recurrent decoders, trained with REINFORCE: a guess of the reward, learned beside the
     model and of no use after training."""
     decoder = model.decoder
-    if not isinstance(decoder, BahdanauDecoder | LuongDecoder) or not decoder.attention.hard:
+    if not isinstance(decoder, BahdanauDecoder | LuongDecoder | ConditionalDecoder) or not decoder.attention.hard:
         return None
     return nn.Linear(decoder.stack.width, 1)
