@@ -20,6 +20,7 @@ from regard.errors import ModelError, RegardError
 from regard.evaluate.report import learning
 from regard.runs import checkpoint
 from regard.runs.folder import MANIFEST, Run, best_checkpoint, digest
+from regard.runs.origin import Origin, origin_of
 from regard.settings import Settings
 from regard.tasks.load import load
 from regard.text.grafting import origins
@@ -93,11 +94,13 @@ def test_what_does_not_help_leaves_the_weights_as_they_were_best(base: Path, tmp
 )
 def test_every_task_goes_on(task: str, preset: str, tmp_path: Path) -> None:
     start(tmp_path / "base", small.settings(preset, f"task={task}"), small.Notes(), device="cpu")
-    notes = small.Notes()
+    notes, origin = small.Notes(), Origin("made for a test", preset, "CC BY 4.0")
+    origin.save(tmp_path / "base")
     settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=200", "data.words=5", "train.rate=0.01")
     start(tmp_path / "new", settings, notes, device="cpu")
     assert settings.task == task
     assert notes.validations[-1].loss < notes.validations[0].loss
+    assert origin_of(tmp_path / "new") == origin, "a licence goes with the weights"
 
 
 @pytest.mark.usefixtures("with_demo")

@@ -13,6 +13,7 @@ import torch
 from regard.errors import ModelError, SettingsError
 from regard.runs import checkpoint
 from regard.runs.folder import MANIFEST, Run, belongs, best_checkpoint, digest, flat
+from regard.runs.origin import ORIGIN
 from regard.settings import Settings, load_settings, read_settings
 from regard.settings.languages import languages_of
 from regard.tasks.predictor import Rows
@@ -74,11 +75,13 @@ def resolve(settings: Settings) -> Settings:
 
 
 def inherit(run: Run, kind: type[Task], rows: Rows, tell: Callable[[str], None]) -> Tokenizers:
-    """The tokenizers of the other run, which goes on seeing words, and its labels. They are the new run's own now."""
+    """The tokenizers of the other run, which goes on seeing words, its labels, and where it came from. They are the new
+    run's own now."""
     base = Run.open(Path(run.settings.train.base))
     theirs, counted = Tokenizers.load(base.tokenizer), None
-    if base.labels.exists():
-        shutil.copyfile(base.labels, run.labels)
+    for name in (base.labels.name, ORIGIN):  # whose licence goes with the weights
+        if (base.folder / name).exists():
+            shutil.copyfile(base.folder / name, run.folder / name)
     if base.words.exists():
         words = (word for text in column(rows, kind.columns, 0) for word in text.split())
         Vocabulary.load(base.words).extended(words).save(run.words)
