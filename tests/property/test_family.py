@@ -47,7 +47,7 @@ def check(preset: str, *changes: str) -> None:
 
 
 @every_member
-@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+@pytest.mark.parametrize("order", ["bahdanau", "luong", "conditional"])
 def test_in_a_recurrent_decoder(order: str, member: tuple[str, str, str, str]) -> None:
     changes = overrides("model.decoder.attention", member)
     check("luong-dot", f"model.decoder={{kind='{order}'}}", *changes)
@@ -97,12 +97,25 @@ def test_projections_let_any_score_read_a_bidirectional_encoder(score: str) -> N
 
 @pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
 @pytest.mark.parametrize(
-    "decoder", ["{kind='context'}", "{kind='bahdanau'}", "{kind='luong'}", "{kind='luong', feeding=false}"]
+    "decoder",
+    [
+        *("{kind='context'}", "{kind='bahdanau'}", "{kind='luong'}", "{kind='luong', feeding=false}"),
+        *("{kind='conditional'}", "{kind='conditional', second='layer'}"),
+    ],
 )
 @pytest.mark.parametrize("bidirectional", [True, False])
 def test_every_cell_under_every_decoder(cell: str, decoder: str, bidirectional: bool) -> None:
     both = ("model.bidirectional=true", "model.bridge=dense") if bidirectional else ()
     check("lstm", f"model.cell={cell}", f"model.decoder={decoder}", "model.depth=2", *both)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("bridge", ["dense", "mean", "zero"])
+@pytest.mark.parametrize("annotations", ["plain", "dense"])
+@pytest.mark.parametrize("order", ["bahdanau", "luong", "conditional"])
+def test_every_bridge_to_every_order(cell: str, bridge: str, annotations: str, order: str) -> None:
+    ends = (f"model.bridge={bridge}", f"model.annotations={annotations}", "model.bidirectional=true")
+    check("lstm", f"model.cell={cell}", f"model.decoder={{kind='{order}'}}", "model.depth=2", *ends)
 
 
 POSITIONS, ACTIVATIONS = ("sinusoidal", "learned", "rotary", "none"), ("relu", "gelu", "silu", "swiglu")

@@ -94,6 +94,22 @@ def test_base_has_the_papers_number_of_parameters() -> None:
     assert 62e6 < count < 66e6
 
 
+@pytest.mark.parametrize(
+    "override",
+    [
+        f"model.width={10**18}",
+        f"model.width={10**30}",
+        "model.depth=100000000",
+        f"model.hidden={1 << 30}",
+        f"train.steps={10**30}",
+    ],
+)
+def test_what_no_machine_has_room_for_is_refused_before_it_is_tried(override: str) -> None:
+    name, _, value = override.partition("=")
+    with pytest.raises(SettingsError, match=rf"{name} = {value}: not valid; should be less than or equal to \d+$"):
+        regard.load_settings("luong-dot", override)
+
+
 def test_what_is_nested_too_deep_is_refused(tmp_path) -> None:
     with pytest.raises(SettingsError, match=r"model\.depth=\[\[.*…: nested too deep to be a setting"):
         regard.load_settings("lstm", "model.depth=" + "[" * 20_000)

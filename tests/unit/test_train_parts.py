@@ -162,7 +162,11 @@ def test_a_checkpoint_without_its_manifest_is_not_trusted(tmp_path: Path) -> Non
 def test_a_file_that_is_no_safetensors_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
     path.write_bytes(b"not this")
-    with pytest.raises(ModelError, match=r"weights\.safetensors: cannot be read"):
+    with pytest.raises(ModelError, match=r"weights\.safetensors: is not a safetensors file"):
+        checkpoint._tensors(path)
+    header = b'{"x": {"dtype": "F7", "shape": [2], "data_offsets": [0, 8]}}'
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    with pytest.raises(ModelError, match=r"weights\.safetensors: cannot be read; .*F7"):
         checkpoint._tensors(path)
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import corpora_for_tests as small
 import regard
 import tiny
 from regard.nn.fast.uninitialised import Unset
-from regard.runs.checkpoint import load_weights
-from regard.runs.folder import Run, best_checkpoint
+from regard.runs.folder import Run, best_checkpoint, used_weights
 from regard.tasks.load import load_predictor
 from regard.trainer.start import start
 
@@ -40,7 +40,7 @@ def test_a_run_of_any_task_is_loaded_without_a_random_number(
     before = torch.get_rng_state()
     loaded = load_predictor(tmp_path / "run").model.state_dict()
     assert torch.equal(torch.get_rng_state(), before)
-    written = load_weights(best_checkpoint(Run.open(tmp_path / "run")))
+    written = load_file(used_weights(best_checkpoint(Run.open(tmp_path / "run"))))
     for name, tensor in loaded.items():
         assert torch.equal(tensor, written[f"model.{name}"])
 

@@ -78,6 +78,12 @@ VARIANTS = {
     ),
     "a bridge, both ways, Elman": ("rnn", ("model.bidirectional=true", "model.bridge=dense")),
     "both ways, LSTM": ("lstm", ("model.bidirectional=true", "model.bridge=dense", "model.depth=2")),
+    "a mean, two layers, LSTM": ("lstm", ("model.bridge=mean", "model.depth=2")),
+    "deep conditional, LSTM": ("conditional", ("model.depth=2", "model.cell=lstm")),
+    "conditional with a layer from zeros": (
+        "conditional",
+        ("model.decoder.second=layer", "model.bridge=zero", "model.annotations=dense"),
+    ),
     "deep Bahdanau": ("bahdanau", ("model.depth=2",)),
     "Bahdanau with projected heads": (
         "bahdanau",
@@ -214,6 +220,16 @@ def test_in_single_precision_numbers_agree_to_a_millionth(preset: str) -> None:
     model = copy.deepcopy(tiny.translator(preset)).float()
     trace = replay(model, SOURCE, TARGET, detail="all")
     verify(walkthrough(model, SOURCE, TARGET, position=2), model, trace, 1e-6)
+
+
+@pytest.mark.parametrize("position", [0, 3])
+@pytest.mark.parametrize("case", [case for case in CASES if "conditional" in CASES[case][0]])
+def test_the_second_cell_of_a_conditional_decoder_is_a_layer_more(case: str, position: int) -> None:
+    model = made(case)
+    depth = 2 if "deep" in case else 1
+    walk = walkthrough(model, SOURCE, TARGET, layer=depth, position=position, side="decoder")
+    verify(walk, model, replay(model, SOURCE, TARGET, detail="all"), 1e-9)
+    assert f"decoder.{depth}.cell.hidden" in [step.name for step in walk]
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "transformer" in CASES[case][0]])
@@ -483,6 +499,8 @@ def test_every_text_is_used() -> None:
     titles = {prose.idea for prose in PROSE.values()}
     for case in CASES:
         titles -= {step.idea for step in walkthrough(made(case), SOURCE, TARGET)}
+    second = walkthrough(made("conditional with a layer from zeros"), SOURCE, TARGET, layer=1, side="decoder")
+    titles -= {step.idea for step in second}
     for pool in ("mean", "max"):
         titles -= {step.idea for step in walkthrough(tiny.tagger("lstm", pool), SOURCE)}
     model: Labeller = regard.labeller(

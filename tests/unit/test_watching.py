@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from regard.runs import log
 from regard.runs.log import read_log
 from regard.runs.samples import Watched
 from regard.tasks.load import load
+from regard.tasks.translate import TranslateTask
 from regard.trainer.start import start
 
 SENTENCE = "the cat sees the old bird ."
@@ -50,6 +52,26 @@ def test_a_sentence_is_watched_at_landmarks_and_validations_and_samples_come_wit
     if task != "translate":
         assert notes.watched[-1][1].output
         assert not notes.watched[-1][1].layers
+
+
+def test_a_validation_translates_each_of_its_sentences_once_and_shows_some_of_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    write = TranslateTask.write
+
+    def noted(task: TranslateTask, texts: Sequence[str], device: torch.device) -> list[str]:
+        written.extend(texts)
+        return write(task, texts, device)
+
+    monkeypatch.setattr(TranslateTask, "write", noted)
+    notes, last = small.Notes(), ("train.steps=2", "train.validate_every=2")
+    start(tmp_path / "run", small.settings("bahdanau", *last), notes, device="cpu")
+    assert len(written) == len(set(written)) > 5
+    shown = notes.validations[0].samples
+    assert [sample.source for sample in shown] == written[:5]
+    translator = load(tmp_path / "run")
+    assert [sample.output for sample in shown] == [translator.translate(text, beam=1).text for text in written[:5]]
 
 
 @pytest.mark.parametrize("preset", ["transformer-tiny", "bahdanau"])

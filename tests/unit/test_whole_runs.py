@@ -10,6 +10,8 @@ import os
 import shutil
 import sys
 import time
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -124,11 +126,62 @@ def test_a_run_of_before_the_hashes_is_opened(run: Path, tmp_path: Path) -> None
     assert belongs(Run.open(run), steps(run / "checkpoints")[-1])
 
 
-def test_settings_that_do_not_fit_the_weights_say_so_before_memory_is_taken(run: Path) -> None:
-    unsealed(run)
+def forged(run: Path) -> None:
+    """Let every checkpoint say that it belongs to what is there now, and that its files are as they are now."""
+    for path in steps(run / "checkpoints"):
+        seal(path, belonging(Run.open(run)))
+
+
+@pytest.mark.parametrize("pretend", [unsealed, forged])
+def test_settings_that_do_not_fit_the_weights_say_so_before_memory_is_taken(
+    pretend: Callable[[Path], None], run: Path, capsys: Capture
+) -> None:
     change(run / "settings.toml", "width = 16", "width = 1000000")  # petabytes
-    with pytest.raises(ModelError, match="the settings do not belong to these weights"):
-        load(run)
+    pretend(run)
+    for verb in (["translate", str(run), "the cat"], ["train", "--resume", str(run), "--steps", "+1"]):
+        assert cli(verb) == 4
+        assert "the settings do not belong to these weights" in capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def _header(content: bytes, size: int | None = None) -> bytes:
+    """A safetensors file with this header and eight bytes of numbers."""
+    return (len(content) if size is None else size).to_bytes(8, "little") + content + bytes(8)
+
+
+def _tensor(shape: object, offsets: object) -> bytes:
+    return _header(json.dumps({"model.x": {"dtype": "F32", "shape": shape, "data_offsets": offsets}}).encode())
+
+
+HEADERS = {
+    "a header longer than the file": _header(b"{}", 1 << 62),
+    "a header that would fill the memory": _header(b"[" + b"[]," * (1 << 21) + b"[]]"),
+    "a tensor larger than the file": _tensor([1 << 40], [0, 1 << 42]),
+    "a tensor larger than its place": _tensor([1 << 40], [0, 8]),
+    "numbers of thousands of digits": _tensor([10**4000, 10**4000], [0, 8]),
+    "very many axes": _tensor([1] * 100_000, [0, 4]),
+    "an end before the beginning": _tensor([2], [8, 0]),
+    "an axis that is none": _tensor([True, 2.0], [0, 8]),
+    "no places": _tensor([2], [0]),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_header_of_weights_that_claims_too_much_is_refused_before_memory_is_taken(
+    name: str, run: Path, capsys: Capture
+) -> None:
+    for path in steps(run / "checkpoints"):
+        (path / "weights.safetensors").write_bytes(HEADERS[name])
+    forged(run)
+    tracemalloc.start()
+    for verb in ("translate", "runs show", "runs export"):
+        words = ["x.tar"] if verb == "runs export" else []
+        assert cli([*verb.split(), str(run), *(words or ["the cat"] * (verb == "translate"))]) == 4, verb
+        said = capsys.readouterr()
+        assert said.err.strip().splitlines()[-1].endswith("is not a safetensors file, or a damaged one")
+    assert cli(["train", "--resume", str(run), "--steps", "+1"]) == 4
+    assert "no other is whole" in capsys.readouterr().err.strip().splitlines()[-1]
+    assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    tracemalloc.stop()
 
 
 def test_what_may_change_about_a_run_may_change(run: Path) -> None:

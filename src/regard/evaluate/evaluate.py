@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -52,6 +53,13 @@ class Texts:
     sources: list[str]
     references: list[str]
     hypotheses: list[str] | None = None
+    name: str = ""  # where it comes from
+    held_out: bool = True  # False: by this text checkpoints were chosen
+
+    def fingerprint(self) -> tuple[str, int]:
+        """Of all sources and references, and how many there are."""
+        lines = "\n".join([*self.sources, *self.references])
+        return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest(), len(self.sources)
 
 
 @dataclass(frozen=True)
@@ -94,8 +102,8 @@ def read_texts(source: Path, target: Path, hypotheses: Path | None = None) -> Te
     rows = [row for _, row in read_parallel(paths)]
     if not rows:
         raise DataError(f"{source}: is empty; give at least one sentence")
-    sides = [list(side) for side in zip(*rows, strict=True)]
-    return Texts(*sides)
+    sources, references, *outputs = (list(side) for side in zip(*rows, strict=True))
+    return Texts(sources, references, outputs[0] if outputs else None)
 
 
 def translate(

@@ -71,7 +71,7 @@ def layers(
     """
     device = next(model.parameters()).device
     pair = tokenizer if isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
-    labels = isinstance(model, Labeller)
+    labels = model.task == "label"
     read = Reader(pair.source, letters, device).text(sentence) if labels else pair.read(sentence)
     side = spell(read, pair.source, sentence)
     if not side.words:

@@ -24,7 +24,6 @@ from regard.runs.folder import Run
 from regard.tasks.classify import Classifier
 from regard.tasks.corpus import materials
 from regard.tasks.kinds import Trained, task_of
-from regard.tasks.language import Writer
 from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
 from regard.text.tokenizer import Tokenizer
@@ -166,7 +165,7 @@ def compare_meanings(
     """
     if not sentences:
         raise DataError(f"sentences = 0: there is nothing in which '{word}' could stand; give two or more")
-    if isinstance(predictor, Writer):
+    if predictor.task == "language":
         raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
     reading = reading_of(predictor)
     own = find(word, sentences)
@@ -215,7 +214,7 @@ class EncoderInput:
 
 
 def reading_of(predictor: Translator | Tagger | Classifier) -> EncoderInput:
-    if isinstance(predictor, Translator):
+    if predictor.task == "translate":
         return EncoderInput(predictor.model, predictor.tokenizers)
     return EncoderInput(predictor.model, predictor.reader.tokenizer, predictor.reader.letters)
 

@@ -14,14 +14,22 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.generator import Encoder, FreeDecoder
 from regard.models.labeller import AttentionPool, FinalPool, Labeller, MaxPool, MeanPool, Pool
 from regard.models.language_model import LanguageModel
-from regard.models.recurrent import BahdanauDecoder, Bridge, ContextDecoder, LuongDecoder, RecurrentEncoder
+from regard.models.recurrent import (
+    BahdanauDecoder,
+    Bridge,
+    ConditionalDecoder,
+    ContextDecoder,
+    LuongDecoder,
+    RecurrentEncoder,
+    ZeroBridge,
+)
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
 from regard.nn.attention import Attention, Normaliser, Projections, relu, softmax
 from regard.nn.embeddings import Embedding, OneHotEmbedding, OutputLayer
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced
-from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Stack
+from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Layer, Stack
 from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore, Score
 from regard.nn.ssru import SSRU
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Residual
@@ -85,6 +93,10 @@ def labeller(
     """One label a token or, with a pool, one label a sequence. The first ``seen`` ids occur in the training text."""
     if pool is not None and pool not in get_args(PoolName):
         raise SettingsError(f"pool = {pool}: no such pool; {did_you_mean(pool, get_args(PoolName))}")
+    if isinstance(model, knobs.RecurrentModel) and model.annotations == "dense":
+        raise SettingsError(
+            "model.annotations = dense: is what a decoder attends to, and a labeller has none; use 'plain'"
+        )
     embedding = _word_embedding(model, size, size if seen is None else seen)
     encoder: Encoder
     match model:
@@ -258,30 +270,34 @@ def _stack(model: knobs.RecurrentModel, inputs: int, *, bidirectional: bool = Fa
 
 def _recurrent_encoder(model: knobs.RecurrentModel, embedding: Embedding | WordEmbedding) -> RecurrentEncoder:
     stack = _stack(model, embedding.width, bidirectional=model.bidirectional)
-    return RecurrentEncoder(embedding, stack, reverse=model.reverse, dropout=model.dropout)
+    annotations = model.hidden if model.annotations == "dense" else None
+    return RecurrentEncoder(embedding, stack, annotations=annotations, reverse=model.reverse, dropout=model.dropout)
 
 
-def _bridge(model: knobs.RecurrentModel) -> Bridge | None:
+def _bridge(model: knobs.RecurrentModel) -> Bridge | ZeroBridge | None:
     match model.bridge:
         case "copy":
             return None
-        case "dense":
-            has_cell = _cell(model.cell).has_cell
-            return Bridge(model.depth, model.encoder_width, model.hidden, has_cell=has_cell)
+        case "dense" | "mean":
+            mean, has_cell = model.bridge == "mean", _cell(model.cell).has_cell
+            inputs = model.annotation_width if mean else model.encoder_width
+            return Bridge(model.depth, inputs, model.hidden, has_cell=has_cell, mean=mean)
+        case "zero":
+            return ZeroBridge(_cell(model.cell), model.hidden, model.depth)
         case _:
             assert_never(model.bridge)
 
 
 def _recurrent_decoder(
     model: knobs.RecurrentModel, embedding: Embedding
-) -> ContextDecoder | BahdanauDecoder | LuongDecoder:
+) -> ContextDecoder | BahdanauDecoder | LuongDecoder | ConditionalDecoder:
     bridge, hidden = _bridge(model), model.hidden
     match model.decoder:
         case knobs.ContextDecoderSettings():
             output = _output(model, embedding, hidden)
             return ContextDecoder(embedding, _stack(model, model.width), output, bridge=bridge, dropout=model.dropout)
         case knobs.BahdanauDecoderSettings(attention=chosen):
-            attention, context = _recurrent_attention(chosen, hidden, model.encoder_width)
+            attention, context = _recurrent_attention(chosen, hidden, model.annotation_width)
             return BahdanauDecoder(
                 embedding,
                 _stack(model, model.width + context),
@@ -292,7 +308,7 @@ def _recurrent_decoder(
                 dropout=model.dropout,
             )
         case knobs.LuongDecoderSettings(attention=chosen, feeding=feeding):
-            attention, context = _recurrent_attention(chosen, hidden, model.encoder_width)
+            attention, context = _recurrent_attention(chosen, hidden, model.annotation_width)
             return LuongDecoder(
                 embedding,
                 _stack(model, model.width + (hidden if feeding else 0)),
@@ -300,6 +316,19 @@ def _recurrent_decoder(
                 _output(model, embedding, hidden),
                 context_width=context,
                 feeding=feeding,
+                bridge=bridge,
+                dropout=model.dropout,
+            )
+        case knobs.ConditionalDecoderSettings(attention=chosen, second=second):
+            attention, context = _recurrent_attention(chosen, hidden, model.annotation_width)
+            return ConditionalDecoder(
+                embedding,
+                _stack(model, model.width),
+                attention,
+                Layer(_cell(model.cell), context + (hidden if second == "layer" else 0), hidden),
+                _output(model, embedding, model.width if model.reads_out else hidden),
+                context_width=context,
+                readout=model.reads_out,
                 bridge=bridge,
                 dropout=model.dropout,
             )

@@ -45,6 +45,8 @@ class _Tables(nn.Module, ABC):
         """Each table for these positions, by name, in float64."""
 
     def _keep(self, ready: int) -> None:
+        if torch.get_default_device().type == "meta":  # a model of shapes: of its weights, not of these
+            return
         for name, table in self.make(torch.arange(ready)).items():
             self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
 

@@ -40,6 +40,7 @@ from regard.runs.folder import (
     manifest,
     shapes,
     steps,
+    used_weights,
     verify,
 )
 from regard.settings.reading import Frozen, read
@@ -152,7 +153,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
     best = best_checkpoint(run)
     chosen = sorted({best, steps(run.checkpoints)[-1]}) if everything else [best]
     for path in chosen:
-        verify(path)
+        _is_whole(path)
         belongs(run, path)
     with ExitStack() as stack:  # what is open stays whole, even if the training goes on and drops it
         parts: dict[str, IO[bytes]] = {"best": io.BytesIO(f"{best.name}\n".encode())}
@@ -183,9 +184,7 @@ def _shared(run: Run) -> Iterator[Path]:
 
 def _needed(path: Path) -> set[str]:
     """The files of a checkpoint that using the model takes: the averaged weights where there are any."""
-    average = path / "average.safetensors"
-    weights = average if average.exists() and shapes(average) else path / "weights.safetensors"
-    return {"progress.json", BELONGS, weights.name}
+    return {"progress.json", BELONGS, used_weights(path).name}
 
 
 def _halved(path: Path) -> bytes:

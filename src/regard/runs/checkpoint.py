@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -22,9 +22,10 @@ from torch import Tensor, nn
 from regard.errors import ModelError
 from regard.files import new_file, new_folder, remove
 from regard.nn.fast.uninitialised import Unset
-from regard.runs.folder import Progress, Run, belongs, load_progress, seal, step_of, steps, verify
+from regard.runs.folder import Progress, Run, belongs, load_progress, seal, shapes, step_of, steps, used_weights, verify
 
 Model = TypeVar("Model", bound=nn.Module)
+Value = TypeVar("Value")
 OPTIMIZER = "optimizer.safetensors"
 
 
@@ -49,42 +50,48 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 def load_model(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
     """Put tensors into a model that must have exactly these."""
+    check_fit(model, {name: tensor.shape for name, tensor in tensors.items()}, where)
     own = model_tensors(model)
-    check_fit(own, tensors, where)
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(tensors[name])
 
 
-def check_fit(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], where: str) -> None:
+def check_fit(model: nn.Module, found: Mapping[str, Sequence[int]], where: str) -> None:
     """Names and shapes of a model's tensors are those of a checkpoint."""
-    for name in own.keys() ^ tensors.keys():
+    own = model_tensors(model)
+    for name in own.keys() ^ found.keys():
         side = "not in the checkpoint" if name in own else "not in the model"
         raise ModelError(f"{where}: {name} is {side}; the settings do not belong to these weights")
     for name, tensor in own.items():
-        if tensor.shape != tensors[name].shape:
+        if tuple(tensor.shape) != tuple(found[name]):
             raise ModelError(
-                f"{where}: {name} = {tuple(tensors[name].shape)}: the model has {tuple(tensor.shape)}; "
+                f"{where}: {name} = {tuple(found[name])}: the model has {tuple(tensor.shape)}; "
                 "the settings do not belong to these weights"
             )
 
 
-def trained(make: Callable[[], Model], run: Run, path: Path, device: torch.device) -> Model:
-    """A model with the weights of a checkpoint, which are those of this run and belong to its settings.
+def check_shapes(make: Callable[[], nn.Module], path: Path) -> None:
+    """A model that is to be made has the shapes of a checkpoint's weights: before memory is taken for either."""
+    with torch.device("meta"), Unset():
+        check_fit(make(), _of_model(shapes(used_weights(path))), str(path))
 
-    Where a checkpoint does not say what it belongs to, the shapes do, before any memory is taken for the model.
-    """
-    prefix = "model."
-    weights = {
-        name.removeprefix(prefix): tensor for name, tensor in load_weights(path).items() if name.startswith(prefix)
-    }
-    if not belongs(run, path):
-        with torch.device("meta"), Unset():
-            check_fit(model_tensors(make()), weights, str(path))
+
+def trained(make: Callable[[], Model], run: Run, path: Path, device: torch.device) -> Model:
+    """A model with the weights of a checkpoint, which are those of this run and belong to its settings."""
+    verify(path)
+    belongs(run, path)
+    check_shapes(make, path)
     with Unset():
         model = make()
-    load_model(model, weights, str(path))
+    load_model(model, _of_model(_tensors(used_weights(path))), str(path))
     return model.to(device).eval()
+
+
+def _of_model(tensors: Mapping[str, Value]) -> dict[str, Value]:
+    """What belongs to the model itself, of all that a training keeps."""
+    prefix = "model."
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -140,13 +147,6 @@ def load(path: Path) -> Checkpoint:
     return Checkpoint(progress=load_progress(path), **parts)
 
 
-def load_weights(path: Path) -> dict[str, Tensor]:
-    """The weights to use: the averaged ones where there are any."""
-    verify(path)
-    average = path / "average.safetensors"
-    return (_tensors(average) if average.exists() else {}) or _tensors(path / "weights.safetensors")
-
-
 def load_trained(path: Path) -> dict[str, Tensor]:
     """The weights that were trained, whether or not there are averaged ones."""
     verify(path)
@@ -155,8 +155,9 @@ def load_trained(path: Path) -> dict[str, Tensor]:
 
 def _tensors(path: Path) -> dict[str, Tensor]:
     try:
+        shapes(path)  # the library would take a header of any kind up to 100 MB
         return load_file(path)
-    except (SafetensorError, FileNotFoundError) as error:
+    except SafetensorError as error:
         raise ModelError(f"{path}: cannot be read; {error}") from None
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import time
@@ -46,7 +47,8 @@ PARTS = (
 _STEP = re.compile(r"step-(\d{1,18})")
 _FILE = re.compile(r"[\w-]{1,64}\.(json|safetensors)", re.ASCII)  # of a checkpoint
 _MOST = 1 << 53  # steps, tokens, seconds
-_HEADER = 100_000_000  # bytes that a safetensors file has for its header, as that library has it
+_HEADER = 1 << 22  # bytes of a safetensors file's header, which has a hundred for each tensor
+_AXES = 8  # of a tensor
 DEMO = "demo"  # the run that comes with the package
 PACKAGED = Path(str(resources.files("regard"))) / DEMO
 
@@ -77,6 +79,7 @@ class Progress:
     judged: int = 0  # the last step whose validation counted; an average of the last is made of such
     since_step: int = 0  # where the present schedule began: not at 0 in a run that was given more time or steps
     since_seconds: float = 0.0
+    general: float | None = None  # the loss on the general test set before the first step, where one is watched
 
 
 @dataclass(frozen=True)
@@ -254,12 +257,12 @@ def belongs(run: Run, path: Path) -> bool:
     """
     try:
         known = json.loads((path / BELONGS).read_bytes())
-        files, settings = dict(known["files"]), _flat(known["settings"])
+        files, settings = dict(known["files"]), flat(known["settings"])
     except FileNotFoundError:
         return False
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelError(f"{path / BELONGS}: is damaged; the checkpoint cannot be trusted") from None
-    here, now = _shared(run.folder), _flat(_meaning(run.settings))
+    here, now = _shared(run.folder), flat(_meaning(run.settings))
     for name, expected in files.items():
         if here.get(name) != expected:
             state = "is not what the weights were trained with" if name in here else "is missing"
@@ -271,11 +274,11 @@ def belongs(run: Run, path: Path) -> bool:
     return True
 
 
-def _flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
+def flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
     """Settings by their dotted names."""
     found: dict[str, Any] = {}
     for name, value in values.items():
-        found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+        found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
     return found
 
 
@@ -313,34 +316,47 @@ def load_progress(path: Path) -> Progress:
 def _is_plain(progress: Progress) -> bool:
     """Whether all numbers are such as a training has."""
     values: dict[str, object] = dict(asdict(progress))
-    best = values.pop("best")
+    tested = values.pop("best"), values.pop("general")
     times = values.pop("seconds"), values.pop("since_seconds")
     plain = all(type(each) is int and 0 <= each < _MOST for each in values.values())
     plain = plain and all(isinstance(each, int | float) and 0 <= each < _MOST for each in times)
-    return plain and (best is None or isinstance(best, float) or (isinstance(best, int) and abs(best) < _MOST))
+    return plain and all(
+        each is None or isinstance(each, float) or (isinstance(each, int) and abs(each) < _MOST) for each in tested
+    )
 
 
 def shapes(path: Path) -> dict[str, list[int]]:
-    """The shape of every tensor in a safetensors file, by name: its header says, and the rest is not read."""
+    """The shape of every tensor in a safetensors file, by name: its header says, and the rest is not read.
+
+    A header that claims what the file has no room for is refused before anything is made of it.
+    """
     try:
         with path.open("rb") as file:
-            size = int.from_bytes(file.read(8), "little")
-            if size > min(_HEADER, path.stat().st_size):
+            size, room = int.from_bytes(file.read(8), "little"), path.stat().st_size - 8
+            if size > min(_HEADER, room):
                 raise ValueError
             header = json.loads(file.read(size))
-        return {
-            name: [_natural(length) for length in entry["shape"]]
-            for name, entry in header.items()
-            if name != "__metadata__"
-        }
+        header.pop("__metadata__", None)
+        return {name: _shape(entry, room - size) for name, entry in header.items()}
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise ModelError(f"{path}: is not a safetensors file, or a damaged one") from None
 
 
-def _natural(length: object) -> int:
-    if not isinstance(length, int) or length < 0:
+def _shape(entry: Any, room: int) -> list[int]:
+    """The shape of a tensor whose numbers, of one to eight bytes, are where its header says."""
+    shape, (begin, end) = list(entry["shape"]), entry["data_offsets"]
+    numbers = (*shape, begin, end)
+    if len(shape) > _AXES or not all(type(number) is int and 0 <= number <= _MOST for number in numbers):
         raise ValueError
-    return length
+    if not (math.prod(shape) <= end - begin <= 8 * math.prod(shape) and end <= room):
+        raise ValueError
+    return shape
+
+
+def used_weights(path: Path) -> Path:
+    """The file of a checkpoint with the weights to use: the averaged ones where there are any."""
+    average = path / "average.safetensors"
+    return average if average.exists() and shapes(average) else path / "weights.safetensors"
 
 
 def digest(path: Path) -> str:

@@ -277,7 +277,7 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
         written = ", SSRU decoder" if writes and model.autoregression == "ssru" else ""
         size = f"{'+'.join(map(str, depths))} layers, {model.heads} heads, width {model.width}"
         return f"Transformer, {size}{written}"
-    words = [_CELLS[model.cell] + (", both ways" if model.bidirectional else "")]
+    words = [_CELLS[model.cell] + (", both ways" if model.bidirectional and task != "language" else "")]
     if task == "translate":
         decoder = model.decoder
         attention = "" if isinstance(decoder, ContextDecoderSettings) else f"{decoder.kind.title()} attention"

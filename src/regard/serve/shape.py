@@ -26,7 +26,7 @@ def _recurrent(model: RecurrentModel, reads: bool, writes: bool) -> ModelAnswer:
     return ModelAnswer(
         kind=model.kind,
         encoder_layers=model.depth * reads,
-        decoder_layers=model.depth * writes,
+        decoder_layers=(model.depth + (model.decoder.kind == "conditional")) * writes,
         heads=heads,
         attentions=["decoder.cross"] if both else [],
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from regard.errors import SettingsError
-from regard.settings.numbers import Count, Share
+from regard.settings.numbers import Depth, Share, Size
 from regard.settings.reading import Frozen
 from regard.settings.widths import common_width, even_width, head_width
 
@@ -20,13 +20,13 @@ class NoWindow(Frozen):
 
 class MonotonicWindowSettings(Frozen):
     kind: Literal["monotonic"]
-    reach: Count = 5
+    reach: Size = 5
     """How many keys on either side of the query's own position may be seen (local-m)."""
 
 
 class PredictedWindowSettings(Frozen):
     kind: Literal["predicted"]
-    reach: Count = 5
+    reach: Size = 5
     """How many keys on either side of the predicted position may be seen (local-p)."""
 
 
@@ -58,7 +58,7 @@ class AttentionSettings(Frozen):
 class RecurrentAttention(AttentionSettings):
     """Attention of a recurrent decoder: by default as in the papers, one head and no projections."""
 
-    heads: Count = 1
+    heads: Size = 1
     """How many attentions side by side."""
     projected: bool = False
     """Whether queries, keys, values and output pass learned projections first, as in a Transformer."""
@@ -86,8 +86,19 @@ class LuongDecoderSettings(Frozen):
     """Input feeding: the attentional state is part of the next input."""
 
 
+class ConditionalDecoderSettings(Frozen):
+    """Steps, attends with the new state, then steps once more with what it found."""
+
+    kind: Literal["conditional"]
+    attention: RecurrentAttention = RecurrentAttention(score="additive")
+    second: Literal["transition", "layer"] = "transition"
+    """The second cell goes on from the first one's state and reads the context, and state, context and word decide
+    together (Nematus, Marian); or it is a layer with a state of its own that reads both and decides alone."""
+
+
 DecoderSettings = Annotated[
-    ContextDecoderSettings | BahdanauDecoderSettings | LuongDecoderSettings, Field(discriminator="kind")
+    ContextDecoderSettings | BahdanauDecoderSettings | LuongDecoderSettings | ConditionalDecoderSettings,
+    Field(discriminator="kind"),
 ]
 
 
@@ -98,19 +109,19 @@ class VectorSettings(Frozen):
     """GloVe or word2vec, text or binary, packed or not; empty for none. Needs the tokenizer 'word' or 'space'."""
     frozen: bool = False
     """Kept as they are, beside learned vectors (labellers only); or else where the learned ones begin."""
-    width: Annotated[int, Field(ge=0)] = 0
+    width: Annotated[int, Field(ge=0, le=1 << 20)] = 0
     """Of the vectors; 0 looks into the file."""
     forget: Share = 0.0
     """Share of words whose learned vector is hidden in training where frozen ones stand beside it, as it is for words
     that training never saw."""
-    words: Annotated[int, Field(ge=0)] = 50_000
+    words: Annotated[int, Field(ge=0, le=1 << 40)] = 50_000
     """How many words of the file, from its beginning, are known besides those of the training text."""
 
 
 class ModelBase(Frozen):
     """What every architecture has."""
 
-    width: Count = 256
+    width: Size = 256
     """Width of the embeddings, and of a Transformer's states."""
     embedding: Literal["learned", "one_hot"] = "learned"
     """A look-up, or really a one-hot vector times the matrix (the same values, slowly)."""
@@ -124,9 +135,9 @@ class ModelBase(Frozen):
     """Share of features dropped in training."""
     vectors: VectorSettings = VectorSettings()
     """Word vectors to begin with."""
-    letters: Annotated[int, Field(ge=0)] = 0
+    letters: Annotated[int, Field(ge=0, le=1000)] = 0
     """How many letters (bytes of UTF-8, begin and end marked) of each piece a labeller reads; 0 reads none."""
-    letter_features: Count = 64
+    letter_features: Size = 64
     """What it makes of them, beside the embedding."""
 
     @model_validator(mode="after")
@@ -144,16 +155,19 @@ class RecurrentModel(ModelBase):
     kind: Literal["recurrent"]
     cell: Literal["elman", "lstm", "gru"] = "lstm"
     """The recurrent unit."""
-    hidden: Count = 256
+    hidden: Size = 256
     """Width of the recurrent state, in each direction."""
-    depth: Count = 1
+    depth: Depth = 1
     """Layers, in encoder and decoder each."""
     bidirectional: bool = False
     """Whether the encoder reads both ways."""
     reverse: bool = False
     """Whether the encoder reads the source back to front."""
-    bridge: Literal["copy", "dense"] = "copy"
-    """From the encoder's last state to the decoder's first: as it is, or through tanh(W h + b)."""
+    annotations: Literal["plain", "dense"] = "plain"
+    """What a decoder attends to: the encoder's states as they are, or tanh(W h + b) of them, of the decoder's width."""
+    bridge: Literal["copy", "dense", "mean", "zero"] = "copy"
+    """From the encoder to the decoder's first state: its last state as it is, or through tanh(W h + b); the same of the
+    mean of all its states; or zeros."""
     decoder: DecoderSettings = ContextDecoderSettings()
     """When the decoder looks at the source, if ever."""
     variational: bool = False
@@ -162,6 +176,15 @@ class RecurrentModel(ModelBase):
     @property
     def encoder_width(self) -> int:
         return self.hidden * (2 if self.bidirectional else 1)
+
+    @property
+    def annotation_width(self) -> int:
+        return self.hidden if self.annotations == "dense" else self.encoder_width
+
+    @property
+    def reads_out(self) -> bool:
+        """Whether a layer of the embedding's width stands between the decoder's state and the output layer."""
+        return self.decoder.kind == "bahdanau" or getattr(self.decoder, "second", "") == "transition"
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -172,7 +195,12 @@ class RecurrentModel(ModelBase):
             )
         if self.bidirectional and self.reverse:
             raise SettingsError("model.reverse = true: a bidirectional encoder reads both ways already; use false")
-        if self.tie != "none" and self.decoder.kind != "bahdanau" and self.hidden != self.width:
+        if self.bridge == "zero" and self.decoder.kind == "context":
+            raise SettingsError(
+                "model.bridge = zero: the decoder would know nothing of the source; use another bridge, or a "
+                "model.decoder that attends"
+            )
+        if self.tie != "none" and not self.reads_out and self.hidden != self.width:
             raise SettingsError(
                 f"model.tie = {self.tie}: the output layer reads states of {self.hidden}, the embedding has "
                 f"width {self.width}; make model.hidden and model.width equal"
@@ -187,7 +215,7 @@ class RecurrentModel(ModelBase):
             head_width(self.hidden, attention.heads, where)
             return
         query = head_width(self.hidden, attention.heads, where)
-        key = head_width(self.encoder_width, attention.heads, where)
+        key = head_width(self.annotation_width, attention.heads, where)
         if attention.score in ("dot", "scaled_dot", "cosine"):
             common_width(attention.score, query, key)
 
@@ -196,15 +224,15 @@ class TransformerModel(ModelBase):
     """The Transformer and its variants."""
 
     kind: Literal["transformer"]
-    heads: Count = 4
+    heads: Size = 4
     """Attentions side by side in each layer."""
-    hidden: Count = 1024
+    hidden: Size = 1024
     """Width of the feed-forward networks inside."""
-    encoder_depth: Count = 3
-    decoder_depth: Count = 3
+    encoder_depth: Depth = 3
+    decoder_depth: Depth = 3
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
     """How a token's place is made known."""
-    longest: Count = 512
+    longest: Size = 512
     """How many learned positions there are; the other kinds know no limit."""
     frequencies: Literal["paper", "marian"] = "paper"
     """Of sinusoids: 10000^(-i / half) for the i-th of half the width, or 10000^(-i / (half - 1)), as in Marian, fairseq

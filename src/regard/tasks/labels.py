@@ -164,7 +164,7 @@ class LabelTask(Task):
             label_smoothing=self.smoothing,
         )
 
-    def score(self, device: torch.device) -> tuple[float, str]:
+    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
         """Accuracy in percent."""
         right, count = 0, 0
         for batch in self.valid_batches():
@@ -173,7 +173,7 @@ class LabelTask(Task):
             real = tensors.labels != NO_LABEL
             right += int((guesses == tensors.labels)[real].sum())
             count += int(real.sum())
-        return 100 * right / max(1, count), "accuracy"
+        return 100 * right / max(1, count), "accuracy", ()
 
 
 def vocabulary(path: Path) -> Vocabulary:

@@ -223,5 +223,5 @@ class LanguageTask(Task):
         scores = super().validate(device)
         return Scores(scores.loss, math.exp(min(scores.loss, 50)), "perplexity", higher_is_better=False)
 
-    def score(self, device: torch.device) -> tuple[float, str]:  # noqa: ARG002
-        return 0.0, "perplexity"
+    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:  # noqa: ARG002
+        return 0.0, "perplexity", ()

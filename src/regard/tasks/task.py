@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -80,6 +81,7 @@ class Scores:
     score: float  # the task's own measure
     name: str  # of that measure
     higher_is_better: bool = True
+    written: Sequence[str] = ()  # for the samples, where the score is a score of that
 
 
 class Task(nn.Module, ABC):
@@ -190,8 +192,8 @@ class Task(nn.Module, ABC):
         return Watched(sentence, self.write([sentence], device)[0])
 
     @abstractmethod
-    def score(self, device: torch.device) -> tuple[float, str]:
-        """The task's own measure of the model as it is now, and its name."""
+    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
+        """The task's own measure of the model as it is now, its name, and what it wrote of the samples, if it did."""
 
     @torch.no_grad()
     def validate(self, device: torch.device) -> Scores:
@@ -202,9 +204,15 @@ class Task(nn.Module, ABC):
         for batch in self.valid_batches():
             total += float(self(Tensors.of(batch, device)))
             count += batch.tokens
-        value, name = self.score(device)
+        value, name, written = self.score(device)
         self.train(training)
-        return Scores(total / max(1, count), value, name)
+        return Scores(total / max(1, count), value, name, written=written)
+
+    def on(self, valid: Examples, samples: Pairs) -> Self:
+        """The same model, with another text to validate on."""
+        other = copy(self)
+        other.valid_examples, other.samples = valid, samples
+        return other
 
     def valid_batches(self) -> Iterator[Batch]:
         """All rows; those that are too long, for a batch or for the model's positions, are cut off."""

@@ -25,7 +25,7 @@ from regard.errors import SettingsError
 from regard.metrics.translation import bleu
 from regard.models import build
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.recurrent import BahdanauDecoder, LuongDecoder
+from regard.models.recurrent import BahdanauDecoder, ConditionalDecoder, LuongDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn import masks
 from regard.nn.attention import Attention
@@ -195,12 +195,13 @@ class TranslateTask(Task):
             written.append(token)
         return torch.stack(written, 1)
 
-    def score(self, device: torch.device) -> tuple[float, str]:
+    def score(self, device: torch.device) -> tuple[float, str, Sequence[str]]:
         """BLEU of greedy translations of the held-out sentences."""
         if not self.samples:
-            return 0.0, "BLEU"
+            return 0.0, "BLEU", ()
         sources, references = zip(*self.samples, strict=True)
-        return bleu(self.write(sources, device), references).score, "BLEU"
+        written = self.write(sources, device)
+        return bleu(written, references).score, "BLEU", written
 
     def write(self, texts: Sequence[str], device: torch.device) -> list[str]:
         """Greedy translations."""
@@ -231,6 +232,6 @@ def _baseline(model: EncoderDecoder) -> nn.Linear | None:
     """For the hard attention of recurrent decoders, trained with REINFORCE: a guess of the reward, learned beside the
     model and of no use after training."""
     decoder = model.decoder
-    if not isinstance(decoder, BahdanauDecoder | LuongDecoder) or not decoder.attention.hard:
+    if not isinstance(decoder, BahdanauDecoder | LuongDecoder | ConditionalDecoder) or not decoder.attention.hard:
         return None
     return nn.Linear(decoder.stack.width, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,11 +30,11 @@ class Showing:
     task: Task
     sentence: str = ""
 
-    def sampled(self, device: torch.device) -> tuple[ValidationSample, ...]:
-        """The samples as the model writes them now."""
+    def sampled(self, written: Sequence[str], device: torch.device) -> tuple[ValidationSample, ...]:
+        """The samples as the model writes them now; what validation has ``written`` of them is not written again."""
         shown = self.task.samples[:SAMPLES]
         with resting(self.task.model):
-            outputs = self.task.write([text for text, _ in shown], device)
+            outputs = written[:SAMPLES] or self.task.write([text for text, _ in shown], device)
         return tuple(ValidationSample(*pair, output) for pair, output in zip(shown, outputs, strict=True))
 
     def watched(self, device: torch.device) -> Watched | None:

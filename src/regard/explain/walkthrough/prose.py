@@ -411,6 +411,36 @@ PROSE: Mapping[str, Prose] = {
         "c_0 = W c_last + b",
         r"c_0 = W c_{\text{last}} + b",
     ),
+    "annotations": Prose(
+        "Annotations",
+        "A learned map makes of every state what the decoder will look at.",
+        "a = tanh(W h + b)",
+        r"a_s = \tanh(W h_s + b)",
+    ),
+    "mean_states": Prose(
+        "Mean of all states",
+        "The average of what the encoder says of every piece: where the decoder begins from.",
+        "m = mean_s h_s",
+        r"m = \frac{1}{S} \sum_s h_s",
+    ),
+    "bridge_mean": Prose(
+        "Bridge to the decoder",
+        "A learned map turns the mean of the encoder's states into the decoder's first state.",
+        "s_0 = tanh(W m + b)",
+        r"s_0 = \tanh(W m + b)",
+    ),
+    "bridge_mean_cell": Prose(
+        "Bridge for the long memory",
+        "A learned map turns the mean of the encoder's states into the decoder's first memory.",
+        "c_0 = W m + b",
+        r"c_0 = W m + b",
+    ),
+    "with_found": Prose(
+        "Input of the second layer",
+        "The new state and what it found in the source, side by side.",
+        "[s; c]",
+        r"[\,s_t; c_t\,]",
+    ),
     "with_context": Prose(
         "Input of the cell (Bahdanau)",
         "The piece read last and the context, side by side, go into the cell.",
@@ -424,7 +454,7 @@ PROSE: Mapping[str, Prose] = {
         r"[\,y_{t-1}; \tilde{s}_{t-1}\,]",
     ),
     "readout": Prose(
-        "Readout (Bahdanau)",
+        "Readout",
         "The new state, the context and the piece read last together decide on the next word.",
         "o = tanh(W [s; c; y] + b)",
         r"o_t = \tanh(W [\,s_t; c_t; y_{t-1}\,] + b)",
