@@ -11,6 +11,7 @@ from regard.serve.limits import BEAM, COMPARED, LINE, NAME, OVERRIDES, WORD
 from regard.serve.schema.translate import Decode
 from regard.serve.trainings import Training
 from regard.settings import TaskName
+from regard.settings.learning import LANGUAGE
 
 FORBID = ConfigDict(frozen=True, extra="forbid")
 
@@ -83,7 +84,7 @@ class EstimateRequest(BaseModel):
     languages: str = Field(
         "",
         max_length=WORD,
-        pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$",
+        pattern=rf"^({LANGUAGE}-{LANGUAGE})?$",
         description="Which is translated into which, `en-de`; empty for what the names of the files say.",
     )
     overrides: list[Override] = Field([], max_length=OVERRIDES, examples=[["train.steps=200", "data.pairs=2000"]])
