@@ -11,7 +11,7 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -104,9 +104,6 @@ class RunDetails:
     losses: tuple[tuple[int, float], ...]  # of training, by step
     validations: tuple[tuple[int, float, float], ...]  # step, loss, score
     checkpoints: tuple[CheckpointSummary, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def find(folder: Path) -> Iterator[Path]:

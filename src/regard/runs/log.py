@@ -54,6 +54,15 @@ class Validation:
     name: str
     best: bool
     samples: tuple[ValidationSample, ...] = ()
+    general_loss: float | None = None  # on the general test set, where one is watched
+    general_score: float | None = None
+    general_before: float | None = None  # its loss before the first step
+
+    @property
+    def forgotten(self) -> float | None:
+        """How much larger the loss on the general test set has become."""
+        known = self.general_loss is not None and self.general_before is not None
+        return self.general_loss - self.general_before if known else None  # type: ignore[operator]
 
 
 def clock(seconds: float) -> str:
@@ -308,4 +317,6 @@ def _is_validation(event: dict[str, Any]) -> bool:
     texts = rows and all(
         isinstance(each.get(field.name), str) for each in samples for field in fields(ValidationSample)
     )
+    watched = (event.get(f"general_{name}") for name in ("loss", "score", "before"))
+    texts = texts and all(value is None or _is_number(value) for value in watched)
     return texts and isinstance(event.get("name"), str) and isinstance(event.get("best"), bool)

@@ -10,13 +10,14 @@ from regard.settings.fitting import NO_LIMIT, Extent, Machine, choose, fit
 from regard.settings.learning import (
     DataSettings,
     LastAverage,
+    LowRankSettings,
     MovingAverageSettings,
     ReinforceSettings,
     TextSettings,
     TrainSettings,
     parse_time,
 )
-from regard.settings.loading import load_settings, preset_names
+from regard.settings.loading import load_settings, preset_names, read_settings
 from regard.settings.model import (
     AttentionSettings,
     BahdanauDecoderSettings,
@@ -45,6 +46,7 @@ __all__ = [
     "DataSettings",
     "Extent",
     "LastAverage",
+    "LowRankSettings",
     "LuongDecoderSettings",
     "Machine",
     "ModelSettings",
@@ -68,4 +70,5 @@ __all__ = [
     "load_settings",
     "parse_time",
     "preset_names",
+    "read_settings",
 ]

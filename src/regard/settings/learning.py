@@ -7,8 +7,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from regard.errors import SettingsError
+from regard.settings.call import Words
 from regard.settings.numbers import Count, Share
 from regard.settings.reading import Frozen
+
+# A code as models and people write it: `de`, `pt_BR`, `eng_Latn`, `zh-Hans`. Behind a hyphen stands a capital or a
+# digit, so that `zh-Hans-en` is a pair.
+LANGUAGE = r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,8}|-(?:[A-Z][A-Za-z]{1,3}|[0-9]{3}))*"
 
 
 class TextSettings(Frozen):
@@ -52,10 +57,14 @@ class DataSettings(Frozen):
     """What to validate on. Where neither this nor the files below are named, some rows of the corpus are held out."""
     valid_source: str = ""
     valid_target: str = ""
+    general: Words = ()
+    """A general test set that is measured beside the validation text, with a comma between two files: where a model
+    that is taught one kind of text forgets others, it shows there."""
     columns: str = ""
     """Which columns of a table to read, by name or number, with commas: `2,1`."""
-    languages: Annotated[str, Field(pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$")] = ""
-    """Which language is translated into which, as codes: `de-en`. Empty: what the names of corpus or files say."""
+    languages: Annotated[str, Field(pattern=rf"^({LANGUAGE}-{LANGUAGE})?$")] = ""
+    """Which language is translated into which, as codes: `de-en`, `pt_BR-en`, `eng_Latn-zh-Hans`. Empty: what the names
+    of corpus or files say."""
     longest: Count = 200
     """Pieces; longer examples are left out of training, and counted."""
     pairs: Count = 100_000
@@ -90,6 +99,21 @@ class LastAverage(Frozen):
 
 
 AverageSettings = Annotated[NoAverage | MovingAverageSettings | LastAverage, Field(discriminator="kind")]
+
+
+class NoAdapters(Frozen):
+    kind: Literal["none"] = "none"
+
+
+class LowRankSettings(Frozen):
+    kind: Literal["lora"]
+    rank: Count = 8
+    """Of what is added to a matrix: B A, with so many rows in A."""
+    alpha: Annotated[float, Field(gt=0)] = 16.0
+    """What is added counts alpha / rank times."""
+
+
+AdaptSettings = Annotated[NoAdapters | LowRankSettings, Field(discriminator="kind")]
 
 
 class ReinforceSettings(Frozen):
@@ -154,6 +178,19 @@ class TrainSettings(Frozen):
     """How many batch shapes a GPU run has."""
     skip_nonfinite: bool = False
     """Leave out a batch whose loss is not finite instead of stopping."""
+    base: str = ""
+    """The run whose best weights, tokenizers and model this one begins with, `demo` or a folder; empty begins anew."""
+    base_weights: str = ""
+    """Which weights these were: a hash, written down when the run is made."""
+    adapt: AdaptSettings = NoAdapters()
+    """Instead of the weights of the run that it begins with, learn small additions to its attention and feed-forward
+    matrices, which are merged into all that is kept: `{kind = "lora", rank = 8}`."""
+    freeze: Words = ()
+    """Parts that do not learn: `embeddings`, `encoder`, `decoder`, or anything as its weights are called, such as
+    `encoder.layers.0`. What is shared with a part is frozen with it."""
+    graft: Annotated[int, Field(ge=0)] = 0
+    """Pieces, learned on the text of this run, that are added at the most to the vocabulary of the run that it begins
+    with; each begins as the mean of the pieces it was cut into before."""
     watch: str = ""
     """A sentence to watch: its output and attention are logged at each validation, and after 1, 2, 4, 8, … steps."""
     seed: Annotated[int, Field(ge=0)] = 1
@@ -162,6 +199,28 @@ class TrainSettings(Frozen):
     def seconds(self) -> float | None:
         """The time limit in seconds."""
         return parse_time(self.time) if self.time else None
+
+    @model_validator(mode="after")
+    def _adapts_something(self) -> Self:
+        if self.adapt.kind == "lora" and not self.base:
+            raise SettingsError(
+                "train.adapt.kind = lora: adds to weights that have learned; begin with those of a run (--from), "
+                "or use 'none'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _grafts_onto_something(self) -> Self:
+        if self.graft and not self.base:
+            raise SettingsError(
+                f"train.graft = {self.graft}: adds to the vocabulary of another run; begin with one (--from), or use 0"
+            )
+        if self.graft and (self.adapt.kind != "none" or "embeddings" in self.freeze):
+            raise SettingsError(
+                f"train.graft = {self.graft}: new pieces learn with the embeddings, which adapters and train.freeze "
+                "leave as they are; use 0, or let all learn"
+            )
+        return self
 
     @model_validator(mode="after")
     def _time_is_readable(self) -> Self:

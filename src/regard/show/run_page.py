@@ -74,13 +74,18 @@ def curves(report: RunReport) -> Iterator[tuple[str, tuple[Chart, str]]]:
     """Of the run's log: each chart by its name, with what stands below it."""
     learned = report.learning
     score = learned.score or "score"
+    general = [one for one in learned.validations if one.general_loss is not None]
     losses = {
         "training": [(one.step, one.loss) for one in learned.moments],
         "validation": [(one.step, one.loss) for one in learned.validations],
+        "general test": [(one.step, one.general_loss or 0.0) for one in general],
     }
-    yield "loss", _curves(losses, "loss per prediction, in nats", "Loss by training step.")
+    since = losses["general test"]
+    kept = f" On the general test it changed by {since[-1][1] - since[0][1]:+.3f}." if len(since) > 1 else ""
+    yield "loss", _curves(losses, "loss per prediction, in nats", f"Loss by training step.{kept}")
     if len(learned.validations) > 1:
         scored = {score: [(one.step, one.score) for one in learned.validations]}
+        scored["general test"] = [(one.step, one.general_score or 0.0) for one in general]
         yield "score", _curves(scored, score, f"{score} of the validation text, as the training measured it.")
     if learned.moments:
         norms = {"gradient norm": [(one.step, one.norm) for one in learned.moments]}

@@ -21,11 +21,11 @@ const FRAME = 200; // milliseconds between two drawings while events pour in
 
 /**
  * @param {any} training as /api/v1/trainings has it
- * @param {{open: (values: object) => void, changes: boolean}} about  `changes`: whether it can be stopped, gone on with
- *   and removed here
+ * @param {{open: (values: object) => void, changes: boolean, teaches: boolean}} wishes  `changes`: whether it can be
+ *   stopped, gone on with and removed here; `teaches`: whether new trainings can be started
  */
-export function trainingView(training, {open, changes}) {
-  return new TrainingView(training, open, changes);
+export function trainingView(training, wishes) {
+  return new TrainingView(training, wishes);
 }
 
 class TrainingView {
@@ -33,8 +33,9 @@ class TrainingView {
   /** @type {WatchedSentence} */ watched;
   /** @type {() => void} stops following the log */ stop;
 
-  constructor(training, open, changes) {
+  constructor(training, {open, changes, teaches}) {
     this.changes = changes;
+    this.teaches = teaches;
     this.training = training;
     this.open = open;
     this.log = new TrainingLog();
@@ -231,6 +232,9 @@ class TrainingView {
       tried
         ? element("a", {class: "button quiet", href: link("look", {run, text: this.training.watch})}, "Look inside")
         : null,
+      tried && still && this.teaches
+        ? element("a", {class: "button quiet", href: link("train", {teach: run})}, "Teach this model")
+        : null,
       still && this.changes ? button("Remove", "quiet", () => this.remove()) : null,
     ].filter(Boolean);
   }
@@ -279,6 +283,7 @@ class TrainingView {
       [
         {name: "training", points: log.curve(log.moments, "loss")},
         {name: "validation", points: log.curve(log.validations, "loss")},
+        {name: "general test", points: log.curve(log.validations, "general_loss")},
       ].filter(({points}) => points.length),
     );
     const measure = log.validations.at(-1)?.name;
@@ -286,7 +291,12 @@ class TrainingView {
     this.notYet.hidden = Boolean(measure);
     this.charts.score.node.hidden = !measure;
     this.charts.score.options.y.most = measure === "perplexity" ? Infinity : 100;
-    this.charts.score.show(measure ? [{name: measure, points: log.curve(log.validations, "score")}] : []);
+    const general = {name: "general test", points: log.curve(log.validations, "general_score")};
+    this.charts.score.show(
+      measure
+        ? [{name: measure, points: log.curve(log.validations, "score")}, ...(general.points.length ? [general] : [])]
+        : [],
+    );
     this.charts.speed.show(
       log.moments.length ? [{name: "tokens a second", points: log.curve(log.moments, "tokens_per_second")}] : [],
     );
@@ -327,6 +337,7 @@ class TrainingView {
         ? `best ${best.name} ${best.score.toFixed(1)}, loss ${best.loss.toFixed(3)}, ` +
           `at step ${best.step.toLocaleString("en")}`
         : "",
+      forgotten(this.log.validations.at(-1)),
     ]
       .filter(Boolean)
       .join(" · ");
@@ -369,6 +380,13 @@ class TrainingView {
     this.watched.leave();
     Object.values(this.charts).forEach((chart) => chart.leave());
   }
+}
+
+/** How much larger the loss on the general test set has become, in words; nothing where none is watched. */
+function forgotten(validation) {
+  if (validation?.general_loss == null || validation.general_before == null) return "";
+  const more = validation.general_loss - validation.general_before;
+  return `loss on the general test ${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(3)} since the beginning`;
 }
 
 function about({preset, task, parameters}) {
