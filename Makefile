@@ -70,7 +70,8 @@ demo: .venv/.used ## train a translator on the built-in corpus, test it, write i
 
 demo-model: setup ## make the run in the package, src/regard/demo, as its about.json says: half an hour on two cores
 	$(BIN)/python bench/demo_model.py --time 3h --seed 1 --device cpu data.pairs=200000 data.words=20 data.riddles=0.5 \
-	  train.rate=0.004 train.warmup=200 train.second_moment=0.98 train.steps=14000 train.validate_every=3500
+	  train.rate=0.004 train.warmup=200 train.second_moment=0.98 train.steps=14000 train.validate_every=3500 \
+	  train.batch=1024 model.width=96
 
 bench: setup ## measure the fused paths against their written-out twins
 	$(BIN)/python bench/fused.py

@@ -24,6 +24,7 @@ from regard.serve.limits import Limits
 from regard.settings import (
     AttentionSettings,
     BahdanauDecoderSettings,
+    ConditionalDecoderSettings,
     ContextDecoderSettings,
     DataSettings,
     LastAverage,
@@ -61,6 +62,7 @@ TABLES: list[tuple[str, type[Frozen]]] = [
     ("model.decoder, kind = context", ContextDecoderSettings),
     ("model.decoder, kind = bahdanau", BahdanauDecoderSettings),
     ("model.decoder, kind = luong", LuongDecoderSettings),
+    ("model.decoder, kind = conditional", ConditionalDecoderSettings),
     ("model.decoder.attention", RecurrentAttention),
     ("model, kind = transformer", TransformerModel),
     ("model.encoder_attention, model.decoder_attention, model.cross_attention", AttentionSettings),

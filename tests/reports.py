@@ -4,42 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from regard.evaluate.comparison import Conditions
 from regard.evaluate.run_report import (
     CorpusCard,
     CurvePoint,
-    Labels,
     Learning,
     Look,
-    Portrait,
     Recipe,
     ReportExample,
     RunReport,
     SideCard,
-    Test,
-    Validated,
-    WordPair,
 )
 from regard.explain.beam import Searched, SearchNode
 from regard.explain.heatmap import HeatMap, reaching
+from regard.explain.looked import WordLink
 from regard.metrics.by_length import Bucket
 from regard.metrics.habits import Habits
 from regard.metrics.labels import Confusion
 from regard.metrics.translation import Quality
+from regard.runs.listing import Summary
+from regard.runs.log import Validation
 
 NASTY = "<script>document.title='caught'</script>"
 ARABIC, HINDI = "القط الأسود أكل الفأر", "काली बिल्ली ने चूहा खाया"
-TEST = Test(
-    name="a test",
+TEST = Conditions(
+    data="a test",
     sentences=191,
     sha256="00ff",
-    held_out=True,
     beam=5,
-    tokenize="13a",
-    resamples=1000,
-    seed=12345,
     device="cpu",
     threads=1,
-    milliseconds=21.0,
+    resamples=1000,
+    trials=10_000,
+    seed=12345,
+    versions={"regard": "0"},
     how=("beam 5",),
 )
 GOOD = Habits(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -64,10 +62,9 @@ def learning(*losses: float, score: str = "BLEU", scores: tuple[float, ...] = ()
             for number in range(1, len(losses) + 1)
         ),
         tuple(
-            Validated(100 * number, loss, value, loss == lowest)
+            Validation(100 * number, 0, 1.0, loss, value, score, loss == lowest)
             for number, (loss, value) in enumerate(zip(losses, values, strict=True), start=1)
         ),
-        score,
         83.0,
         7919,
     )
@@ -76,7 +73,7 @@ def learning(*losses: float, score: str = "BLEU", scores: tuple[float, ...] = ()
 def sentence(source: str, output: str, *, reference: str | None = None, weight: float | None = 0.9) -> ReportExample:
     """Each word linked with the one at its place."""
     words = tuple(source.split()), tuple(output.split())
-    links = tuple(WordPair(place, place, weight) for place in range(min(map(len, words))))
+    links = tuple(WordLink(place, place, weight) for place in range(min(map(len, words))))
     return ReportExample("pinned", None, source, reference, output, None, -1.5, *words, links)
 
 
@@ -104,18 +101,28 @@ def by_hand() -> RunReport:
     effect = reaching(effects)
     head = HeatMap(title, rows, columns, weights, title)
     return RunReport(
-        run=Portrait("small", "runs/small", "translate", "By hand.", "a model", 1013, "finished", 400, 400, "step-400"),
+        run=Summary(
+            "small",
+            "runs/small",
+            "finished",
+            task="translate",
+            architecture="a model",
+            about="By hand.",
+            parameters=1013,
+            steps=400,
+            of_steps=400,
+        ),
+        checkpoint="step-400",
         learning=learning(4.0, 2.0, 1.0, 0.5, scores=(11.0, 43.0, 71.0, 79.0)),
         test=TEST,
         scores=(quality(80.0), quality(90.0, name="chrF2")),
         corpus=CorpusCard("a corpus", 997, 101, "word", (SideCard("source", 7919, 7.9, 7, 23, 877, 0.01),), "ab"),
-        recipe=Recipe(
-            ("regard train settings.toml",), f"about = '{NASTY}'\n", 1, {"regard": "0"}, {"test text": "00ff"}
-        ),
+        recipe=Recipe(("regard train settings.toml",), f"about = '{NASTY}'\n", 1, {"test text": "00ff"}),
         lengths=(bucket("up to 10", 82.0), bucket("11 to 20", 79.0), bucket("over 20", None, 7)),
         rarities=(bucket("1 to 9", 78.0), bucket("10 to 99", 81.0)),
         counts="the run's source vocabulary",
         habits=GOOD,
+        milliseconds=21.0,
         examples=(
             sentence("the black cat", "le chat noir", reference="le chat noir dort"),
             sentence("the black cat ate the mouse", ARABIC),
@@ -137,10 +144,11 @@ def labelled() -> RunReport:
     known = by_hand()
     return RunReport(
         run=replace(known.run, task="tag"),
+        checkpoint=known.checkpoint,
         learning=known.learning,
-        test=replace(known.test, held_out=False, beam=None, how=(), milliseconds=None),
+        test=replace(known.test, held_out=False, beam=None, how=()),
         scores=(quality(71.3, None, "accuracy"),),
         corpus=replace(known.corpus, rows=None),
         recipe=known.recipe,
-        labels=Labels(confusion, confusion),
+        confusions=(confusion, confusion),
     )

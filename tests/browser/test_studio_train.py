@@ -177,6 +177,29 @@ def test_a_corpus_is_dropped_checked_and_mended(page: Any, tmp_path: Path, acces
     page.locator(".choice", has_text="mine").wait_for()
 
 
+def test_files_that_were_dropped_are_what_is_meant(page: Any, tmp_path: Path) -> None:
+    (tmp_path / "dropped.en").write_text(SOURCE)
+    (tmp_path / "dropped.fr").write_text(TARGET)
+    asked: list[str] = []
+
+    def estimate(route: Any) -> None:
+        asked.append(route.request.post_data_json["corpus"])
+        figures = dict.fromkeys(("parameters", "examples", "too_long", "memory", "seconds", "steps", "unknown"), 0)
+        route.fulfill(json={"words": "No time at all.", **figures})
+
+    page.route("**/api/v1/estimate", estimate)
+    page.goto("/#train?corpus=fable:fr")
+    page.get_by_text("English to French", exact=True).wait_for()
+    page.locator("#corpus-files").set_input_files([tmp_path / "dropped.en", tmp_path / "dropped.fr"])
+    page.get_by_label("Name of the corpus").fill("")
+    page.get_by_role("button", name="What will it take?").click()
+    assert page.get_by_label("Name of the corpus").evaluate("(name) => name.matches(':invalid')")
+    page.get_by_label("Name of the corpus").fill("dropped")
+    page.get_by_role("button", name="What will it take?").click()
+    page.get_by_text("No time at all.").wait_for()
+    assert asked == ["dropped"]
+
+
 def test_markup_in_names_and_texts_is_text(page: Any, tmp_path: Path) -> None:
     (tmp_path / "<img src=x onerror=alert(1)>.tsv").write_text("<script>document.title='caught'</script>\tle\n" * 2)
     page.goto("/#train?corpus=fable:fr")

@@ -57,6 +57,18 @@ def test_an_earlier_question_is_stopped_by_a_later_one(page: Any, ask: Ask) -> N
     assert words(page).all_inner_texts() == expected.split()
 
 
+def test_what_is_written_before_the_example_has_come_stays(page: Any) -> None:
+    waiting: list[Any] = []
+    page.route("**/examples", lambda route: waiting.append(route))  # noqa: PLW0108
+    page.goto("/")
+    page.locator("textarea").press_sequentially(TEXT)
+    page.wait_for_function("() => document.querySelectorAll('.pane.output .word').length > 0")
+    for route in waiting:
+        route.fulfill(json={"examples": [{"text": "the dog slept"}]})
+    page.wait_for_timeout(200)
+    assert page.locator("textarea").input_value() == TEXT
+
+
 def test_pointing_at_a_word_lights_its_source_with_its_weight(page: Any, ask: Ask) -> None:
     found = translated(ask)
     link = found["outputs"][0]["links"][0]

@@ -101,7 +101,7 @@ def test_a_word_of_several_pieces_has_the_tag_of_its_first(kind: str, tmp_path: 
     assert len(first) == 3
     (tagged,) = tagger.tag(["cat don't owls"])
     odds = tagger.model(tagger.reader.batch([rows])).softmax(-1)[0]
-    assert tagged.tags == tuple(tagger.tags.token(int(odds[place].argmax())) for place in first)
+    assert tagged.tags == tuple(tagger.labels.token(int(odds[place].argmax())) for place in first)
 
 
 # Classification

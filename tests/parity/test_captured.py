@@ -37,6 +37,10 @@ VARIANTS = {
     ),
     "learned, batch norm, gelu": ("model.positions=learned", "model.norm=batch", "model.activation=gelu"),
     "no positions, dot": ("model.positions=none", "model.decoder_attention.score=dot"),
+    "zero start, embedding norm": ("model.start=zero", "model.embedding_norm=true"),
+    "no final norm": ("model.final_norm=no", "model.tie=none"),
+    "fairseq": ("model.interleaved=false", "model.frequencies=marian", "model.first_position=2"),
+    "no scale, epsilon": ("model.embedding_scale=false", "model.norm_epsilon=0.01"),
 }
 
 
@@ -112,6 +116,7 @@ def test_a_plain_beam_is_searched_and_the_rest_is_left_to_the_loop() -> None:
 def test_attention_that_the_kernel_does_not_compute_is_left_to_the_model() -> None:
     assert Captured.fits(tiny.translator("transformer-small"))
     assert not Captured.fits(tiny.translator("bahdanau"))
+    assert not Captured.fits(tiny.translator("transformer-small", "model.autoregression=ssru"))
     assert not Captured.fits(tiny.translator("transformer-small", "model.cross_attention.normaliser=relu"))
 
 

@@ -39,6 +39,15 @@ def test_loss_and_gradients_are_those_of_the_two_steps(
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-12)
 
 
+def test_a_layer_that_does_not_learn_passes_the_same_gradient_on() -> None:
+    x, weight, bias, targets = given()
+    expected = torch.autograd.grad(linear_cross_entropy(x, weight, bias, targets, 0.1), x)[0]
+    before = weight.detach().clone()
+    found = torch.autograd.grad(linear_cross_entropy(x, weight.detach(), bias.detach(), targets, 0.1), x)[0]
+    assert torch.equal(found, expected)
+    assert torch.equal(weight, before)
+
+
 def test_without_a_gradient_it_is_the_written_out_twin() -> None:
     x, weight, bias, targets = given()
     with torch.no_grad():

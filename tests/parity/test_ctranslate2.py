@@ -32,6 +32,9 @@ VARIANTS = {
     "dot": ("model.decoder_attention.score=dot", "model.cross_attention.score=dot"),
     "general": ("model.encoder_attention.score=general", "model.cross_attention.score=general"),
     "all tied": ("model.tie=all",),
+    "zero start, embedding norm": ("model.start=zero", "model.embedding_norm=true"),
+    "fairseq": ("model.interleaved=false", "model.frequencies=marian", "model.first_position=2"),
+    "no scale, epsilon": ("model.embedding_scale=false", "model.norm_epsilon=0.01"),
 }
 PLACES = 89
 
@@ -110,16 +113,24 @@ def test_what_is_longer_than_the_positions_that_were_written_out_is_given_back(t
     assert engine.search([[5] * PLACES + [END]], [7], Beam(1), 997) == [None]
 
 
+def same_tokens(model: EncoderDecoder, folder: Path, least: int) -> None:
+    rows, limits = sources(17), [31] * 17
+    found = engine_of(model, folder).search(rows, limits, Beam(1), 997)
+    expected = native(model, rows, limits, Beam(1))
+    ended = [(theirs[0].tokens, ours[0].tokens) for theirs, ours in zip(found, expected, strict=True) if theirs]
+    assert len(ended) > least
+    assert all(theirs == ours for theirs, ours in ended)
+
+
 def test_an_embedding_with_another_scale_is_multiplied_in(tmp_path: Path) -> None:
     model = prepared()
     assert isinstance(model.encoder.embedding, Embedding)
     model.encoder.embedding.scale = 3.0
-    rows, limits = sources(7), [31] * 7
-    found = engine_of(model, tmp_path).search(rows, limits, Beam(1), 997)
-    expected = native(model, rows, limits, Beam(1))
-    ended = [(theirs[0].tokens, ours[0].tokens) for theirs, ours in zip(found, expected, strict=True) if theirs]
-    assert len(ended) > 3
-    assert all(theirs == ours for theirs, ours in ended)
+    same_tokens(model, tmp_path, 7)
+
+
+def test_a_last_norm_that_is_not_there_is_not_asked_for(tmp_path: Path) -> None:
+    same_tokens(prepared("model.final_norm=no", "model.tie=none"), tmp_path, 3)
 
 
 def test_int8_is_close(tmp_path: Path) -> None:
@@ -135,6 +146,7 @@ def test_int8_is_close(tmp_path: Path) -> None:
     [
         ("bahdanau", "model.dropout=0.0", "model.kind = recurrent: CTranslate2 computes Transformers alone"),
         ("transformer-small", "model.norm=batch", "model.norm = batch: CTranslate2 has layer and RMS norm alone"),
+        ("transformer-small", "model.autoregression=ssru", "model.autoregression = ssru: CTranslate2 has attention"),
         ("transformer-small", "model.encoder_attention.score=additive", "model.encoder_attention.score = additive"),
         ("transformer-small", "model.cross_attention.score=concat", "model.cross_attention.score = concat"),
         ("transformer-small", "model.decoder_attention.score=cosine", "model.decoder_attention.score = cosine"),
@@ -148,6 +160,11 @@ def test_what_ctranslate2_does_not_compute_is_refused(preset: str, override: str
     assert unfit(model).startswith(line)
     with pytest.raises(ModelError, match=line.split(" = ", maxsplit=1)[0]):
         to_ctranslate2(model, ["a"], ["a"], tmp_path)
+
+
+def test_a_norm_after_all_others_is_refused() -> None:
+    model = tiny.translator("transformer-small", "model.norm_place=after", "model.final_norm=yes")
+    assert unfit(model).startswith("model.final_norm = yes: with norms after the sublayers CTranslate2 has none")
 
 
 def test_a_kind_of_numbers_that_is_not_there_is_refused(tmp_path: Path) -> None:

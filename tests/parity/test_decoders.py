@@ -11,7 +11,7 @@ from torch import Tensor
 
 import tiny
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.recurrent import BahdanauDecoder, Bridge, Cells, LuongDecoder
+from regard.models.recurrent import BahdanauDecoder, Bridge, Cells, ConditionalDecoder, LuongDecoder
 from regard.nn.recurrent import Stack
 from regard.nn.scores import AdditiveScore, GeneralScore
 
@@ -108,6 +108,44 @@ def test_luong_attends_with_the_current_state_and_may_feed_its_answer_back(prese
         attentional = decoder.combine(torch.cat((context, states[-1][0]), -1)).tanh()
         logits.append(decoder.output(attentional))
     torch.testing.assert_close(model(SOURCE, TARGET), torch.stack(logits, 1), atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("second", ["transition", "layer"])
+@torch.no_grad()
+def test_conditional_steps_attends_and_steps_again(second: str) -> None:
+    model = randomised("conditional", f"model.decoder.second={second}")
+    decoder, encoded = model.decoder, model.encode(SOURCE)
+    assert isinstance(decoder, ConditionalDecoder)
+    assert isinstance(decoder.attention.score, AdditiveScore)
+    real = (SOURCE != 0)[:, :, None]
+    mean = (encoded.states * real).sum(1) / real.sum(1)
+    states = [(decoder.bridge.hidden[level](mean).tanh(), decoder.bridge.cell[level](mean)) for level in range(2)]
+    own, logits = (torch.zeros_like(states[0][0]),) * 2, []
+    kernel = decoder.second.kernel
+    weights = (kernel.weight_ih_l0, kernel.weight_hh_l0, kernel.bias_ih_l0, kernel.bias_hh_l0)
+    for time in range(TARGET.shape[1]):
+        word = decoder.embedding(TARGET[:, time])
+        states = step(decoder.stack, word, states)
+        first = states[-1][0]
+        context = attend(concat(decoder.attention.score, first, encoded.states), encoded.states)
+        if second == "transition":
+            states[-1] = torch.lstm_cell(context, states[-1], *weights)
+            features = decoder.readout(torch.cat((states[-1][0], context, word), -1)).tanh()
+        else:
+            own = torch.lstm_cell(torch.cat((first, context), -1), own, *weights)
+            features = own[0]
+        logits.append(decoder.output(features))
+    torch.testing.assert_close(model(SOURCE, TARGET), torch.stack(logits, 1), atol=1e-10, rtol=0)
+
+
+@torch.no_grad()
+def test_annotations_are_a_map_of_the_states() -> None:
+    plain, dense = (randomised("bahdanau", f"model.annotations={kind}") for kind in ("plain", "dense"))
+    dense.encoder.stack.load_state_dict(plain.encoder.stack.state_dict())
+    dense.encoder.embedding.load_state_dict(plain.encoder.embedding.state_dict())
+    states, annotate = plain.encode(SOURCE).states, dense.encoder.annotate
+    expected = torch.tanh(states @ annotate.weight.T + annotate.bias)
+    torch.testing.assert_close(dense.encode(SOURCE).states, expected, atol=1e-12, rtol=0)
 
 
 @torch.no_grad()

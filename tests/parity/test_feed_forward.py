@@ -34,6 +34,19 @@ def test_values_and_gradients_are_those_of_the_parts(dropout: float, shape: tupl
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["expand", "contract"])
+def test_frozen_weights_have_no_gradient_and_the_others_theirs(name: str) -> None:
+    torch.manual_seed(0)
+    network, x = FeedForward(WIDTH, HIDDEN).double(), torch.randn(11, WIDTH, dtype=torch.float64)
+    network.get_submodule(name).requires_grad_(requires_grad=False)
+    learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    ours, theirs = (
+        torch.autograd.grad(compute(x).pow(2).sum(), learning) for compute in (network, lambda x: parts(network, x))
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+
+
 def test_it_is_one_operation_in_training_alone() -> None:
     network, x = FeedForward(WIDTH, HIDDEN, dropout=0.3), torch.randn(3, WIDTH, requires_grad=True)
     assert type(network(x).grad_fn).__name__ == "_RectifiedBackward"

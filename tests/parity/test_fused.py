@@ -25,6 +25,14 @@ VARIANTS = {
     ),
     "another encoder": ("model.encoder_attention.score=additive",),
     "all tied": ("model.tie=all",),
+    "zero start, embedding norm": ("model.start=zero", "model.embedding_norm=true"),
+    "no final norm": ("model.final_norm=no", "model.tie=none"),
+    "fairseq": ("model.interleaved=false", "model.frequencies=marian", "model.first_position=2"),
+    "no scale, epsilon": ("model.embedding_scale=false", "model.norm_epsilon=0.01"),
+    "ssru": ("model.autoregression=ssru",),
+    "ssru, norm after, all tied": (
+        *("model.autoregression=ssru", "model.norm_place=after", "model.tie=all", "model.start=zero"),
+    ),
 }
 
 
@@ -44,7 +52,14 @@ def test_every_step_has_the_logits_of_the_model(overrides: tuple[str, ...], leng
 
 
 @pytest.mark.parametrize("beam", [1, 5])
-@pytest.mark.parametrize("overrides", [(), ("model.norm_place=after", "model.positions=rotary", "model.width=18")])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (),
+        ("model.norm_place=after", "model.positions=rotary", "model.width=18"),
+        ("model.autoregression=ssru", "model.start=zero"),
+    ],
+)
 def test_search_finds_the_same_outputs(beam: int, overrides: tuple[str, ...]) -> None:
     model = tiny.translator("transformer-small", *overrides)
     source, limits = tiny.rows([7, 3, 5, 11, 2, 13], tiny.SOURCE_SIZE, 3), torch.tensor([17, 3, 23, 5, 41, 19])

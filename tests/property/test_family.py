@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import product
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 import tiny
 from regard.errors import SettingsError
 from regard.nn.observe import Recorder
+from regard.text.special import END, START
 
 SCORES = ("dot", "scaled_dot", "general", "additive", "concat", "cosine")
 NORMALISERS = ("softmax", "relu")
@@ -45,7 +47,7 @@ def check(preset: str, *changes: str) -> None:
 
 
 @every_member
-@pytest.mark.parametrize("order", ["bahdanau", "luong"])
+@pytest.mark.parametrize("order", ["bahdanau", "luong", "conditional"])
 def test_in_a_recurrent_decoder(order: str, member: tuple[str, str, str, str]) -> None:
     changes = overrides("model.decoder.attention", member)
     check("luong-dot", f"model.decoder={{kind='{order}'}}", *changes)
@@ -95,12 +97,25 @@ def test_projections_let_any_score_read_a_bidirectional_encoder(score: str) -> N
 
 @pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
 @pytest.mark.parametrize(
-    "decoder", ["{kind='context'}", "{kind='bahdanau'}", "{kind='luong'}", "{kind='luong', feeding=false}"]
+    "decoder",
+    [
+        *("{kind='context'}", "{kind='bahdanau'}", "{kind='luong'}", "{kind='luong', feeding=false}"),
+        *("{kind='conditional'}", "{kind='conditional', second='layer'}"),
+    ],
 )
 @pytest.mark.parametrize("bidirectional", [True, False])
 def test_every_cell_under_every_decoder(cell: str, decoder: str, bidirectional: bool) -> None:
     both = ("model.bidirectional=true", "model.bridge=dense") if bidirectional else ()
     check("lstm", f"model.cell={cell}", f"model.decoder={decoder}", "model.depth=2", *both)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("bridge", ["dense", "mean", "zero"])
+@pytest.mark.parametrize("annotations", ["plain", "dense"])
+@pytest.mark.parametrize("order", ["bahdanau", "luong", "conditional"])
+def test_every_bridge_to_every_order(cell: str, bridge: str, annotations: str, order: str) -> None:
+    ends = (f"model.bridge={bridge}", f"model.annotations={annotations}", "model.bidirectional=true")
+    check("lstm", f"model.cell={cell}", f"model.decoder={{kind='{order}'}}", "model.depth=2", *ends)
 
 
 POSITIONS, ACTIVATIONS = ("sinusoidal", "learned", "rotary", "none"), ("relu", "gelu", "silu", "swiglu")
@@ -123,6 +138,52 @@ def test_every_transformer_block(positions: str, norm: str, place: str, activati
         f"model.norm_place={place}",
         f"model.activation={activation}",
     )
+
+
+FOREIGN = {  # what models from elsewhere have, one by one and as they come
+    "halves": ("model.interleaved=false",),
+    "frequencies": ("model.frequencies=marian",),
+    "first position": ("model.first_position=2",),
+    "no scale": ("model.embedding_scale=false",),
+    "embedding norm": ("model.embedding_norm=true",),
+    "epsilon": ("model.norm_epsilon=0.01",),
+    "final norm": ("model.norm_place=after", "model.final_norm=yes"),
+    "no final norm": ("model.final_norm=no",),
+    "zero start": ("model.start=zero", "model.tie=target"),
+    "ssru": ("model.autoregression=ssru",),
+    "ssru, rotary": ("model.autoregression=ssru", "model.positions=rotary", "model.width=24"),
+    "fairseq": ("model.interleaved=false", "model.frequencies=marian", "model.first_position=2"),
+    "student": (
+        *("model.interleaved=false", "model.frequencies=marian", "model.start=zero", "model.tie=all"),
+        *("model.norm_place=after", "model.norm_epsilon=1e-6", "model.autoregression=ssru"),
+    ),
+}
+
+
+@pytest.mark.parametrize("changes", FOREIGN.values(), ids=FOREIGN)
+def test_what_models_from_elsewhere_have(changes: tuple[str, ...]) -> None:
+    check("transformer-tiny", *changes)
+
+
+@pytest.mark.parametrize("changes", FOREIGN.values(), ids=FOREIGN)
+def test_every_member_is_another_function(changes: tuple[str, ...]) -> None:
+    """With the same weights it says something else: no setting is without effect."""
+    plain = tiny.translator("transformer-tiny", *(each for each in changes if "tie" in each or "width" in each))
+    other = tiny.translator("transformer-tiny", *changes)
+    shared = {name: value for name, value in plain.state_dict().items() if name in other.state_dict()}
+    copied = copy.deepcopy(other)
+    copied.load_state_dict(shared, strict=False)
+    with torch.no_grad():
+        assert (copied(SOURCE, TARGET) - plain(SOURCE, TARGET)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("preset", ["gru", "transformer-tiny"])
+def test_a_zero_start_reads_nothing_of_its_row(preset: str) -> None:
+    model = copy.deepcopy(tiny.translator(preset, "model.start=zero"))
+    with torch.no_grad():
+        before = model(SOURCE, TARGET)
+        model.decoder.embedding.weight[START] += 1.0
+        torch.testing.assert_close(model(SOURCE, TARGET)[..., END:], before[..., END:], atol=0, rtol=0)
 
 
 @pytest.mark.parametrize("score", ["dot", "general", "cosine"])

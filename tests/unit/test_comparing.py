@@ -16,8 +16,6 @@ from regard.cli.main import run as cli
 from regard.errors import DataError, SettingsError
 from regard.evaluate import compare as comparing
 from regard.evaluate.compare import (
-    Candidate,
-    EvaluationSet,
     fitting_edges,
     judged,
     one_by_one,
@@ -25,6 +23,7 @@ from regard.evaluate.compare import (
     take_turns,
 )
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row, sign
+from regard.evaluate.evaluate import Texts
 from regard.metrics.paired import Verdict
 from regard.metrics.translation import Quality, measure
 from regard.runs.folder import Run
@@ -51,9 +50,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def comparison(runs: list[Path]) -> Comparison:
-    found = regard.compare(
-        [Run.open(runs[0]), runs[1]], limit=37, beam=1, resamples=20, trials=20, examples=3, device="cpu"
-    )
+    measure = MeasureSettings(limit=37, resamples=20, trials=20, examples=3)
+    found = regard.compare([Run.open(runs[0]), runs[1]], decode=DecodeSettings(beam=1), measure=measure, device="cpu")
     assert isinstance(found, Comparison)
     return found
 
@@ -68,7 +66,7 @@ def comparison(runs: list[Path]) -> Comparison:
 def test_a_comparison_says_how_the_outputs_were_made(
     runs: list[Path], decode: DecodeSettings, beam: int | None, how: tuple[str, ...]
 ) -> None:
-    found = regard.compare(runs, limit=3, decode=decode, resamples=2, trials=2, device="cpu")
+    found = regard.compare(runs, decode=decode, measure=MeasureSettings(limit=3, resamples=2, trials=2), device="cpu")
     assert isinstance(found, Comparison)
     assert (found.conditions.beam, found.conditions.how) == (beam, how)
     assert f"Measured with: {', '.join(how)}, cpu" in read(comparison_page(found)).shown
@@ -222,7 +220,7 @@ def test_what_cannot_be_written_is_named(comparison: Comparison, tmp_path: Path)
     with pytest.raises(NotADirectoryError, match="file"):
         comparison.save(tmp_path / "file" / "compare.html")
     with pytest.raises(NotADirectoryError, match="file"):
-        comparing.save_texts(tmp_path / "file", EvaluationSet("", ["a"], ["b"]), [])
+        comparing.save_texts(tmp_path / "file", Texts(["a"], ["b"]), [])
 
 
 def test_runs_are_called_by_the_shortest_name_that_tells_them_apart(tmp_path: Path) -> None:
@@ -348,8 +346,8 @@ def test_a_row_that_is_no_run_stands_in_the_table_with_what_is_known_of_it() -> 
 
 def judge(sources: list[str], references: list[str], *outputs: list[str]) -> Comparison:
     how = MeasureSettings(resamples=20, trials=20, examples=5, seed=1)
-    candidates = [Candidate(f"run {number}", texts, Cost(), "") for number, texts in enumerate(outputs)]
-    return judged(candidates, EvaluationSet("hand", sources, references), how, FACTS, (row("extra", 3.0, None),))
+    systems = [(Row(f"run {number}", ()), texts) for number, texts in enumerate(outputs)]
+    return judged(systems, Texts(sources, references), how, FACTS, (row("extra", 3.0, None),))
 
 
 def test_a_line_of_the_corpus_is_shown_and_never_obeyed() -> None:

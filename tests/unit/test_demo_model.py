@@ -19,9 +19,11 @@ import regard
 from regard.cli.main import run as cli
 from regard.errors import ModelError, SettingsError
 from regard.runs.archive import pack
-from regard.runs.folder import MANIFEST, Run, best_checkpoint, digest, resolve
+from regard.runs.folder import MANIFEST, PACKAGED, Run, best_checkpoint, digest, resolve
 from regard.runs.listing import removable
 from regard.serve.library import Library
+from regard.settings import load_settings
+from regard.settings.demo import demo_settings
 from regard.tasks.load import load
 from regard.trainer.start import resume, start
 from serving import client
@@ -84,6 +86,13 @@ def test_what_is_packaged_is_what_using_it_takes_and_where_it_comes_from(made: P
     assert about["scores"]["sentences"] == 7
     assert len(about["corpus"]["sha256"]) == 64
     assert {"BLEU", "chrF2", "exact", "alignment error rate"} < about["scores"].keys()
+
+
+def test_the_package_says_with_which_settings_its_run_was_made() -> None:
+    about = json.loads((PACKAGED / "about.json").read_text(encoding="utf-8"))
+    made = demo_settings(about["preset"], *about["changed"])
+    assert made == load_settings(PACKAGED / "settings.toml")
+    assert about["command"].endswith(" ".join(about["changed"][2:]))
 
 
 def test_weights_of_16_bits_are_computed_with_in_32(made: Path, trained: Path) -> None:

@@ -152,6 +152,7 @@ def test_a_bad_setting_is_named(override: str) -> None:
 
 
 MEANINGLESS = [
+    ("gru", ["model.bridge=zero"], "model.bridge = zero: the decoder would know nothing of the source"),
     ("bahdanau", ["model.bridge=copy"], "model.bridge = copy: a bidirectional encoder ends in two states of 256"),
     ("bahdanau", ["model.reverse=true"], "model.reverse = true: a bidirectional encoder reads both ways already"),
     ("lstm", ["model.tie=target", "model.hidden=128"], "model.tie = target: the output layer reads states of 128"),
@@ -190,6 +191,16 @@ MEANINGLESS = [
         "transformer-tiny",
         ["model.decoder_attention.window={kind='predicted'}"],
         "model.decoder_attention.window.kind = predicted: places a window in a finished sequence",
+    ),
+    (
+        "transformer-tiny",
+        ["model.positions=learned", "model.first_position=2"],
+        "model.first_position = 2: is for sinusoidal positions; learned ones begin with the first token",
+    ),
+    (
+        "transformer-tiny",
+        ["model.autoregression=ssru", "model.decoder_attention.score=dot"],
+        "model.autoregression = ssru: a decoder layer then has no attention to itself",
     ),
 ]
 
@@ -253,6 +264,11 @@ def test_a_language_model_has_no_source_to_read_backwards() -> None:
 def test_a_transformer_has_no_final_state_to_pool() -> None:
     with pytest.raises(SettingsError, match="pool = final: a Transformer encoder has no final state"):
         regard.labeller(tiny.settings("transformer-tiny").model, 23, 5, "final")
+
+
+def test_a_labeller_has_nobody_to_annotate_for() -> None:
+    with pytest.raises(SettingsError, match=r"model\.annotations = dense: is what a decoder attends to"):
+        regard.labeller(tiny.settings("gru", "model.annotations=dense").model, 23, 5)
 
 
 def test_an_unknown_pool_gets_its_nearest_neighbour() -> None:

@@ -19,7 +19,7 @@ from regard.cli.main import run as cli
 from regard.decode.options import Options
 from regard.decode.rules import Beam
 from regard.errors import DataError, SettingsError
-from regard.evaluate.report import PINNED, POINTS, architecture, learning, report
+from regard.evaluate.report import PINNED, POINTS, learning, report
 from regard.evaluate.run_report import CurvePoint, Learning, Look, RunReport
 from regard.evaluate.sentences import LOOKS, MOST_CELLS, RANDOM, WORST
 from regard.explain.beam import search_tree
@@ -27,7 +27,7 @@ from regard.explain.heatmap import HeatMap
 from regard.fable.corpus import generate
 from regard.metrics.sentences import sentence_scores
 from regard.runs.folder import Run
-from regard.settings.call import DecodeSettings
+from regard.settings.call import DecodeSettings, MeasureSettings
 from regard.show.beam_page import beam_page
 from regard.show.pictures import logarithmic
 from regard.show.run_page import limits, run_page
@@ -41,6 +41,7 @@ Capture = pytest.CaptureFixture[str]
 Runs = Callable[[str], Path]
 STEPS = ("data.pairs=97", "train.steps=3", "train.validate_every=3")
 LIMIT = 37
+BEAM = DecodeSettings(beam=2)
 MOST = 2_000_000
 
 
@@ -79,7 +80,7 @@ def _files(folder: Path, *, corpus: str = "", source: str = "", target: str = ""
 
 @pytest.fixture(scope="module")
 def made(runs: Runs) -> RunReport:
-    return report(runs("transformer"), limit=LIMIT, beam=2, resamples=20, device="cpu")
+    return report(runs("transformer"), decode=BEAM, measure=MeasureSettings(limit=LIMIT, resamples=20), device="cpu")
 
 
 # From runs
@@ -89,7 +90,7 @@ def test_scores_are_those_of_the_runs_own_translations(made: RunReport, runs: Ru
     translator = regard.load(runs("transformer"))
     lines = [one for one in made.examples if one.line is not None]
     assert made.test.sentences == LIMIT
-    assert made.test.name == "fable:fr, the test part, up to 8 words"
+    assert made.test.data == "fable:fr, the test part, up to 8 words"
     for one in lines:
         found = next(translator.stream([one.source], Options(Beam(2))))
         assert one.output == found.text
@@ -100,7 +101,9 @@ def test_scores_are_those_of_the_runs_own_translations(made: RunReport, runs: Ru
 
 
 def test_the_numbers_are_those_of_the_measures(made: RunReport, runs: Runs) -> None:
-    again = report(runs("transformer"), limit=LIMIT, beam=2, resamples=20, device="cpu", seed=7)
+    again = report(
+        runs("transformer"), decode=BEAM, measure=MeasureSettings(limit=LIMIT, resamples=20, seed=7), device="cpu"
+    )
     assert again.scores == made.scores
     assert again.lengths == made.lengths
     assert again.examples != made.examples  # others are drawn
@@ -112,7 +115,9 @@ def test_the_numbers_are_those_of_the_measures(made: RunReport, runs: Runs) -> N
 def test_a_report_says_how_the_outputs_were_made_and_draws_that_search(runs: Runs) -> None:
     pins = ("the cat ate",)
     searched, drawn = (
-        report(runs("transformer"), limit=3, pins=pins, resamples=2, device="cpu", decode=decode)
+        report(
+            runs("transformer"), decode=decode, measure=MeasureSettings(limit=3, resamples=2), pins=pins, device="cpu"
+        )
         for decode in (DecodeSettings(beam=4, groups=2, length_penalty=0.5, prefix="le"), DecodeSettings(risk=3))
     )
     how = ("beam 4", "decode.length_penalty=0.5", "decode.groups=2", "decode.prefix=le")
@@ -177,13 +182,15 @@ def test_the_tree_ends_in_the_output(made: RunReport) -> None:
 
 
 def test_a_model_without_attention_shows_masking_and_gradients(runs: Runs) -> None:
-    made = report(runs("gru"), limit=11, beam=2, resamples=2, device="cpu", pins=("the cat ate",))
+    made = report(
+        runs("gru"), decode=BEAM, measure=MeasureSettings(limit=11, resamples=2), device="cpu", pins=("the cat ate",)
+    )
     html = run_page(made)
     assert "this model has no attention" in made.links
     assert [one.scale for look in made.looks for one in look.maps[:2]] == ["diverging"] * 2 * len(made.looks)
     assert "has no attention" in read(html).shown
     assert "Attention is where the model looked" not in read(html).shown
-    assert made.run.architecture == "gru of width 16, no attention"
+    assert made.run.architecture == "GRU, no attention, 1 layer, width 16"
     assert all(link.weight is None for one in made.examples for link in one.links)
 
 
@@ -196,7 +203,7 @@ def test_other_tasks_have_curves_scores_and_confusion(runs: Runs, task: str, sco
     asks_for_nothing(html)
     page = read(html)
     assert made.scores[0].name == score
-    assert (made.labels is None) == (task == "language")
+    assert (made.confusions == ()) == (task == "language")
     assert ("row = truth" in page.shown) == (task != "language")
     assert not made.test.held_out
     assert "attention" not in made.run.architecture
@@ -210,7 +217,14 @@ def test_given_files_are_held_out_and_may_be_long_or_empty(runs: Runs, tmp_path:
     (tmp_path / "test.en").write_text(f"the cat ate\n{long}\n\n")
     (tmp_path / "test.fr").write_text("le chat a mangé\nle chat\n\n")
     files = [str(tmp_path / name) for name in ("test.en", "test.fr")]
-    made = report(runs("transformer"), *files, beam=1, resamples=2, device="cpu", pins=())
+    made = report(
+        runs("transformer"),
+        *files,
+        decode=DecodeSettings(beam=1),
+        measure=MeasureSettings(resamples=2),
+        device="cpu",
+        pins=(),
+    )
     html = run_page(made)
     assert made.test.held_out
     assert made.test.sentences == 3
@@ -242,12 +256,6 @@ def test_a_long_log_is_thinned_to_what_can_be_seen(runs: Runs, tmp_path: Path) -
     assert found.moments[-1].step == 1009
     assert found.moments[0] == CurvePoint(5, 3.0, 1.0, 0.5)
     assert found.validations == ()
-
-
-def test_an_architecture_is_said_in_a_few_words() -> None:
-    assert architecture(small.settings("bahdanau")) == "bidirectional gru of width 16, bahdanau attention"
-    assert architecture(small.settings("transformer-tiny")) == "transformer of width 16, 1 + 1 layers, 2 heads"
-    assert architecture(small.settings("transformer-tiny", "task=tag")) == "transformer of width 16, 1 layers, 2 heads"
 
 
 # The command

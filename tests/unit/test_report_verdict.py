@@ -75,7 +75,7 @@ def test_a_score_far_below_the_validations_is_suspicious() -> None:
     assert (found.claim, found.tone) == ("falls far short of its own validations", "bad")
     assert found.evidence.startswith("BLEU 90.0 in validation at step 200, 44.0 here")
     assert rules.promise(known, quality(46.0)) == []
-    assert rules.promise(replace(known, score="accuracy"), quality(1.0)) == []
+    assert rules.promise(learning(2.0, 1.0, scores=(13.0, 90.0), score="accuracy"), quality(1.0)) == []
     assert rules.promise(learning(2.0, 1.0, scores=(1.0, 4.0)), quality(0.1)) == []
     assert rules.promise(Learning(), quality(1.0)) == []
 

@@ -96,6 +96,7 @@ def test_an_architecture_is_told_in_words() -> None:
 
     assert words("lstm") == "LSTM, no attention, 1 layer, width 256"
     assert words("luong-dot") == "LSTM, Luong attention (dot), 2 layers, width 256"
+    assert words("bahdanau", "language") == "GRU, 1 layer, width 256"
     assert words("gru", "tag") == "GRU, 1 layer, width 256"
     assert words("transformer-small") == "Transformer, 3+3 layers, 4 heads, width 256"
     assert words("transformer-small", "language") == "Transformer, 3 layers, 4 heads, width 256"

@@ -18,6 +18,7 @@ from fastapi.testclient import TestClient
 import studios
 from regard.errors import ModelError, SettingsError
 from regard.runs.folder import occupied
+from regard.runs.log import append, read_log
 from regard.serve import processes
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
@@ -56,13 +57,19 @@ def gone(process: Process) -> None:
         assert time.monotonic() < last, process
 
 
-def ended(jobs: Jobs, run: str, *lines: str) -> None:
+def said(jobs: Jobs, job: str, *events: tuple[str, dict[str, object]]) -> None:
+    """What a child writes into its log."""
+    for event, values in events:
+        append(jobs.folder / job / "log.jsonl", event, values)
+
+
+def ended(jobs: Jobs, run: str, *events: tuple[str, dict[str, object]]) -> None:
     """Its process has died, with these last words."""
     job = jobs.training(run)
     assert job is not None
     os.kill(job.pid, signal.SIGKILL)
     gone(job.process)
-    (jobs.folder / job.name / "output.txt").write_text("\n".join(lines), encoding="utf-8")
+    said(jobs, job.name, *events)
 
 
 def test_a_process_is_known_by_its_number_and_its_start() -> None:
@@ -104,10 +111,18 @@ def test_without_handles_a_signal_is_sent_by_number(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_child_is_regard_in_a_session_of_its_own(tmp_path: Path) -> None:
-    process = spawn(["--version"], tmp_path / "out", tmp_path / "err")
+    process = spawn(["--version"], tmp_path)
     assert os.getsid(process.pid) == process.pid
     gone(process)
-    assert (tmp_path / "out").read_text().strip()
+    assert (tmp_path / "result.json").read_text().strip()
+    assert [(event["event"], event["code"]) for event in read_log(tmp_path / "log.jsonl")] == [("end", 0)]
+
+
+def test_what_a_child_says_is_in_its_log(tmp_path: Path) -> None:
+    gone(spawn(["compare", str(tmp_path / "a"), str(tmp_path / "b")], tmp_path))
+    error, end = read_log(tmp_path / "log.jsonl")
+    assert (error["event"], error["hint"], end["code"]) == ("error", "", 4)
+    assert (tmp_path / "output.txt").read_text().startswith(error["text"].partition(";")[0])
 
 
 def test_a_training_is_started_with_what_was_chosen_and_found_by_the_next_server(
@@ -126,7 +141,7 @@ def test_a_training_is_started_with_what_was_chosen_and_found_by_the_next_server
 def test_a_training_that_failed_keeps_what_was_asked_for_and_says_which_setting_is_to_blame(jobs: Jobs) -> None:
     jobs.train("one", ["bahdanau", "about='regard demo'", "data.corpus='fable:fr'"], {"preset": "x"})
     line = "size = 1,000: too large for this corpus; bpe can have at most 625 pieces"
-    ended(jobs, "one", line, "  regard train … text.size=625")
+    ended(jobs, "one", ("error", {"text": line, "hint": "regard train … text.size=625"}), ("end", {"code": 2}))
     found = Trainings(again(jobs)).one("one")
     assert (found.state, found.request, found.note) == ("failed", {"preset": "x"}, line)
     assert found.error == Complaint(line, "text.size", "text.size=625")
@@ -154,7 +169,7 @@ def test_a_complaint_is_told_without_flags_and_commands(line: str, expected: Com
 @pytest.mark.usefixtures("children")
 def test_what_was_asked_for_survives_going_on(jobs: Jobs) -> None:
     jobs.train("one", ASKED, {"preset": "lstm"})
-    ended(jobs, "one", "interrupted")
+    ended(jobs, "one", ("end", {"code": 130}))
     studios.run_folder(jobs.library.folder or Path(), "one")
     jobs.resume("one")
     assert Trainings(again(jobs)).one("one").request == {"preset": "lstm"}
@@ -219,18 +234,17 @@ def test_without_a_folder_nothing_new_is_trained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "note"),
+    ("line", "note"),
     [
-        (["PLACE/x.txt: no such file; look", "  a hint"], "x.txt: no such file; look"),
-        (["step 40  loss 3.1  100 tokens/s"], "the process ended without a word: it was killed, or"),
-        ([], "the process ended without a word"),
+        ("PLACE/x.txt: no such file; look", "x.txt: no such file; look"),
+        ("", "the process ended without a word: it was killed, or"),
     ],
 )
-def test_a_training_that_died_says_why(jobs: Jobs, children: studios.Children, lines: list[str], note: str) -> None:
+def test_a_training_that_died_says_why(jobs: Jobs, children: studios.Children, line: str, note: str) -> None:
     assert not children.asked
     jobs.train("one", ASKED)
     place = str((jobs.library.folder or Path()).resolve())
-    ended(jobs, "one", *(line.replace("PLACE", place) for line in lines))
+    ended(jobs, "one", *([("error", {"text": line.replace("PLACE", place), "hint": "a hint"})] if line else []))
     found = Trainings(again(jobs)).one("one")
     assert found.state == "failed"
     assert found.note.startswith(note)
@@ -239,7 +253,7 @@ def test_a_training_that_died_says_why(jobs: Jobs, children: studios.Children, l
 def test_one_that_was_asked_to_end_has_not_failed(jobs: Jobs, children: studios.Children) -> None:
     jobs.train("one", ASKED)
     run_folder = studios.run_folder(jobs.library.folder or Path(), "one")
-    ended(jobs, "one", "stopped after step 7, checkpoint written; resume with: …")
+    ended(jobs, "one", ("end", {"code": 130}))
     assert Trainings(jobs).one("one").state == "prepared"
     assert run_folder.exists()
     assert len(children.asked) == 1
@@ -272,12 +286,11 @@ def test_a_comparison_tells_how_far_it_is_and_what_it_found(jobs: Jobs, children
     assert arguments[:3] == ["compare", "a", "b"]
     assert Path(arguments[arguments.index("--target") + 1]).read_text(encoding="utf-8") == "le chat\n"
     assert (jobs.status(job.name).state, jobs.status(job.name).progress) == ("running", 0.0)
-    output = jobs.folder / job.name / "output.txt"
-    output.write_text("97 sentences: a test\n")
+    said(jobs, job.name, ("note", {"text": "97 sentences: a test"}))
     assert jobs.status(job.name).progress == 0.05
-    output.write_text("97 sentences: a test\n1,000 of 2,000 lines translated\n")
+    said(jobs, job.name, ("progress", {"text": "1,000 of 2,000 lines translated", "done": 1000, "of": 2000}))
     assert jobs.status(job.name).progress == pytest.approx(0.45)
-    output.write_text("97 sentences: a test\ntesting every pair: 10 resamples\n")
+    said(jobs, job.name, ("note", {"text": "testing every pair: 10 resamples"}))
     assert jobs.status(job.name).line.startswith("testing every pair")
     with pytest.raises(BusyError, match="one is going on"):
         jobs.compare(["a", "b"])
@@ -293,7 +306,7 @@ def test_a_comparison_that_went_wrong_says_why_and_one_that_was_stopped_does_not
     jobs: Jobs, children: studios.Children
 ) -> None:
     job = jobs.compare(["a", "b"])
-    (jobs.folder / job.name / "output.txt").write_text("a: no such folder; known: b\n  regard runs ls\n")
+    said(jobs, job.name, ("error", {"text": "a: no such folder; known: b", "hint": "regard runs ls"}))
     children.end()
     gone(job.process)
     assert (jobs.status(job.name).state, jobs.status(job.name).line) == ("failed", "a: no such folder; known: b")

@@ -40,6 +40,7 @@ from regard.fable.corpus import generate
 from regard.serve.app import Service, create_app
 from regard.serve.library import Library
 from regard.serve.worker import weight_of
+from regard.settings.call import DecodeSettings
 from regard.tasks.engines import CTranslate2
 from regard.tasks.load import load_predictor
 from regard.tasks.translator import Translator
@@ -178,6 +179,20 @@ def test_any_of_the_best_outputs_can_be_looked_into(ask: Ask, translator: Transl
     outputs = translator.translate(CAT, Options(Beam(4, best=3))).outputs
     for rank in range(3):
         assert ask("trace", text=CAT, beam=4, rank=rank)["output"] == outputs[rank].text
+
+
+def test_what_is_looked_into_is_searched_for_as_the_request_says(ask: Ask, translator: Translator) -> None:
+    decode = {"beam": 2, "prefix": "un chat"}
+    output = translator.translate(CAT, Options.of(DecodeSettings(beam=2, prefix="un chat"))).text
+    assert ask("trace", text=CAT, decode=decode)["output"] == output
+    assert ask("importance", text=CAT, decode=decode)["rows"] == output.split()
+    assert ask("walkthrough", text=CAT, decode=decode)["target"]["words"] == output.split()
+    assert (
+        "nothing is searched for here" in ask("trace", "heads", 400, text=CAT, target="le chat", decode=decode)["error"]
+    )
+    assert "nothing is searched for here" in ask("trace", "tag", 404, text=CAT, decode=decode)["error"]
+    assert ask("walkthrough", "tag", 404, text=CAT, decode=decode)["error"].startswith("decode:")
+    assert ask("trace", "heads", 400, text=CAT, decode={"best": 2})["error"].startswith("decode.best: not for what is")
 
 
 def test_a_translation_by_somebody_else_can_be_looked_into(ask: Ask, translator: Translator) -> None:

@@ -21,6 +21,7 @@ from regard.runs.archive import unpack
 from regard.runs.folder import occupied
 from regard.serve.library import Library
 from regard.serve.pairs import check_pins
+from regard.settings.call import MeasureSettings
 from regard.tasks.load import load_predictor
 from serving import CAT, EIGHT
 
@@ -393,6 +394,6 @@ def test_a_translator_is_not_asked_to_predict(client: TestClient) -> None:
 
 
 def test_a_comparison_of_labels_takes_no_more_texts_than_it_was_asked_for(eight: Path) -> None:
-    found = regard.compare([eight / "classifier"], limit=7)
+    found = regard.compare([eight / "classifier"], measure=MeasureSettings(limit=7))
     assert found.conditions.sentences == 7
     assert all(row.scores for row in found.rows)

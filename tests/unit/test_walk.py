@@ -155,7 +155,7 @@ def test_a_label_is_named(folder: Path) -> None:
     tagger = load_predictor(trained(folder, "tag"))
     assert isinstance(tagger, Tagger)
     axis = walk_text(tagger, TEXT, word=2)["probabilities"].axes[0]
-    assert axis.labels == tuple(map(tagger.tags.token, axis.shown))
+    assert axis.labels == tuple(map(tagger.labels.token, axis.shown))
     assert tagger.tag([TEXT])[0].tags[2] == axis.labels[0]
 
 

@@ -49,6 +49,17 @@ VARIANTS = {
         "transformer-tiny",
         ("model.positions=none", "model.activation=silu", "model.embedding=one_hot"),
     ),
+    "ssru, halves, zero start": (
+        "transformer-tiny",
+        ("model.autoregression=ssru", "model.interleaved=false", "model.frequencies=marian", "model.start=zero"),
+    ),
+    "embedding norm, no scale, first position, ssru after": (
+        "transformer-tiny",
+        (
+            *("model.embedding_norm=true", "model.embedding_scale=false", "model.first_position=2"),
+            *("model.autoregression=ssru", "model.norm_place=after", "model.final_norm=yes"),
+        ),
+    ),
     "batch after": ("transformer-tiny", ("model.norm=batch", "model.norm_place=after")),
     "additive": ("transformer-tiny", every("score=additive")),
     "general": ("transformer-tiny", every("score=general")),
@@ -67,6 +78,12 @@ VARIANTS = {
     ),
     "a bridge, both ways, Elman": ("rnn", ("model.bidirectional=true", "model.bridge=dense")),
     "both ways, LSTM": ("lstm", ("model.bidirectional=true", "model.bridge=dense", "model.depth=2")),
+    "a mean, two layers, LSTM": ("lstm", ("model.bridge=mean", "model.depth=2")),
+    "deep conditional, LSTM": ("conditional", ("model.depth=2", "model.cell=lstm")),
+    "conditional with a layer from zeros": (
+        "conditional",
+        ("model.decoder.second=layer", "model.bridge=zero", "model.annotations=dense"),
+    ),
     "deep Bahdanau": ("bahdanau", ("model.depth=2",)),
     "Bahdanau with projected heads": (
         "bahdanau",
@@ -205,6 +222,16 @@ def test_in_single_precision_numbers_agree_to_a_millionth(preset: str) -> None:
     verify(walkthrough(model, SOURCE, TARGET, position=2), model, trace, 1e-6)
 
 
+@pytest.mark.parametrize("position", [0, 3])
+@pytest.mark.parametrize("case", [case for case in CASES if "conditional" in CASES[case][0]])
+def test_the_second_cell_of_a_conditional_decoder_is_a_layer_more(case: str, position: int) -> None:
+    model = made(case)
+    depth = 2 if "deep" in case else 1
+    walk = walkthrough(model, SOURCE, TARGET, layer=depth, position=position, side="decoder")
+    verify(walk, model, replay(model, SOURCE, TARGET, detail="all"), 1e-9)
+    assert f"decoder.{depth}.cell.hidden" in [step.name for step in walk]
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if "transformer" in CASES[case][0]])
 def test_what_a_replay_does_not_show_is_what_the_modules_gave(case: str) -> None:
     model = made(case)
@@ -213,7 +240,11 @@ def test_what_a_replay_does_not_show_is_what_the_modules_gave(case: str) -> None
         for number, kind in enumerate(kinds):
             layer = f"{side}.layers.1"
             attention = f"{layer}.{'attention' if kind == 'self' else 'cross'}"
-            same(walk[f"{side}.1.{kind}.projected"].output, seen[f"{attention}.projections.output"], 1e-9, attention)
+            if "ssru" in case and (side, kind) == ("decoder", "self"):
+                shown, used = walk["decoder.1.cell.candidate"].output, seen["decoder.layers.1.recurrence.candidate"]
+            else:
+                shown, used = walk[f"{side}.1.{kind}.projected"].output, seen[f"{attention}.projections.output"]
+            same(shown, used, 1e-9, attention)
             before = f"{side}.1.{kind}.norm" in [step.name for step in walk]
             norm = f"{side}.1.{kind}.norm" if before else f"{side}.1.{('attended', 'crossed')[number]}"
             same(walk[norm].output, seen[f"{layer}.residuals.{number}.norm"], 1e-9, norm)
@@ -468,6 +499,8 @@ def test_every_text_is_used() -> None:
     titles = {prose.idea for prose in PROSE.values()}
     for case in CASES:
         titles -= {step.idea for step in walkthrough(made(case), SOURCE, TARGET)}
+    second = walkthrough(made("conditional with a layer from zeros"), SOURCE, TARGET, layer=1, side="decoder")
+    titles -= {step.idea for step in second}
     for pool in ("mean", "max"):
         titles -= {step.idea for step in walkthrough(tiny.tagger("lstm", pool), SOURCE)}
     model: Labeller = regard.labeller(

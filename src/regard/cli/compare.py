@@ -54,21 +54,13 @@ def compared(
 ) -> Comparison:
     from regard.evaluate.compare import compare
 
-    how = call.measure
     return compare(
         runs,
         *test,
-        limit=how.limit or None,
         decode=call.decode,
-        metrics=how.metrics,
-        tokenize=how.tokenize,
-        edges=how.edges,
-        resamples=how.resamples,
-        trials=how.trials,
-        examples=how.examples,
-        seed=how.seed,
+        measure=call.measure,
         device=asked.device,
         texts=texts,
         tell=say,
-        progress=LineCounter("translated", how.every),
+        progress=LineCounter("translated", call.measure.every),
     )

@@ -67,8 +67,9 @@ def demo(
 def _report(out: Path, device: str) -> str:
     """The same test, as part of a report."""
     from regard.evaluate.report import report
+    from regard.settings.call import MeasureSettings
 
-    made = report(out, limit=TESTED, device=device)
+    made = report(out, measure=MeasureSettings(limit=TESTED), device=device)
     made.save(out / REPORT)
     return f"BLEU {made.scores[0]} on {made.test.sentences} held-out sentences, beam 5"
 

@@ -118,8 +118,17 @@ def validation_line(validation: Validation) -> str:
     best = "  best so far" if validation.best else ""
     return (
         f"step {validation.step:,}  validation loss {validation.loss:.3f}  "
-        f"{validation.name} {validation.score:.1f}{best}"
+        f"{validation.name} {validation.score:.1f}{best}{_general(validation)}"
     )
+
+
+def _general(validation: Validation) -> str:
+    """How it does on the general test set, against the beginning."""
+    if validation.general_loss is None:
+        return ""
+    since = f" ({validation.forgotten:+.3f} since the beginning)" if validation.forgotten is not None else ""
+    score = f"{validation.name} {validation.general_score:.1f}"
+    return f"  general loss {validation.general_loss:.3f}{since}  {score}"
 
 
 def watch_line(step: int, watched: Watched) -> str:
@@ -143,6 +152,9 @@ class Events:
     def validation(self, validation: Validation) -> None:
         self._open().add_scalar("valid/loss", validation.loss, validation.step)
         self._open().add_scalar(f"valid/{validation.name}", validation.score, validation.step)
+        if validation.general_loss is not None:
+            self._open().add_scalar("general/loss", validation.general_loss, validation.step)
+            self._open().add_scalar(f"general/{validation.name}", validation.general_score, validation.step)
         self._open().flush()
 
     def watch(self, step: int, watched: Watched) -> None:

@@ -24,6 +24,7 @@ from regard.cli import (
     doctor,
     evaluate,
     explain,
+    import_model,
     meaning,
     predict,
     report,
@@ -36,6 +37,7 @@ from regard.cli import (
     walk,
 )
 from regard.cli.called import as_called
+from regard.cli.streams import record
 from regard.cli.usage import complain, complain_of_usage
 from regard.cli.verb import Command
 from regard.errors import failure
@@ -48,6 +50,8 @@ TRY = {
     "regard train --source train.de --target train.en": "train one on your own parallel text",
 }
 
+BUG = "this is a bug of Regard's, not yours; the lines above say where"
+
 app = typer.Typer(
     name="regard",
     help="Sequence-to-sequence models that you can look into.",
@@ -58,6 +62,7 @@ app = typer.Typer(
 VERBS: dict[str, Callable[..., Any]] = {
     "demo": demo.demo,
     "train": train.train,
+    "import": import_model.import_model,
     "translate": translate.translate,
     "predict": predict.predict,
     "score": score.score,
@@ -114,7 +119,9 @@ def main() -> None:
     """Run a verb; one line and the right exit code for what goes wrong."""
     os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # see docs/decisions/0005-threads-spin-briefly.md
     signal.signal(signal.SIGINT, _interrupted)
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    record("end", {"code": code})
+    sys.exit(code)
 
 
 def _interrupted(number: int, frame: FrameType | None) -> None:
@@ -148,7 +155,8 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0911
             complain(known)
             return known.exit_code
         traceback.print_exc()
-        print("this is a bug of Regard's, not yours; the lines above say where", file=sys.stderr)
+        print(BUG, file=sys.stderr)
+        record("error", {"text": BUG, "hint": ""})
         return 1
 
 

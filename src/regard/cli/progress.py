@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from regard.cli.streams import hushed
+from regard.cli.streams import hushed, record
 
 EVERY = 10.0  # seconds between two lines of a log
 
@@ -24,8 +24,11 @@ class LineCounter:
         if self._hushed:
             return
         text = f"{count:,}{f' of {total:,}' if total else ''} {self._what} {self._done}"
+        due = time.monotonic() - self._last >= self._every
+        if due or count == total:
+            record("progress", {"text": text, "done": count, "of": total})
         if sys.stderr.isatty():
             print(f"\r{text}", end="\n" if count == total else "", file=sys.stderr, flush=True)
-        elif time.monotonic() - self._last >= self._every:
+        elif due:
             self._last = time.monotonic()
             print(text, file=sys.stderr, flush=True)

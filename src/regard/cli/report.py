@@ -59,21 +59,7 @@ def _report(
 ) -> RunReport | Comparison:
     from regard.evaluate.report import report
 
-    how = call.measure
-    return report(
-        run,
-        *test,
-        pins=pins,
-        limit=how.limit or None,
-        decode=call.decode,
-        metrics=how.metrics,
-        tokenize=how.tokenize,
-        edges=how.edges,
-        resamples=how.resamples,
-        seed=how.seed,
-        device=asked.device,
-        tell=say,
-    )
+    return report(run, *test, decode=call.decode, measure=call.measure, pins=pins, device=asked.device, tell=say)
 
 
 def _beside(runs: Sequence[str]) -> list[Path]:

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
 from regard.cli.called import CONTROLS, as_called, command, printable
 from regard.errors import DataError, SettingsError
+from regard.runs.log import NAMED_LOG, append
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -49,6 +50,13 @@ def say(line: str) -> None:
 def tell(line: str) -> None:
     """What was asked for, in words, on stderr; also for those who want no remarks."""
     print(between_words(as_called(line), sys.stderr), file=sys.stderr, flush=True)
+    record("note", {"text": line})
+
+
+def record(event: str, values: Mapping[str, object]) -> None:
+    """Write what happens here into the log of the process that has started this one, where it has named a file."""
+    if path := os.environ.get(NAMED_LOG):
+        append(Path(path), event, values)
 
 
 def between_words(text: str, stream: TextIO) -> str:

@@ -34,6 +34,11 @@ def train(
     source: Annotated[str, typer.Option(help="Training text, one sentence a line (also .gz, .zst).")] = "",
     target: Annotated[str, typer.Option(help="Its translation, line by line.")] = "",
     corpus: Annotated[str, typer.Option(help="fable:fr, fable:hi, or one file with all columns.")] = "",
+    base: Annotated[str, typer.Option("--from", help="Begin with this run's weights: demo, or a folder.")] = "",
+    keep_watching: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILES", help="A general test set to measure as well: fable:fr, a table, or a pair A,B."),
+    ] = None,
     time: Annotated[str, typer.Option(help="Train no longer than this, or with --resume so much longer: 10m.")] = "",
     steps: Annotated[str, typer.Option(help="At most so many steps; with --resume also +5000, so many more.")] = "",
     out: Annotated[Path | None, typer.Option(help="The run folder to make; default a new one in runs/.")] = None,
@@ -42,8 +47,9 @@ def train(
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")] = False,
 ) -> int:
     """Train a model, from a preset, a settings file or just a corpus; Ctrl-C saves and stops."""
-    flags = {"data.source": source, "data.target": target, "data.corpus": corpus}
+    flags = {"data.source": source, "data.target": target, "data.corpus": corpus, "train.base": base}
     given = [f"{name}={json.dumps(value)}" for name, value in flags.items() if value]
+    given += [f"data.general={json.dumps(','.join(keep_watching))}"] if keep_watching else []
     preset, overrides = preset_of(words)
     asked = common(context)
     how = _How(

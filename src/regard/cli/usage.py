@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 from typer.exceptions import TyperException
 
 from regard.cli.called import as_called
+from regard.cli.streams import record
 from regard.cli.verb import fields_of, verb_of
 from regard.errors import RegardError, SettingsError, did_you_mean
 
@@ -55,6 +56,7 @@ def complain(error: RegardError) -> None:
     print(as_called(str(error)), file=sys.stderr)
     if error.hint:
         print(f"  {as_called(error.hint)}", file=sys.stderr)
+    record("error", {"text": str(error), "hint": error.hint})
 
 
 def complain_of_usage(error: TyperException) -> None:

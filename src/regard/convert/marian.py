@@ -93,6 +93,7 @@ def from_marian(marian: MarianMTModel, unknown: int | None = None) -> EncoderDec
         weights.rest(reader.feed_forward, reader.residuals, place)
     for level, writer in enumerate(decoder.layers):
         place = f"model.decoder.layers.{level}"
+        assert writer.attention is not None
         assert writer.cross is not None
         weights.attention(writer.attention, f"{place}.self_attn")
         weights.attention(writer.cross, f"{place}.encoder_attn")

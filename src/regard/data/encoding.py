@@ -24,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import DataError, did_you_mean
-from regard.text.special import END
 from regard.text.spelling import LETTERS, own_piece, spell, word_ids, word_letters
 from regard.text.tokenizer import Tokenizer
-from regard.text.tokenizers import Tokenizers
+from regard.text.tokenizers import Frame, Tokenizers
 from regard.text.vocabulary import Vocabulary
 
 Column = Literal["source", "target", "labels", "label", "letters"]
@@ -62,10 +61,12 @@ class PairEncoder:
 
     def encode(self, row: Sequence[str]) -> tuple[list[int], ...]:
         source, target = row
-        return [*self.tokenizers.source.encode(source), END], self.tokenizers.target.encode(target)
+        return self.tokenizers.read(source), self.tokenizers.written(target)
 
     def fingerprint(self) -> str:
-        return _digest("pair", self.tokenizers.source.fingerprint(), self.tokenizers.target.fingerprint())
+        sides, frame = (self.tokenizers.source, self.tokenizers.target), self.tokenizers.frame
+        framed = () if frame == Frame() else (repr(frame),)
+        return _digest("pair", *(side.fingerprint() for side in sides), *framed)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """What an output may and must contain.
 
 A constraint says which next tokens are forbidden, and nothing else: the log-probabilities stay those of the
-model. Those that force (`Terms`, then `Prefix`) come after those that forbid and win over them, and the length
-limit of the search wins over all. A hypothesis to which nothing at all is left may end.
+model, but for tokens that are given (`Prefix`). Those that force (`Terms`, then `Prefix`) come after those that forbid
+and win over them, and the length limit of the search wins over all. A hypothesis to which nothing at all is left may
+end.
 """
 
 from __future__ import annotations
@@ -107,19 +108,23 @@ class Forbidden:
 
 
 class Prefix:
-    """Each sentence's output begins with these tokens, whatever other constraints say of them."""
+    """Each sentence's output begins with these tokens, whatever other constraints say of them.
+
+    The first ``given`` of them are the model's, not the user's, such as a language's: they count as certain.
+    """
 
     order: ClassVar[int] = 2
 
-    def __init__(self, prefixes: Sequence[Sequence[int]]) -> None:
+    def __init__(self, prefixes: Sequence[Sequence[int]], given: int = 0) -> None:
         _check("prefix", [each for each in prefixes if each])
+        self.given = given
         self.tokens = _padded(prefixes)  # (sentences, longest)
 
     def need(self) -> list[int]:
         """Tokens that each sentence's prefix takes; a limit below that, plus one, cuts it."""
         return (self.tokens != PAD).sum(1).tolist()
 
-    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:  # noqa: ARG002
+    def forbid(self, banned: Tensor, log_probabilities: Tensor, front: Front) -> None:
         time = front.written.shape[2]
         if time >= self.tokens.shape[1]:
             return
@@ -128,6 +133,8 @@ class Prefix:
         banned |= rows[:, None, None]
         shape = (-1, banned.shape[1], 1)
         banned.scatter_(2, token[:, None, None].expand(*shape), ~rows[:, None, None].expand(*shape))
+        if time < self.given:
+            log_probabilities.scatter_(2, token[:, None, None].expand(*shape), 0.0)
 
 
 class Terms:

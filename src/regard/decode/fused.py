@@ -23,12 +23,14 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
 from regard.nn import masks
 from regard.nn.attention import Attention, Memory
+from regard.nn.embeddings import Embedding
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.linear import side_by_side
 from regard.nn.norms import LayerNorm
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.positions import Learned, Sinusoidal
 from regard.nn.scores import InnerScore
+from regard.nn.ssru import SSRU
 from regard.nn.state import State
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Residual
 from regard.nn.words import WordEmbedding
@@ -124,33 +126,38 @@ class Fused:
         self.model = model
         self.decoder = decoder
         self.encoder = _Encoder(model.encoder) if _Encoder.fits(model.encoder) else None
-        self.norm = None if decoder.norm is None else _norm(decoder.norm)
+        self.norm = _norm(decoder.norm)
+        self.embedding_norm = _norm(decoder.embedding_norm)
         self.layers = [_Layer(layer) for layer in decoder.layers]
         crosses = [layer.cross for layer in decoder.layers]
         self.remember = _joined(*(part for cross in crosses for part in _keys_and_values(cross)))
-        self.words = decoder.embedding.weight.detach()  # (V, D)
+        self.words = _words(decoder.embedding)
         self.places = _places(decoder.positions)
         self.output = _transposed(decoder.output.weight, decoder.output.bias)
 
     @staticmethod
     def fits(model: nn.Module) -> TypeGuard[EncoderDecoder]:
-        """Whether it is a Transformer on a CPU, all of whose decoder torch's attention kernel computes."""
+        """Whether it is a Transformer on a CPU, all of whose decoder torch's attention kernel computes, or whose layers
+        have a recurrence in place of their self-attention."""
         if not isinstance(model, EncoderDecoder) or not isinstance(model.decoder, TransformerDecoder):
             return False
-        attentions = [each for layer in model.decoder.layers for each in (layer.attention, layer.cross)]
+        layers, recurrent = model.decoder.layers, model.decoder.layers[0].recurrence is not None
+        attentions = [layer.cross for layer in layers] + [layer.attention for layer in layers if not recurrent]
         on_cpu = model.decoder.output.weight.device.type == "cpu"
         return on_cpu and all(each is not None and each.plain for each in attentions)
 
     @torch.no_grad()
-    def start(self, source: Tensor) -> tuple[Tensor, State[Source, DecoderCache]]:
+    def start(self, source: Tensor) -> tuple[Tensor, State[Source, Any]]:
         """As `EncoderDecoder.start`."""
         rows, size = source.shape
         real = masks.check(masks.padding(source, self.model.pad), source)
         states, mask = self._encode(source, real)
         joint = self.remember(states).view(rows, size, len(self.layers), 2, -1)
         heads, width = self.layers[0].heads, joint.shape[-1]
-        cache = DecoderCache.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
-        return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads), cache, 0)
+        past: DecoderCache | tuple[Tensor, ...] = tuple(joint.new_zeros(rows, width) for _ in self.layers)
+        if self.layers[0].recurrence is None:
+            past = DecoderCache.of(joint, (rows, ROOM, 3 * width), len(self.layers), heads)
+        return source.new_full((rows,), self.model.first), State(Source(joint, mask, heads), past, 0)
 
     def _encode(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """States (B · S, D) and what to add to scores (B, 1, 1, S); None where nothing is padding."""
@@ -174,21 +181,28 @@ class Fused:
             return self._step(tokens, state)
 
     def _step(self, tokens: Tensor, state: State[Any, Any]) -> tuple[Tensor, State[Any, Any]]:
-        source, cache, place = state.source, state.target.grown(), state.length
+        source, past, place = state.source, state.target, state.length
         x = self._placed(tokens, place)
-        for layer, page, memory in zip(self.layers, cache.pages, source.layers, strict=True):
-            x = layer(x, page, place, memory)
+        if isinstance(past, DecoderCache):
+            past = past.grown()
+            for layer, page, memory in zip(self.layers, past.pages, source.layers, strict=True):
+                x = layer(x, layer.attend, page, place, memory)
+            past = DecoderCache(past.pages, past.heads, past.spare, place + 1)
+        else:
+            for layer, cell, memory in zip(self.layers, past, source.layers, strict=True):
+                x = layer(x, layer.recur, cell, place, memory)
         x = x if self.norm is None else self.norm(x)
         weight, bias = self.output
-        written = DecoderCache(cache.pages, cache.heads, cache.spare, place + 1)
-        return torch.addmm(bias, x, weight), State(source, written, place + 1)
+        return torch.addmm(bias, x, weight), State(source, past, place + 1)
 
     def _placed(self, tokens: Tensor, place: int) -> Tensor:
         """``scale · E[token] + position`` (R, D), a fresh tensor: layers write into it."""
         rows, scale = torch.embedding(self.words, tokens), self.decoder.embedding.scale
         if place < len(self.places):
-            return torch.add(self.places[place], rows, alpha=scale)
-        return self.decoder.positions(rows.mul_(scale)[:, None], place)[:, 0]
+            x = torch.add(self.places[place], rows, alpha=scale)
+        else:
+            x = self.decoder.positions(rows.mul_(scale)[:, None], place)[:, 0]
+        return x if self.embedding_norm is None else self.embedding_norm(x)
 
 
 class _Encoder:
@@ -197,7 +211,8 @@ class _Encoder:
     def __init__(self, encoder: TransformerEncoder) -> None:
         self.encoder = encoder
         self.layers = [_EncoderLayer(layer) for layer in encoder.layers]
-        self.norm = None if encoder.norm is None else _norm(encoder.norm)
+        self.norm = _norm(encoder.norm)
+        self.embedding_norm = _norm(encoder.embedding_norm)
 
     @staticmethod
     def fits(encoder: object) -> TypeGuard[TransformerEncoder]:
@@ -211,6 +226,7 @@ class _Encoder:
         shape, x = x.shape, x.reshape(-1, x.shape[2])
         real = None if added is None else mask.flatten().nonzero().squeeze(1)  # (N,)
         x = x if real is None else x[real]
+        x = x if self.embedding_norm is None else self.embedding_norm(x)
         for layer in self.layers:
             x = layer(x, shape, real, added)
         return _spread(x if self.norm is None else self.norm(x), shape[0] * shape[1], real)
@@ -253,23 +269,35 @@ class _Layer:
         cross = layer.cross
         assert cross is not None
         assert cross.projections is not None
-        own = layer.attention.projections
-        assert own is not None
-        self.heads, self.rotary = layer.attention.heads, layer.attention.rotary
-        self.scale, self.source_scale = _scale(layer.attention), _scale(cross)
-        self.ask = _transposed(*side_by_side(own.query, own.key, own.value))
+        self.heads, self.source_scale = cross.heads, _scale(cross)
+        self.recurrence = layer.recurrence
+        output: nn.Linear | None = None
+        if layer.recurrence is not None:
+            self.ask = _gate_and_candidate(layer.recurrence)
+        else:
+            assert layer.attention is not None
+            own = layer.attention.projections
+            assert own is not None
+            self.rotary, self.scale, output = layer.attention.rotary, _scale(layer.attention), own.output
+            self.ask = _transposed(*side_by_side(own.query, own.key, own.value))
         self.ask_source = _linear(cross.projections.query)
         self.feed_forward = _feed_forward(layer.feed_forward)
-        last = own.output, cross.projections.output, layer.feed_forward.contract
+        last = output, cross.projections.output, layer.feed_forward.contract
         self.first, self.second, self.third = map(_Block, layer.residuals, last)
 
-    def __call__(self, x: Tensor, page: LayerCache, place: int, source: Memory) -> Tensor:
-        """``x`` (R, D) is written into."""
-        x = self.first.add(x, self._own(self.first.read(x), page, place))
+    def __call__(self, x: Tensor, own: Callable[..., Tensor], past: Any, place: int, source: Memory) -> Tensor:
+        """``x`` (R, D) is written into. ``own`` is `attend` or `recur`, and ``past`` what that goes on from."""
+        x = self.first.add(x, own(self.first.read(x), past, place))
         x = self.second.add(x, self._source(self.second.read(x), source))
         return self.third.add(x, self.feed_forward(self.third.read(x)))
 
-    def _own(self, x: Tensor, page: LayerCache, place: int) -> Tensor:
+    def recur(self, x: Tensor, cell: Tensor, place: int) -> Tensor:  # noqa: ARG002
+        """What an SSRU makes of ``x``; its state, ``cell`` (R, D), is overwritten."""
+        weight, bias = self.ask
+        forget, candidate = torch.addmm(bias, x, weight).chunk(2, -1)
+        return torch.lerp(candidate, cell, forget.sigmoid_(), out=cell).relu()
+
+    def attend(self, x: Tensor, page: LayerCache, place: int) -> Tensor:
         weight, bias = self.ask
         torch.addmm(bias, x, weight, out=page.flat.select(1, place))
         query = page.queries.narrow(2, place, 1)  # (R, H, 1, K)
@@ -290,18 +318,21 @@ class _Layer:
 class _Block:
     """A residual block, ``x + W inner + b`` with its norm before or after, that writes into ``x``."""
 
-    def __init__(self, residual: Residual, last: nn.Linear) -> None:
-        self.norm, self.before = _norm(residual.norm), residual.before
-        self.weight = last.weight.detach().T.contiguous()
-        self.bias = None if last.bias is None else last.bias.detach()
+    def __init__(self, residual: Residual, last: nn.Linear | None) -> None:
+        norm = _norm(residual.norm)
+        assert norm is not None
+        self.norm, self.before = norm, residual.before
+        self.weight = None if last is None else last.weight.detach().T.contiguous()
+        self.bias = None if last is None or last.bias is None else last.bias.detach()
 
     def read(self, x: Tensor) -> Tensor:
         """What goes into the block."""
         return self.norm(x) if self.before else x
 
     def add(self, x: Tensor, inner: Tensor) -> Tensor:
-        """What comes out of it, from what its last linear map reads."""
-        x = (x if self.bias is None else x.add_(self.bias)).addmm_(inner, self.weight)
+        """What comes out of it, from what its last linear map reads, where it has one."""
+        x = x if self.bias is None else x.add_(self.bias)
+        x = x.add_(inner) if self.weight is None else x.addmm_(inner, self.weight)
         return x if self.before else self.norm(x)
 
 
@@ -314,6 +345,18 @@ def _keys_and_values(cross: Attention | None) -> tuple[nn.Linear, nn.Linear]:
     assert cross is not None
     assert cross.projections is not None
     return cross.projections.key, cross.projections.value
+
+
+def _words(embedding: Embedding) -> Tensor:
+    """The table (V, D), with zeros for the id that reads as such."""
+    table = embedding.weight.detach()
+    return table if embedding.zero is None else table.index_fill(0, torch.tensor([embedding.zero]), 0.0)
+
+
+def _gate_and_candidate(ssru: SSRU) -> tuple[Tensor, Tensor]:
+    """W_f and W side by side, and b_f with nothing for W."""
+    weight, bias = torch.cat((ssru.forget.weight, ssru.candidate.weight)), ssru.forget.bias.detach()
+    return _transposed(weight, torch.cat((bias, torch.zeros_like(bias))))
 
 
 def _places(positions: Positions) -> Tensor:
@@ -357,7 +400,7 @@ def _feed_forward(ours: FeedForward | GatedFeedForward) -> Map:
     return lambda x: activation(expand(x))
 
 
-def _norm(norm: nn.Module) -> Map:
+def _norm(norm: nn.Module | None) -> Map | None:
     if not isinstance(norm, LayerNorm):
         return norm
     shape, gain, shift, epsilon = norm.gain.shape, norm.gain.detach(), norm.shift.detach(), norm.epsilon

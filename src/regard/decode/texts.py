@@ -30,7 +30,7 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import longest_sequence
 from regard.text.reading import Passage, read
 from regard.text.sentences import Cut
-from regard.text.special import END, PAD, UNK
+from regard.text.special import PAD, UNK
 from regard.text.tokenizers import Tokenizers
 from regard.text.words import NO_BREAK, WordTokenizer, space_words
 
@@ -141,7 +141,8 @@ class TextSearch:
 
     def _stretches(self, passage: Passage, number: int) -> list[_Stretch]:
         encode, found = self.tokenizers.source.encode, list[_Stretch]()
-        longest = self.longest if self.most is None else min(self.longest, self.most - 1)  # <end> is read too
+        around = len(self.tokenizers.framed(()))  # <end> is read too
+        longest = self.longest if self.most is None else min(self.longest, self.most - around)
         for sentence, ((start, _), reading) in enumerate(zip(passage.cut.spans, passage.readings, strict=True)):
             if reading.left:
                 continue
@@ -163,7 +164,7 @@ class TextSearch:
     ) -> list[list[Output]]:
         """One list for each stretch. Where a source has words to copy, and only there, <unk> may be written."""
         results: list[list[Output]] = [[] for _ in stretches]
-        sources = [[*self.tokenizers.source.encode(stretch.text), END] for stretch in stretches]
+        sources = [self.tokenizers.read(stretch.text) for stretch in stretches]
         copies = self.copies(options)
         gaps = [copies and UNK in source for source in sources]
         unknown = replace(options, rule=replace(options.rule, unknown=True)) if any(gaps) else options
@@ -338,14 +339,15 @@ class _Requirements:
         self._target = target = tokenizers.target
         self.prefix = required(target, "prefix", options.prefix) if options.prefix else []
         self.forbidden = [tuple(required(target, "forbidden", word)) for word in options.forbidden]
-        self.prefixes = [self.prefix if stretch.first else [] for stretch in stretches]
+        self.begin = list(tokenizers.begin)
+        self.prefixes = [self.begin + (self.prefix if stretch.first else []) for stretch in stretches]
         terms = [options.glossary.find(stretch.text) if options.glossary else [] for stretch in stretches]
         self.terms = [[required(target, "glossary", term) for term in each] for each in terms]
 
     def limits(self, sources: list[list[int]], most: int | None) -> list[int]:
         """Tokens at the most, ``<end>`` included; never so few that what must be there does not fit."""
-        must = [len(self.prefix) + sum(map(len, terms)) + 1 for terms in self.terms]
-        usual = [int(self.options.longest * (len(source) - 1)) + SLACK for source in sources]
+        must = [len(self.begin + self.prefix) + sum(map(len, terms)) + 1 for terms in self.terms]
+        usual = [int(self.options.longest * (len(source) - 1)) + SLACK + len(self.begin) for source in sources]
         limits = [max(pair) for pair in zip(usual, must, strict=True)]
         return limits if most is None else [min(limit, most) for limit in limits]
 
@@ -362,8 +364,8 @@ class _Requirements:
             found.append(Forbidden(forbidden))
         if any(self.terms[row] for row in rows):
             found.append(Terms([self.terms[row] for row in rows]))
-        if self.prefix:
-            found.append(Prefix([self.prefixes[row] for row in rows]))
+        if self.begin or self.prefix:
+            found.append(Prefix([self.prefixes[row] for row in rows], given=len(self.begin)))
         return found
 
     def slips(self, hypotheses: list[Hypothesis], row: int) -> set[tuple[int, ...]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
+import platform
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from statistics import median
 from time import perf_counter
 from typing import cast
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -25,13 +26,14 @@ from regard.device import pick_device
 from regard.errors import ModelError, SettingsError
 from regard.evaluate.compare_labels import LabelledSet, baseline_rows, labelled_material, qualities
 from regard.evaluate.comparison import Comparison, Conditions, Cost, Row
-from regard.evaluate.evaluate import check_measures
+from regard.evaluate.evaluate import Texts, check_measures
 from regard.fable.sentence import Language
 from regard.files import new_file
 from regard.metrics.by_length import EDGES, by_length
 from regard.metrics.differing import most_differing
-from regard.metrics.paired import TRIALS, paired
-from regard.metrics.translation import RESAMPLES, SEED, Quality, measure
+from regard.metrics.paired import paired
+from regard.metrics.translation import SEED, Quality
+from regard.metrics.translation import measure as measured
 from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
 from regard.settings import RecurrentModel, TaskName
@@ -46,28 +48,13 @@ ROUND = 64  # sentences that a system translates before it is the next one's tur
 ALONE = 20  # sentences translated one by one
 WARM = 4  # sentences that are not timed
 
+DECODE, MEASURE = DecodeSettings(), MeasureSettings()  # as usual
+COUNTED = MeasureSettings(resamples=0, trials=0)  # of labels: nothing is drawn
+
 Tell = Callable[[str], None]
+System = tuple[Row, list[str]]  # a run, and its outputs for the material
 Translate = Callable[[list[str]], list[str]]
 Progress = Callable[[int, int], None]  # sentences done, of all
-
-
-@dataclass(frozen=True)
-class EvaluationSet:
-    """What is translated, and where it comes from."""
-
-    name: str
-    sources: list[str]
-    references: list[str]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Something that translates: its name, what it takes, and its outputs for the material."""
-
-    name: str
-    outputs: list[str]
-    cost: Cost
-    origin: str
 
 
 def check_numbers(*numbers: tuple[str, int, int]) -> None:
@@ -81,17 +68,9 @@ def compare(
     source: str = "",
     target: str = "",
     *,
+    decode: DecodeSettings = DECODE,
+    measure: MeasureSettings = MEASURE,
     others: Sequence[Row] = (),
-    limit: int | None = None,
-    beam: int = 5,
-    decode: DecodeSettings | None = None,
-    metrics: Sequence[str] = ("bleu", "chrf"),
-    tokenize: str = "13a",
-    edges: Sequence[int] = (),
-    resamples: int = RESAMPLES,
-    trials: int = TRIALS,
-    examples: int = 10,
-    seed: int = SEED,
     device: str = "auto",
     texts: str | Path = "",
     tell: Tell | None = None,
@@ -100,50 +79,55 @@ def compare(
     """Translate a test with every run and say who is better, where, by how much and at what cost.
 
     Without `source` and `target` the test is what all runs share: the held-out part of the built-in corpus, or the
-    validation files. `decode` says all there is to say; `beam` alone is often enough. `others` are rows from elsewhere.
-    `texts` is a folder that gets every text, a sentence a line.
+    validation files. `others` are rows from elsewhere. `texts` is a folder that gets every text, a sentence a line.
     """
-    check_numbers(("limit", 1 if limit is None else limit, 1))
-    asked = decode or DecodeSettings(beam=beam)
-    options = Options.of(asked)
-    wanted = MeasureSettings(metrics=tuple(metrics), edges=tuple(edges), tokenize=tokenize, resamples=resamples)
-    wanted = wanted.model_copy(update={"trials": trials, "examples": examples, "seed": seed})
-    check_measures(wanted)
-    check_numbers(("resamples", wanted.resamples, 2), ("trials", wanted.trials, 1), ("examples", wanted.examples, 0))
+    options = Options.of(decode)
+    check_measures(measure)
+    check_numbers(("limit", measure.limit, 0))
+    check_numbers(("resamples", measure.resamples, 2), ("trials", measure.trials, 1), ("examples", measure.examples, 0))
     say: Tell = tell or (lambda _: None)
     opened = open_runs(runs)
     if (task := shared_task(list(opened.values()))) != "translate":
-        labelled = labelled_material(list(opened.values()), task_of(task), source, target, limit)
+        labelled = labelled_material(list(opened.values()), task_of(task), source, target, measure.limit or None)
         return _compare_labels(opened, labelled, others, pick_device(device), say)
-    material = test_material(list(opened.values()), source, target, limit)
+    material = test_material(list(opened.values()), source, target, measure.limit or None)
     say(f"{len(material.sources):,} sentences: {material.name}")
     chosen = pick_device(device)
-    candidates = _candidates(opened, material, options, asked.engine, chosen, tell=say, progress=progress)
+    systems = _systems(opened, material, options, decode.engine, chosen, tell=say, progress=progress)
     if texts:
-        save_texts(Path(texts), material, candidates)
-    say(f"testing every pair: {resamples:,} resamples, {trials:,} randomisations")
-    facts = Conditions(
+        save_texts(Path(texts), material, systems)
+    say(f"testing every pair: {measure.resamples:,} resamples, {measure.trials:,} randomisations")
+    return judged(systems, material, measure, conditions(material, chosen, measure, decode), others)
+
+
+def conditions(
+    material: Texts | LabelledSet, device: torch.device, measure: MeasureSettings, decode: DecodeSettings | None = None
+) -> Conditions:
+    """How numbers on this material come about; `decode` is None where nothing is searched for."""
+    sha256, count = material.fingerprint()
+    rule = None if decode is None else Options.of(decode).rule
+    return Conditions(
         data=material.name,
-        sentences=len(material.sources),
-        sha256=fingerprint(material),
-        beam=options.rule.width if isinstance(options.rule, Beam) else None,
-        device=device_name(chosen),
+        sentences=count,
+        sha256=sha256,
+        beam=rule.width if isinstance(rule, Beam) else None,
+        device=torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
         threads=torch.get_num_threads(),
-        resamples=resamples,
-        trials=trials,
-        seed=seed,
+        resamples=measure.resamples,
+        trials=measure.trials,
+        seed=measure.seed,
         versions=versions(),
-        how=how(asked),
+        how=() if decode is None else how(decode),
+        held_out=material.held_out,
     )
-    return judged(candidates, material, wanted, facts, others)
 
 
 def _compare_labels(
     opened: dict[str, Run], material: LabelledSet, others: Sequence[Row], device: torch.device, say: Tell
 ) -> Comparison:
     """Taggers, classifiers or language models: scores and cost, and for classes what counting words would reach."""
-    sha256, count = material.fingerprint()
-    say(f"{count:,} texts: {material.name}")
+    facts = conditions(material, device, COUNTED)
+    say(f"{facts.sentences:,} texts: {material.name}")
     predictors = [labels_of(run.folder, str(device)) for run in opened.values()]
     calls, texts = [predictor.read for predictor in predictors], material.sample()
     (_, together), alone = take_turns(calls, texts), one_by_one(calls, texts)
@@ -153,30 +137,28 @@ def _compare_labels(
     ]
     first = next(iter(opened.values())).settings
     counted = baseline_rows(first, material, say) if material.task.counting else []
-    threads = torch.get_num_threads()
-    facts = Conditions(material.name, count, sha256, None, device_name(device), threads, 0, 0, SEED, versions())
     return Comparison((*rows, *counted, *others), (), (), facts)
 
 
 def _measured(run: Run, material: LabelledSet, device: torch.device) -> tuple[Quality, ...]:
-    return qualities(evaluate(run.folder, material.rows, str(device)))
+    return qualities(evaluate(run.folder, material, str(device)))
 
 
 def versions() -> dict[str, str]:
-    return {"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__}
+    own = {"regard": __version__, "sacrebleu": version("sacrebleu"), "torch": torch.__version__}
+    return own | {"numpy": np.__version__, "python": platform.python_version()}
 
 
 def judged(
-    candidates: Sequence[Candidate],
-    material: EvaluationSet,
+    systems: Sequence[System],
+    material: Texts,
     how: MeasureSettings,
     facts: Conditions,
     others: Sequence[Row] = (),
 ) -> Comparison:
     """Outputs as scores, paired tests and the sentences that tell them apart; rows from elsewhere come last."""
-    systems = [(candidate.name, candidate.outputs) for candidate in candidates]
     verdicts = paired(
-        systems,
+        [(row.name, outputs) for row, outputs in systems],
         material.references,
         metrics=how.metrics,
         resamples=how.resamples,
@@ -187,19 +169,19 @@ def judged(
     differing = most_differing(
         material.sources,
         material.references,
-        [candidate.outputs for candidate in candidates],
+        [outputs for _, outputs in systems],
         count=how.examples,
         seed=how.seed,
     )
-    rows = [_row(candidate, material, how) for candidate in candidates]
+    rows = [_scored(row, outputs, material, how) for row, outputs in systems]
     return Comparison((*rows, *others), tuple(verdicts), tuple(differing), facts)
 
 
-def _row(candidate: Candidate, material: EvaluationSet, how: MeasureSettings) -> Row:
-    """A candidate's scores on the material, whole and by length; lengths without sentences are left out."""
-    outputs, references = candidate.outputs, material.references
+def _scored(row: Row, outputs: list[str], material: Texts, how: MeasureSettings) -> Row:
+    """With its scores on the material, whole and by length; lengths without sentences are left out."""
+    references = material.references
     resamples, seed, tokenize = how.resamples, how.seed, how.tokenize
-    scores = measure(outputs, references, metrics=how.metrics, resamples=resamples, seed=seed, tokenize=tokenize)
+    scores = measured(outputs, references, metrics=how.metrics, resamples=resamples, seed=seed, tokenize=tokenize)
     buckets = by_length(
         material.sources,
         outputs,
@@ -211,7 +193,7 @@ def _row(candidate: Candidate, material: EvaluationSet, how: MeasureSettings) ->
         tokenize=tokenize,
     )
     filled = tuple(bucket for bucket in buckets if bucket.count)
-    return Row(candidate.name, tuple(scores), candidate.cost, filled, candidate.origin)
+    return replace(row, scores=tuple(scores), lengths=filled)
 
 
 def fitting_edges(sources: Sequence[str]) -> Sequence[int]:
@@ -254,7 +236,7 @@ def _short_names(folders: Sequence[Path]) -> list[str]:
 # What is translated
 
 
-def test_material(runs: Sequence[Run], source: str, target: str, limit: int | None) -> EvaluationSet:
+def test_material(runs: Sequence[Run], source: str, target: str, limit: int | None) -> Texts:
     """The files that are given, else what all runs can be tested on."""
     names = PairEncoder.names
     if source and target:
@@ -274,24 +256,22 @@ def test_material(runs: Sequence[Run], source: str, target: str, limit: int | No
     if len(files) == 1 and (given := [name for name in files.pop() if name]):
         rows = materials(settings[0])[1].rows(names)
         part = "" if any((data[0].valid_corpus, data[0].valid_source)) else "held out of "
-        return _material(f"{part}{' and '.join(given)}, by which each run chose its best checkpoint", rows, limit)
+        name = f"{part}{' and '.join(given)}, by which each run chose its best checkpoint"
+        return _material(name, rows, limit, held_out=False)
     raise SettingsError("--source, --target: missing, and the runs share no test; name the two files of one")
 
 
-def _material(name: str, rows: Iterator[tuple[int, tuple[str, ...]]], limit: int | None) -> EvaluationSet:
+def _material(
+    name: str, rows: Iterator[tuple[int, tuple[str, ...]]], limit: int | None, *, held_out: bool = True
+) -> Texts:
     pairs = [texts for _, texts in islice(rows, limit)]
-    return EvaluationSet(name, [source for source, _ in pairs], [target for _, target in pairs])
+    return Texts([source for source, _ in pairs], [target for _, target in pairs], name=name, held_out=held_out)
 
 
-def fingerprint(material: EvaluationSet) -> str:
-    lines = [*material.sources, *material.references]
-    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def save_texts(folder: Path, material: EvaluationSet, candidates: Sequence[Candidate]) -> None:
+def save_texts(folder: Path, material: Texts, systems: Sequence[System]) -> None:
     """``source.txt``, ``reference.txt`` and a file for each system: what the `sacrebleu` command takes."""
     texts = {"source": material.sources, "reference": material.references}
-    texts |= {candidate.name.replace("/", "-"): candidate.outputs for candidate in candidates}
+    texts |= {row.name.replace("/", "-"): outputs for row, outputs in systems}
     for name, lines in texts.items():
         path = folder / f"{name}.txt"
         with new_file(path) as file:
@@ -306,24 +286,24 @@ def _one_line(text: str) -> str:
 # The systems
 
 
-def _candidates(
+def _systems(
     runs: dict[str, Run],
-    material: EvaluationSet,
+    material: Texts,
     options: Options,
     engine: str,
     device: torch.device,
     *,
     tell: Tell,
     progress: Progress | None,
-) -> list[Candidate]:
-    """Every run's outputs and cost, all models in this process and taking turns."""
+) -> list[System]:
+    """Every run's cost and outputs, all models in this process and taking turns."""
     translators = [load(run.folder, device=str(device), engine=engine) for run in runs.values()]
     calls = [_caller(translator, options) for translator in translators]
     tell(f"translating with {', '.join(runs)}, in turns")
     outputs, each = take_turns(calls, material.sources, progress)
     alone = one_by_one(calls, material.sources)
     return [
-        Candidate(name, texts, cost(run, translator.model, milliseconds, single), origin(run))
+        (Row(name, (), cost(run, translator.model, milliseconds, single), origin=origin(run)), texts)
         for (name, run), translator, texts, milliseconds, single in zip(
             runs.items(), translators, outputs, each, alone, strict=True
         )
@@ -392,7 +372,3 @@ def origin(run: Run) -> str:
     model, tokenizer = run.settings.model, run.settings.text.tokenizer
     kind = model.cell if isinstance(model, RecurrentModel) else model.kind
     return f"{run.place}, {best_checkpoint(run).name}, {kind} of width {model.width}, {tokenizer} tokenizer"
-
-
-def device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)

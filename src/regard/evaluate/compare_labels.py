@@ -28,30 +28,24 @@ class LabelledSet:
 
     name: str
     task: type[Task]
-    rows: Rows
+    whole: Rows
+    limit: int | None  # of the rows, the first of which are used
+    held_out: bool  # False: by this text checkpoints were chosen
+
+    def rows(self, names: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+        return islice(self.whole.rows(names), self.limit)
 
     def fingerprint(self) -> tuple[str, int]:
         """Of all rows, and how many there are."""
         digest, count = hashlib.sha256(), 0
-        for _, row in self.rows.rows(self.task.columns):
+        for _, row in self.rows(self.task.columns):
             digest.update("\t".join(row).encode("utf-8", "surrogatepass") + b"\n")
             count += 1
         return digest.hexdigest(), count
 
     def sample(self) -> list[str]:
         """The first texts, for the clock."""
-        return [row[0] for _, row in islice(self.rows.rows(self.task.columns), TIMED)]
-
-
-@dataclass(frozen=True)
-class First:
-    """The first rows of a material."""
-
-    whole: Rows
-    count: int
-
-    def rows(self, names: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-        return islice(self.whole.rows(names), self.count)
+        return [row[0] for _, row in islice(self.rows(self.task.columns), TIMED)]
 
 
 def labelled_material(
@@ -60,18 +54,14 @@ def labelled_material(
     """The files that are given (one that holds all columns, or two), else the validation text that all runs share."""
     given = tuple(name for name in (source, target) if name)
     if given:
-        return LabelledSet(" and ".join(given), task, _first(Files(Corpus(given)), limit))
+        return LabelledSet(" and ".join(given), task, Files(Corpus(given)), limit, held_out=True)
     settings = [run.settings for run in runs]
     sides = ("corpus", "source", "target")
     named = {tuple(getattr(one.data, f"{part}{side}") for part in ("", "valid_") for side in sides) for one in settings}
     if len(named) > 1:
         raise SettingsError("--source: missing, and the runs share no validation text; name a file with the answers")
     name = "the validation text, by which each run chose its best checkpoint"
-    return LabelledSet(name, task, _first(materials(settings[0])[1], limit))
-
-
-def _first(rows: Rows, limit: int | None) -> Rows:
-    return rows if limit is None else First(rows, limit)
+    return LabelledSet(name, task, materials(settings[0])[1], limit, held_out=False)
 
 
 def qualities(result: Result) -> tuple[Quality, ...]:
@@ -83,7 +73,7 @@ def baseline_rows(settings: Settings, material: LabelledSet, tell: Tell) -> list
     """What counting words reaches after the same training text; nothing where scikit-learn is not installed."""
     names = material.task.columns
     train = ((row[0], row[1]) for _, row in materials(settings)[0].rows(names))
-    held_out = ((row[0], row[1]) for _, row in material.rows.rows(names))
+    held_out = ((row[0], row[1]) for _, row in material.rows(names))
     try:
         found = baselines(train, held_out)
     except ResourceError as problem:

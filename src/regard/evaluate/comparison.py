@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Conditions:
-    """How the numbers came about."""
+    """How the numbers of a comparison or a report came about."""
 
     data: str
     sentences: int
@@ -54,6 +54,7 @@ class Conditions:
     seed: int
     versions: dict[str, str]
     how: tuple[str, ...] = ()  # outputs were made: the beam, and what else is not as usual
+    held_out: bool = True  # False: by this text checkpoints were chosen
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -52,6 +53,13 @@ class Texts:
     sources: list[str]
     references: list[str]
     hypotheses: list[str] | None = None
+    name: str = ""  # where it comes from
+    held_out: bool = True  # False: by this text checkpoints were chosen
+
+    def fingerprint(self) -> tuple[str, int]:
+        """Of all sources and references, and how many there are."""
+        lines = "\n".join([*self.sources, *self.references])
+        return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest(), len(self.sources)
 
 
 @dataclass(frozen=True)
@@ -94,8 +102,8 @@ def read_texts(source: Path, target: Path, hypotheses: Path | None = None) -> Te
     rows = [row for _, row in read_parallel(paths)]
     if not rows:
         raise DataError(f"{source}: is empty; give at least one sentence")
-    sides = [list(side) for side in zip(*rows, strict=True)]
-    return Texts(*sides)
+    sources, references, *outputs = (list(side) for side in zip(*rows, strict=True))
+    return Texts(sources, references, outputs[0] if outputs else None)
 
 
 def translate(
@@ -214,8 +222,8 @@ def score(translator: Translator, pairs: Iterable[Pair]) -> Iterator[Scored]:
     stream = iter(pairs)
     before = 0
     while chunk := list(islice(stream, CHUNK)):
-        sources = [[*translator.tokenizers.source.encode(pair.source), END] for pair in chunk]
-        targets = [translator.tokenizers.target.encode(pair.target) for pair in chunk]
+        sources = [translator.tokenizers.read(pair.source) for pair in chunk]
+        targets = [translator.tokenizers.written(pair.target) for pair in chunk]
         for number, (source, target) in enumerate(zip(sources, targets, strict=True), start=before + 1):
             if (pieces := max(len(source), len(target))) > LONGEST:
                 raise DataError(
@@ -224,5 +232,7 @@ def score(translator: Translator, pairs: Iterable[Pair]) -> Iterator[Scored]:
         for target, found in zip(
             targets, scoring.score(translator.model, sources, targets, translator.device), strict=True
         ):
-            yield Scored([translator.tokenizers.target.token(piece) for piece in (*target, END)], found)
+            given = len(translator.tokenizers.begin)
+            chosen = [translator.tokenizers.target.token(piece) for piece in (*target[given:], END)]
+            yield Scored(chosen, found[given:])
         before += len(chunk)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,40 +14,34 @@ import numpy as np
 import torch
 
 from regard.data.shards import Shards, open_shards
-from regard.decode.options import Options, how
-from regard.decode.rules import Beam
+from regard.decode.options import Options
 from regard.device import pick_device
 from regard.errors import DataError
 from regard.evaluate import evaluate as evaluation
 from regard.evaluate.compare import (
-    EvaluationSet,
+    COUNTED,
+    DECODE,
+    MEASURE,
     check_numbers,
-    device_name,
-    fingerprint,
+    conditions,
     fitting_edges,
     test_material,
-    versions,
 )
 from regard.evaluate.compare_labels import labelled_material, qualities
+from regard.evaluate.comparison import Conditions
 from regard.evaluate.evaluate import Texts, check_measures
 from regard.evaluate.run_report import (
     CorpusCard,
     CurvePoint,
-    Labels,
     Learning,
-    Portrait,
     Recipe,
     RunReport,
     SideCard,
-    Test,
-    Validated,
 )
 from regard.evaluate.sentences import attends, beam_tree, examples, looks, reading
-from regard.metrics.translation import RESAMPLES, SEED
 from regard.runs.folder import SETTINGS, Run, best_checkpoint, digest, manifest
 from regard.runs.listing import summarise
-from regard.runs.log import read_log
-from regard.settings import RecurrentModel, Settings
+from regard.runs.log import Validation, read_log
 from regard.settings.call import DecodeSettings, MeasureSettings
 from regard.settings.loading import overrides_of
 from regard.tasks.kinds import task_of
@@ -63,6 +56,7 @@ PINNED = (
     "The bear ate the honey because it was delicious.",
 )
 POINTS = 200  # of a curve
+VALIDATED = ("step", "epoch", "seconds", "loss", "score", "name", "best")  # what is kept of a validation
 
 Tell = Callable[[str], None]
 
@@ -72,15 +66,9 @@ def report(
     source: str = "",
     target: str = "",
     *,
+    decode: DecodeSettings = DECODE,
+    measure: MeasureSettings = MEASURE,
     pins: Sequence[str] | None = None,
-    limit: int | None = None,
-    beam: int = 5,
-    decode: DecodeSettings | None = None,
-    metrics: Sequence[str] = ("bleu", "chrf"),
-    tokenize: str = "13a",
-    edges: Sequence[int] = (),
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
     device: str = "auto",
     tell: Tell | None = None,
 ) -> RunReport:
@@ -92,37 +80,20 @@ def report(
     opened = run if isinstance(run, Run) else Run.open(Path(run))
     chosen, say = pick_device(device), tell or (lambda _: None)
     if opened.settings.task != "translate":
-        return _of_labels(opened, source, target, str(chosen), say)
-    check_numbers(("limit", 1 if limit is None else limit, 1))
-    asked = decode or DecodeSettings(beam=beam)
-    options = Options.of(asked)
-    wanted = MeasureSettings(
-        metrics=tuple(metrics), tokenize=tokenize, edges=tuple(edges), resamples=resamples, seed=seed, limit=limit or 0
-    )
-    check_measures(wanted)
-    material = test_material([opened], source, target, limit)
-    translator = load(opened.folder, device=str(chosen), engine=asked.engine)
+        return _of_labels(opened, source, target, chosen, say)
+    options = Options.of(decode)
+    check_numbers(("limit", measure.limit, 0))
+    check_measures(measure)
+    material = test_material([opened], source, target, measure.limit or None)
+    translator = load(opened.folder, device=str(chosen), engine=decode.engine)
     say(f"translating {len(material.sources):,} sentences: {material.name}")
     began = perf_counter()
     found = list(translator.stream(material.sources, options))
     spent = 1000 * (perf_counter() - began) / max(1, len(found))
-    test = Test(
-        name=material.name,
-        sentences=len(found),
-        sha256=fingerprint(material),
-        held_out=bool(source) or opened.settings.data.is_built_in,
-        beam=options.rule.width if isinstance(options.rule, Beam) else None,
-        tokenize=tokenize,
-        resamples=resamples,
-        seed=seed,
-        device=device_name(chosen),
-        threads=torch.get_num_threads(),
-        milliseconds=spent,
-        how=how(asked),
-    )
-    given = [*overrides_of("decode", asked), *overrides_of("measure", wanted), *_flags(source, target, pins or ())]
-    plain = _plain_report(opened, test, given)
-    measured = _measured(plain, opened, material, found, wanted)
+    test = conditions(material, chosen, measure, decode)
+    given = [*overrides_of("decode", decode), *overrides_of("measure", measure), *_flags(source, target, pins or ())]
+    plain = replace(_plain_report(opened, test, given), milliseconds=spent)
+    measured = _measured(plain, opened, material, found, measure)
     return _with_sentences(measured, translator, found, material.references, _pins(opened, pins), options=options)
 
 
@@ -133,13 +104,13 @@ def _pins(run: Run, pins: Sequence[str] | None) -> Sequence[str]:
 
 
 def _measured(
-    plain: RunReport, run: Run, material: EvaluationSet, found: Sequence[Translation], how: MeasureSettings
+    plain: RunReport, run: Run, material: Texts, found: Sequence[Translation], how: MeasureSettings
 ) -> RunReport:
     """All numbers about the whole test."""
     outputs = [" ".join(each.text.splitlines()) for each in found]
     counts = evaluation.training_counts(run, material.sources)
     fitted = how.model_copy(update={"edges": how.edges or tuple(fitting_edges(material.sources))})
-    result = evaluation.evaluate(Texts(material.sources, material.references), outputs, counts, fitted)
+    result = evaluation.evaluate(material, outputs, counts, fitted)
     return replace(
         plain,
         scores=tuple(result.qualities),
@@ -178,36 +149,11 @@ def _with_sentences(
 # Any task
 
 
-def _plain_report(run: Run, test: Test, given: Sequence[str]) -> RunReport:
+def _plain_report(run: Run, test: Conditions, given: Sequence[str]) -> RunReport:
     """What every run has: itself, its curves, its corpus, and how to do it again."""
-    return RunReport(_portrait(run), learning(run), test, (), corpus_card(run), _recipe(run, test, given))
-
-
-def _portrait(run: Run) -> Portrait:
-    known = summarise(run.folder)
-    return Portrait(
-        name=run.folder.resolve().name,
-        folder=run.place,
-        task=run.settings.task,
-        about=run.settings.about,
-        architecture=architecture(run.settings),
-        parameters=known.parameters,
-        state=known.state,
-        steps=known.steps,
-        of_steps=known.of_steps,
-        checkpoint=best_checkpoint(run).name,
-    )
-
-
-def architecture(settings: Settings) -> str:
-    """A model in a few words: what the task makes of the settings."""
-    model, task = settings.model, settings.task
-    if isinstance(model, RecurrentModel):
-        decoder = f", {model.decoder.kind} attention" if attends(model) else ", no attention"
-        both = "bidirectional " if model.bidirectional and task != "language" else ""
-        return f"{both}{model.cell} of width {model.hidden}{decoder if task == 'translate' else ''}"
-    depths = {"translate": f"{model.encoder_depth} + {model.decoder_depth}", "language": f"{model.decoder_depth}"}
-    return f"transformer of width {model.width}, {depths.get(task, model.encoder_depth)} layers, {model.heads} heads"
+    known = replace(summarise(run.folder, run.folder.resolve().name), folder=run.place)
+    used = best_checkpoint(run).name
+    return RunReport(known, used, learning(run), test, (), corpus_card(run), _recipe(run, test, given))
 
 
 def learning(run: Run) -> Learning:
@@ -217,11 +163,16 @@ def learning(run: Run) -> Learning:
     checks = [event for event in events if event["event"] == "validation"]
     return Learning(
         tuple(_moment(group) for group in _groups(steps)),
-        tuple(Validated(each["step"], each["loss"], each["score"], each["best"]) for each in checks),
-        checks[-1]["name"] if checks else "",
+        tuple(_validated(each) for each in checks),
         float(steps[-1]["seconds"]) if steps else None,
         int(steps[-1]["tokens"]) if steps else None,
     )
+
+
+def _validated(event: dict[str, Any]) -> Validation:
+    """Without samples."""
+    general = {name: event.get(name) for name in ("general_loss", "general_score", "general_before")}
+    return Validation(*(event[name] for name in VALIDATED), **general)
 
 
 def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:
@@ -265,7 +216,7 @@ def _side(name: Any, shards: Shards) -> SideCard:
     return SideCard(name, summary.numbers, mean, middle, summary.longest, summary.size, summary.unknown_share)
 
 
-def _recipe(run: Run, test: Test, given: Sequence[str]) -> Recipe:
+def _recipe(run: Run, test: Conditions, given: Sequence[str]) -> Recipe:
     tokenizers, checkpoint = Tokenizers.load(run.tokenizer), best_checkpoint(run)
     weights = {name: value for name, value in manifest(checkpoint).items() if name.endswith(".safetensors")}
     used = {name: weights[name] for name in ("average.safetensors", "weights.safetensors") if name in weights}
@@ -274,8 +225,7 @@ def _recipe(run: Run, test: Test, given: Sequence[str]) -> Recipe:
     if not tokenizers.joint:
         hashes["target tokenizer"] = tokenizers.target.fingerprint()
     hashes["test text"] = test.sha256
-    known = versions() | {"numpy": np.__version__, "python": platform.python_version()}
-    return Recipe(_commands(run, given), run.settings.to_toml(), run.settings.train.seed, known, hashes)
+    return Recipe(_commands(run, given), run.settings.to_toml(), run.settings.train.seed, hashes)
 
 
 def _flags(source: str, target: str, pins: Sequence[str] = ()) -> list[str]:
@@ -292,14 +242,11 @@ def _commands(run: Run, given: Sequence[str]) -> tuple[str, ...]:
 # Other tasks
 
 
-def _of_labels(run: Run, source: str, target: str, device: str, say: Tell) -> RunReport:
+def _of_labels(run: Run, source: str, target: str, device: torch.device, say: Tell) -> RunReport:
     """Taggers, classifiers and language models: curves, scores, confusion, settings."""
     material = labelled_material([run], task_of(run.settings.task), source, target)
-    sha256, count = material.fingerprint()
-    say(f"reading {count:,} texts: {material.name}")
-    result = evaluate_labels(run.folder, material.rows, device)
-    shown = device_name(torch.device(device))
-    threads = torch.get_num_threads()
-    test = Test(material.name, count, sha256, bool(source), None, "", 0, SEED, shown, threads, None)
-    labels = Labels(*found) if (found := result.confusions()) else None
-    return replace(_plain_report(run, test, _flags(source, target)), scores=qualities(result), labels=labels)
+    test = conditions(material, device, COUNTED)
+    say(f"reading {test.sentences:,} texts: {material.name}")
+    result = evaluate_labels(run.folder, material, str(device))
+    plain = _plain_report(run, test, _flags(source, target))
+    return replace(plain, scores=qualities(result), confusions=result.confusions())

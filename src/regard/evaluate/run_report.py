@@ -6,33 +6,21 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from regard.evaluate.comparison import Conditions
 from regard.evaluate.saving import plain, save
 from regard.explain.heatmap import HeatMap
 from regard.metrics.by_length import Bucket
 from regard.metrics.habits import Habits
 from regard.metrics.labels import Confusion
 from regard.metrics.translation import Quality
+from regard.runs.listing import Summary
+from regard.runs.log import Validation
 
 if TYPE_CHECKING:
     from regard.explain.beam import Searched
+    from regard.explain.looked import WordLink
 
 Chosen = Literal["pinned", "random", "worst"]
-
-
-@dataclass(frozen=True)
-class Portrait:
-    """What the run is."""
-
-    name: str
-    folder: str
-    task: str
-    about: str  # the first line of its settings
-    architecture: str
-    parameters: int | None
-    state: str  # finished, interrupted, running
-    steps: int
-    of_steps: int
-    checkpoint: str  # the one that is used
 
 
 @dataclass(frozen=True)
@@ -46,33 +34,18 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
-class Validated:
-    """A validation."""
-
-    step: int
-    loss: float
-    score: float
-    best: bool
-
-
-@dataclass(frozen=True)
 class Learning:
     """How the training went, by the run's own log."""
 
     moments: tuple[CurvePoint, ...] = ()
-    validations: tuple[Validated, ...] = ()
-    score: str = ""  # what the validations' score is
+    validations: tuple[Validation, ...] = ()  # without samples
     seconds: float | None = None
     tokens: int | None = None
 
-
-@dataclass(frozen=True)
-class WordPair:
-    """A source word and a target word that belong together, by their places."""
-
-    source: int
-    target: int
-    weight: float | None  # None where there is no attention to read
+    @property
+    def score(self) -> str:
+        """What the validations' score is."""
+        return self.validations[-1].name if self.validations else ""
 
 
 @dataclass(frozen=True)
@@ -88,7 +61,7 @@ class ReportExample:
     log_probability: float
     source_words: tuple[str, ...] = ()
     target_words: tuple[str, ...] = ()
-    links: tuple[WordPair, ...] = ()
+    links: tuple[WordLink, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,39 +101,12 @@ class CorpusCard:
 
 
 @dataclass(frozen=True)
-class Test:
-    """What the run was measured on, and how."""
-
-    name: str
-    sentences: int
-    sha256: str
-    held_out: bool  # False: by this text the checkpoint was chosen
-    beam: int | None  # None where nothing is searched for, or outputs are drawn
-    tokenize: str
-    resamples: int
-    seed: int
-    device: str
-    threads: int
-    milliseconds: float | None  # for a sentence, translated together with others
-    how: tuple[str, ...] = ()  # outputs were made: the beam, and what else is not as usual
-
-
-@dataclass(frozen=True)
-class Labels:
-    """What was given for what."""
-
-    confusion: Confusion
-    unknown: Confusion | None = None  # words that the training text does not have
-
-
-@dataclass(frozen=True)
 class Recipe:
     """How to do it again."""
 
     commands: tuple[str, ...]
     settings: str  # TOML
     seed: int
-    versions: dict[str, str]
     hashes: dict[str, str]
 
 
@@ -168,9 +114,10 @@ class Recipe:
 class RunReport:
     """Everything about one run. What does not belong to its task, or could not be found out, is empty."""
 
-    run: Portrait
+    run: Summary
+    checkpoint: str  # the one that is used
     learning: Learning
-    test: Test
+    test: Conditions
     scores: tuple[Quality, ...]
     corpus: CorpusCard
     recipe: Recipe
@@ -179,7 +126,8 @@ class RunReport:
     counts: str = ""  # where the counts of words come from, or why there are none
     habits: Habits | None = None
     tokenised: int = 0
-    labels: Labels | None = None
+    milliseconds: float | None = None  # for a sentence, translated together with others
+    confusions: tuple[Confusion, ...] = ()  # of all labels, then of words that the training text does not have
     examples: tuple[ReportExample, ...] = ()
     links: str = ""  # how the links of the examples were read
     looks: tuple[Look, ...] = ()

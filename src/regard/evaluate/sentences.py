@@ -10,11 +10,12 @@ from torch import Tensor
 
 from regard.decode.options import Options
 from regard.decode.rules import Beam
-from regard.evaluate.run_report import Chosen, Look, ReportExample, WordPair
+from regard.evaluate.run_report import Chosen, Look, ReportExample
 from regard.explain.alignment import Attended, links_of_masking
 from regard.explain.attribution import gradient, masking_between
 from regard.explain.beam import Searched, search_tree
 from regard.explain.heatmap import HeatMap, reaching
+from regard.explain.looked import WordLink
 from regard.explain.replay import Spelling
 from regard.explain.trace import Trace
 from regard.explain.words import fold
@@ -72,21 +73,21 @@ def _example(translator: Translator, chosen: Chosen, one: Translation) -> Report
     return ReportExample(chosen, None, one.source, None, one.text, None, one.log_probability, *words, _in_order(links))
 
 
-def _in_order(links: Sequence[WordPair]) -> tuple[WordPair, ...]:
+def _in_order(links: Sequence[WordLink]) -> tuple[WordLink, ...]:
     return tuple(sorted(links, key=lambda link: (link.target, link.source)))
 
 
-def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], list[WordPair]]:
+def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], list[WordLink]]:
     """The words of both sides and the links between them, over all parts of a long text."""
     sources: list[str] = []
     targets: list[str] = []
-    links: list[WordPair] = []
+    links: list[WordLink] = []
     if len(one.source.split()) > LONGEST:
         return ((), ()), []
     for part in one.outputs[0].parts:
         trace = translator.trace(part)
         for link in _links(translator, trace):
-            links.append(WordPair(link.source + len(sources), link.target + len(targets), link.weight))
+            links.append(WordLink(link.target + len(targets), link.source + len(sources), link.weight))
         sources += trace.source.words
         targets += trace.target.words
     written = space_words(one.source)  # a word may have been read in other capitals than it was written in
@@ -94,16 +95,19 @@ def _linked(translator: Translator, one: Translation) -> tuple[tuple[tuple[str, 
     return (tuple(sources), tuple(targets)), links
 
 
-def _links(translator: Translator, trace: Trace) -> list[WordPair]:
+def _links(translator: Translator, trace: Trace) -> list[WordLink]:
     """By the run's best aligner; without attention, each word with the source word that it misses most."""
     if not trace.has("decoder", "cross"):
-        return [WordPair(*pair, None) for pair in links_of_masking(translator.model, trace.source, trace.target)]
+        return [
+            WordLink(target, source, None)
+            for source, target in links_of_masking(translator.model, trace.source, trace.target)
+        ]
     pair, aligner = Attended.of(trace), translator.aligner
     if not (trace.source.words and trace.target.words):
         return []
     weights = aligner.weights((pair.late if aligner.late else pair).by_word)  # (T words, S words)
     return [
-        WordPair(source, target, round(float(weights[target, source]), DIGITS))
+        WordLink(target, source, round(float(weights[target, source]), DIGITS))
         for source, target in aligner.align(pair)
     ]
 

@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.evaluate.run_report import Learning, Portrait, RunReport, Test, Validated
+from regard.evaluate.comparison import Conditions
+from regard.evaluate.run_report import Learning, RunReport
 from regard.metrics import numbers
 from regard.metrics.by_length import FEWEST, Bucket
 from regard.metrics.habits import Habits
 from regard.metrics.labels import Confusion
 from regard.metrics.translation import Quality
+from regard.runs.listing import Summary
+from regard.runs.log import Validation
 
 Tone = Literal["good", "bad", "open"]
 SIGNS: dict[Tone, str] = {"good": "+", "bad": "−", "open": "•"}
@@ -54,8 +57,8 @@ def verdict(report: RunReport) -> list[Claim]:
         *by_length(report.lengths, metric),
         *by_rarity(report.rarities, metric),
         *(habits(report.habits) if report.habits else []),
-        *(guessing(report.labels.confusion) if report.labels else []),
-        *(missed(report.labels.confusion) if report.labels else []),
+        *(guessing(report.confusions[0]) if report.confusions else []),
+        *(missed(report.confusions[0]) if report.confusions else []),
         *fairness(report.test),
     ]
     order: tuple[Tone, ...] = ("bad", "open", "good")
@@ -68,7 +71,7 @@ def headline(report: RunReport) -> str:
     return f"{report.run.name}: {first.name} {numbers.score(first.score, first.margin)}"
 
 
-def completeness(run: Portrait) -> list[Claim]:
+def completeness(run: Summary) -> list[Claim]:
     """Whether the training came to its end."""
     steps = f"step {run.steps:,} of {run.of_steps:,}"
     match run.state:
@@ -105,7 +108,7 @@ def _spent(learning: Learning) -> str:
     return "; the learning rate had come down to zero, so more steps need a longer schedule"
 
 
-def _overfitting(learning: Learning, lowest: Validated, last: Validated) -> Claim:
+def _overfitting(learning: Learning, lowest: Validation, last: Validation) -> Claim:
     trained = [moment.loss for moment in learning.moments if moment.step >= lowest.step]
     fell = ", while the training loss fell" if len(trained) > 1 and trained[-1] < trained[0] else ""
     claim = "has begun to overfit" if fell else "became worse again"
@@ -114,7 +117,7 @@ def _overfitting(learning: Learning, lowest: Validated, last: Validated) -> Clai
     return Claim(claim, evidence + fell, "bad")
 
 
-def _loss(one: Validated) -> str:
+def _loss(one: Validation) -> str:
     return f"{one.loss:.3g}"
 
 
@@ -256,7 +259,7 @@ def missed(confusion: Confusion) -> list[Claim]:
     return [Claim("misses most of " + " and ".join(f"'{one.label}'" for one in low[:2]), f"found: {named}", "bad")]
 
 
-def fairness(test: Test) -> list[Claim]:
+def fairness(test: Conditions) -> list[Claim]:
     """Whether the test flatters."""
     if test.held_out:
         return []

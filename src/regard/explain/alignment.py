@@ -176,9 +176,8 @@ class Aligner:
 
 def sides(tokenizers: Tokenizers, source: str, target: str) -> tuple[Side, Side]:
     """Two texts as the sides of a finished translation, each with its ``<end>``."""
-    texts = (tokenizers.source, source), (tokenizers.target, target)
-    first, second = (spell([*tokenizer.encode(text), END], tokenizer, text) for tokenizer, text in texts)
-    return first, second
+    read, written = tokenizers.read(source), [*tokenizers.written(target), END]
+    return spell(read, tokenizers.source, source), spell(written, tokenizers.target, target)
 
 
 def attend(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]], *, budget: int = 2048) -> list[Attended]:

@@ -25,8 +25,6 @@ from regard.errors import DataError
 from regard.explain.replay import PLAIN, Model, Spelling, check, forward, forward_all, reads_backwards, resting
 from regard.explain.side import Rows, Side, apart, spell
 from regard.explain.words import Folded, members
-from regard.models.labeller import Labeller
-from regard.models.language_model import LanguageModel
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.text.special import PAD, UNK
 
@@ -101,7 +99,7 @@ def masking(
     """
     targets = _targets(model, source_ids, target_ids)
     read, written = _read(model, source_ids, targets, spelling), spelling.spell_target(model, targets)
-    if how != "blank" and (isinstance(model, LanguageModel) or (how == "remove" and isinstance(model, Labeller))):
+    if how != "blank" and (model.task == "language" or (how == "remove" and model.task == "label")):
         raise DataError(f"how = {how}: would change what is written too; 'blank' would be right for this model")
     return masking_between(model, read, written, how)
 
@@ -109,7 +107,7 @@ def masking(
 def masking_between(model: Model, read: Side, written: Side, how: How = "blank", *, under: Under = alone) -> Folded:
     """The same for sides that are spelled already."""
     groups = members(read, special=False)
-    sources: Rows = () if isinstance(model, LanguageModel) else read.rows
+    sources: Rows = () if model.task == "language" else read.rows
     targets = written.ids
     with torch.no_grad(), resting(model):
         log_probabilities = forward_all(model, [sources], targets, under()).log_softmax(-1)
@@ -137,7 +135,7 @@ def gradient(
 
 def gradient_between(model: Model, read: Side, written: Side, *, under: Under = alone) -> Folded:
     """The same for sides that are spelled already."""
-    found, embedded = gradients(model, () if isinstance(model, LanguageModel) else read.rows, written.ids, under=under)
+    found, embedded = gradients(model, () if model.task == "language" else read.rows, written.ids, under=under)
     products = (found * embedded).sum(-1)  # (T, S)
     groups = members(read, special=False)
     effect = torch.stack([products[:, group].sum(1) for group in groups.places], 1)
@@ -176,13 +174,13 @@ def _targets(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -
 
 def _read(model: Model, source_ids: Rows, targets: Sequence[int], spelling: Spelling) -> Side:
     """What is read: the source or, where there is none, the text so far."""
-    if isinstance(model, LanguageModel):
+    if model.task == "language":
         return spell([model.first, *targets[:-1]], spelling.target)
     return spell(source_ids, spelling.source, spelling.source_text)
 
 
 def _place(model: Model) -> str:
-    return "decoder.embedded" if isinstance(model, LanguageModel) else "encoder.embedded"
+    return "decoder.embedded" if model.task == "language" else "encoder.embedded"
 
 
 def _own(values: Tensor, targets: Sequence[int]) -> Tensor:
@@ -206,7 +204,7 @@ def _without(
     observer: Observer = UNOBSERVED
     match how:
         case "blank":
-            keep = torch.ones(len(groups), len(targets) if isinstance(model, LanguageModel) else len(source_ids))
+            keep = torch.ones(len(groups), len(targets) if model.task == "language" else len(source_ids))
             for row, group in enumerate(groups):
                 keep[row, list(group)] = 0
             observer = Embedded(_place(model), keep.flip(1) if reads_backwards(model) else keep)

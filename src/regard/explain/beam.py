@@ -18,7 +18,6 @@ from regard.errors import DataError, ModelError
 from regard.explain.answer import Answer, Hidden, OfSentence
 from regard.settings.call import DRAWN, DecodeSettings
 from regard.tasks.kinds import Trained
-from regard.tasks.language import Writer
 from regard.tasks.translator import Translator
 from regard.text.special import SPECIAL_TOKENS
 from regard.text.tokenizer import Tokenizer
@@ -140,7 +139,7 @@ def search_tree(
         nodes=nodes,
         outputs=tuple(tree.outputs),
         others=tuple(_other(width, *grow(_as_wide(rule, width))) for width in sorted({*others} - {rule.width})),
-        name=predictor.run.folder.name if isinstance(predictor, Translator) and predictor.run else name,
+        name=predictor.run.folder.name if predictor.task == "translate" and predictor.run else name,
     )
 
 
@@ -157,22 +156,22 @@ def _grower(predictor: Trained, text: str, prefix: str) -> tuple[Grow, Tokenizer
     """What makes the tree of a rule and spells what it holds, and the tokenizer of its pieces."""
 
     def translation(rule: Beam) -> tuple[Tree, Spell]:
-        assert isinstance(predictor, Translator)
+        assert predictor.task == "translate"
         listener = Trees(rule)
         outputs = predictor.search([text], Options(rule, prefix=prefix), listener=listener)[0]
         return listener.trees[0], _speller(predictor, outputs)
 
     def continuation(rule: Beam) -> tuple[Tree, Spell]:
-        assert isinstance(predictor, Writer)
+        assert predictor.task == "language"
         listener = Trees(rule)
         predictor.write([text], length=CONTINUATION, rule=rule, listener=listener)
         return listener.trees[0], predictor.tokenizer.decode
 
-    if isinstance(predictor, Writer):
+    if predictor.task == "language":
         if prefix:
             raise DataError("prefix: a language model goes on from the text itself; put it at the end of the text")
         return continuation, predictor.tokenizer
-    if not isinstance(predictor, Translator):
+    if predictor.task != "translate":
         raise ModelError("beam: this run gives labels, each by itself, and does not search; a translator does")
     predictor.search.check_whole(text)
     if not predictor.search.parts(text):

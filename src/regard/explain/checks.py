@@ -19,8 +19,6 @@ from regard.explain.answer import Answer
 from regard.explain.attribution import Under, alone
 from regard.explain.replay import Keeper, Model, forward, resting
 from regard.explain.trace import Trace
-from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.labeller import Labeller
 from regard.nn.observe import Observer
 
 
@@ -57,7 +55,7 @@ def _live(model: Model, trace: Trace, observer: Observer) -> Tensor:
     device = next(model.parameters()).device
     targets = torch.tensor(trace.target.ids, device=device)
     with torch.no_grad(), resting(model):
-        if isinstance(model, Labeller):
+        if model.task == "label":
             scores = forward(model, trace.source.rows, None, observer)  # (T, C)
         else:
             scores = _steps(model, trace, targets, observer)  # (T, V)
@@ -65,8 +63,8 @@ def _live(model: Model, trace: Trace, observer: Observer) -> Tensor:
 
 
 def _steps(model: Model, trace: Trace, targets: Tensor, observer: Observer) -> Tensor:
-    assert not isinstance(model, Labeller)
-    if isinstance(model, EncoderDecoder):
+    assert model.task != "label"
+    if model.task == "translate":
         source = torch.tensor([trace.source.ids], device=targets.device)
         token, state = model.start(source, observer=observer)
     else:

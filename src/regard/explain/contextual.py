@@ -25,7 +25,6 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.nn import masks
 from regard.tasks.labels import Reader
-from regard.text.special import END
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
 from regard.text.words import space_words
@@ -63,14 +62,18 @@ def stands_in(word: str, sentence: str) -> bool:
     return any(_plain(other) == _plain(word) for other in space_words(sentence))
 
 
-def layers(model: EncoderDecoder | Labeller, tokenizer: Tokenizer, sentence: str, *, letters: int = 0) -> list[Tensor]:
+def layers(
+    model: EncoderDecoder | Labeller, tokenizer: Tokenizer | Tokenizers, sentence: str, *, letters: int = 0
+) -> list[Tensor]:
     """The vectors of all words of a sentence, (words, D) for the embedding and for every layer.
 
     ``letters`` is how many of each piece the model reads.
     """
     device = next(model.parameters()).device
-    read = Reader(tokenizer, letters, device).text(sentence) if letters else tokenizer.encode(sentence)
-    side = spell(read if isinstance(model, Labeller) else [*tokenizer.encode(sentence), END], tokenizer, sentence)
+    pair = tokenizer if isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
+    labels = model.task == "label"
+    read = Reader(pair.source, letters, device).text(sentence) if labels else pair.read(sentence)
+    side = spell(read, pair.source, sentence)
     if not side.words:
         raise DataError("sentence = '': an empty sentence has no meaning to look at; give it a word")
     check_cancelled()
@@ -109,7 +112,11 @@ class Meaning:
 
 
 def meaning(
-    model: EncoderDecoder | Labeller, tokenizer: Tokenizer, occurrences: Sequence[Occurrence], *, letters: int = 0
+    model: EncoderDecoder | Labeller,
+    tokenizer: Tokenizer | Tokenizers,
+    occurrences: Sequence[Occurrence],
+    *,
+    letters: int = 0,
 ) -> Meaning:
     """The vectors of these occurrences; a control word is just more of them."""
     if not occurrences:
@@ -171,7 +178,7 @@ class Neighbours:
     def of(
         cls,
         model: EncoderDecoder | Labeller,
-        tokenizer: Tokenizer,
+        tokenizer: Tokenizer | Tokenizers,
         sentences: Sequence[str],
         layer: int = -1,
         *,
@@ -219,9 +226,9 @@ def translations(
     """
     found = []
     for one in occurrences:
-        source = spell([*tokenizers.source.encode(one.sentence), END], tokenizers.source, one.sentence)
+        source = spell(tokenizers.read(one.sentence), tokenizers.source, one.sentence)
         source.pieces_of(one.word)
-        target = spell(write(model, source.ids), tokenizers.target)
+        target = spell(write(model, source.ids, prefix=tokenizers.begin), tokenizers.target)
         if aligner is None:
             links = links_of_masking(model, source, target)
         else:

@@ -11,14 +11,12 @@ from regard.explain.alignment import Aligner
 from regard.explain.asked import LabellerSubject, LanguageSubject
 from regard.explain.edits import Edit, ForcePrefix
 from regard.explain.explanation import Explanation
-from regard.explain.looked import Looked, TaskName
+from regard.explain.looked import Looked
 from regard.explain.replay import Spelling, check_size, replay
 from regard.explain.whatif import EditOutcome, Subject, TranslatorSubject, carry_out
 from regard.settings.call import DecodeSettings
 from regard.tasks.kinds import Predicting, Trained
-from regard.tasks.language import Writer
 from regard.tasks.load import load_predictor
-from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
 from regard.text.special import END
 
@@ -45,7 +43,7 @@ def look(predictor: Trained, question: Question, name: str = "") -> Looked:
     """
     if not question.text.strip():
         raise DataError("text = '': an empty sentence has nothing to look into; give it a word")
-    if isinstance(predictor, Translator):
+    if predictor.task == "translate":
         found = _translated(predictor, question, name)
     else:
         if question.decode is not None:
@@ -61,23 +59,18 @@ def look(predictor: Trained, question: Question, name: str = "") -> Looked:
 def at_checkpoint(folder: Path, name: str, device: str) -> Trained:
     """Another moment of a run than its best. Links are read as the run does."""
     found = load_predictor(folder, device, checkpoint_name=name)
-    if isinstance(found, Translator) and Aligner.load(folder) is None:
+    if found.task == "translate" and Aligner.load(folder) is None:
         return replace(found, run=None)
     return found
-
-
-def task_of(predictor: Trained) -> TaskName:
-    """What the run was trained for."""
-    return predictor.task
 
 
 def _translated(translator: Translator, question: Question, name: str) -> Looked:
     text, target, model = question.text, question.target, translator.model
     if question.decode is not None and (question.edits or target is not None):
         raise SettingsError(UNSEARCHED)  # a target is given, and edits are greedy
-    written = None if target is None else [*translator.tokenizers.target.encode(target), END]
+    written = None if target is None else [*translator.tokenizers.written(target), END]
     asked = TranslatorSubject(model, translator.tokenizers)
-    begun = len(translator.tokenizers.target.encode(_prefix(question.edits)))
+    begun = len(translator.tokenizers.written(_prefix(question.edits)))
     read = len(asked.read(_changed(question)))
     check_size(model, read, max(begun, len(written or ())))
     if question.edits:
@@ -104,20 +97,19 @@ def _translated(translator: Translator, question: Question, name: str) -> Looked
 
 def _predicted(predictor: Predicting, question: Question, name: str) -> Looked:
     """Labels; of a language model, the text itself or, under edits, the text and how it goes on."""
-    task, text, model = task_of(predictor), question.text, predictor.model
+    task, text, model = predictor.task, question.text, predictor.model
     asked: LanguageSubject | LabellerSubject
-    if isinstance(predictor, Writer):
+    if predictor.task == "language":
         asked = LanguageSubject(predictor.model, predictor.tokenizer)
     else:
-        labels = predictor.tags if isinstance(predictor, Tagger) else predictor.labels
-        asked = LabellerSubject(predictor.model, predictor.reader, labels.tokens)
+        asked = LabellerSubject(predictor.model, predictor.reader, predictor.labels.tokens)
     count = len(asked.read(_changed(question)))
-    check_size(model, *((0, count) if isinstance(predictor, Writer) else (count, 0)))
+    check_size(model, *((0, count) if predictor.task == "language" else (count, 0)))
     if question.edits:
         outcome = carry_out(asked, text, question.edits)
         found = Looked(name, task, text, Explanation(model, outcome.after, name=name))
         return _edited(found, question, outcome, asked)
-    if isinstance(predictor, Writer):
+    if predictor.task == "language":
         spelling = Spelling(target=predictor.tokenizer, target_text=text)
         trace = replay(model, (), predictor.tokenizer.encode(text), spelling=spelling)
     else:

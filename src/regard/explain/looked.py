@@ -85,7 +85,10 @@ class WordLink(Answer):
 
     target: int
     source: int
-    weight: Annotated[float, Field(description="The attention weight, 0 to 1.", examples=[0.97])]
+    weight: Annotated[
+        float | None,
+        Field(description="The attention weight, 0 to 1; null where nothing is attended to.", examples=[0.97]),
+    ]
 
 
 @dataclass(frozen=True)

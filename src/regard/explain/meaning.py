@@ -24,10 +24,10 @@ from regard.runs.folder import Run
 from regard.tasks.classify import Classifier
 from regard.tasks.corpus import materials
 from regard.tasks.kinds import Trained, task_of
-from regard.tasks.language import Writer
 from regard.tasks.tag import Tagger
 from regard.tasks.translator import Translator
 from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizers import Tokenizers
 from regard.text.words import space_words
 
 SENTENCES = 200  # of the validation text, in which neighbours are looked for
@@ -165,7 +165,7 @@ def compare_meanings(
     """
     if not sentences:
         raise DataError(f"sentences = 0: there is nothing in which '{word}' could stand; give two or more")
-    if isinstance(predictor, Writer):
+    if predictor.task == "language":
         raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
     reading = reading_of(predictor)
     own = find(word, sentences)
@@ -209,13 +209,13 @@ class EncoderInput:
     """A model with an encoder, and what it reads of a sentence."""
 
     model: EncoderDecoder | Labeller
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | Tokenizers
     letters: int = 0
 
 
 def reading_of(predictor: Translator | Tagger | Classifier) -> EncoderInput:
-    if isinstance(predictor, Translator):
-        return EncoderInput(predictor.model, predictor.tokenizers.source)
+    if predictor.task == "translate":
+        return EncoderInput(predictor.model, predictor.tokenizers)
     return EncoderInput(predictor.model, predictor.reader.tokenizer, predictor.reader.letters)
 
 

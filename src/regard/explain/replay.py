@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from regard.decode.cancel import check_cancelled
 from regard.errors import DataError
 from regard.explain.side import Rows, Side, apart, spell
-from regard.explain.trace import Task, Trace
+from regard.explain.trace import Trace
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
@@ -55,12 +55,12 @@ class Spelling:
 
     def name(self, model: Model, number: int) -> str:
         """One target id, as read."""
-        if isinstance(model, Labeller):
+        if model.task == "label":
             return self.labels[number] if self.labels else str(number)
         return str(number) if self.target is None else self.target.token(number)
 
     def spell_target(self, model: Model, ids: Sequence[int]) -> Side:
-        if not isinstance(model, Labeller):
+        if model.task != "label":
             return spell(ids, self.target, self.target_text)
         names = tuple(self.name(model, number) for number in ids)
         return Side(tuple(ids), names, tuple(range(len(names))), names)
@@ -122,7 +122,7 @@ def replay(
     best = log_probabilities.topk(min(top, log_probabilities.shape[1]))
     tensors = {name: _in_order(model, name, watch[name][0]) for name in watch.names()}
     return Trace(
-        task=task_of(model),
+        task=model.task,
         source=spell(source_ids, spelling.source, spelling.source_text),
         target=spelling.spell_target(model, chosen.tolist()),
         tensors=tensors | ({"logits": scores} if logits else {}),
@@ -145,10 +145,10 @@ def forward_all(model: Model, sources: Sequence[Rows], targets: Sequence[int], o
     check_cancelled()
     device = next(model.parameters()).device
     read = torch.tensor([[*_first(model), *targets][: len(targets)]] * len(sources), device=device)
-    if isinstance(model, LanguageModel):
+    if model.task == "language":
         return model(read, observer)
     source = pad_sequence([_numbers(rows) for rows in sources], batch_first=True, padding_value=PAD).to(device)
-    if isinstance(model, EncoderDecoder):
+    if model.task == "translate":
         return model(source, read, observer=observer)
     found = model(source, observer=observer)  # (B, S, C) or, pooled, (B, C)
     return found if found.dim() == 3 else found[:, None]
@@ -161,19 +161,7 @@ def _numbers(rows: Rows) -> Tensor:
 
 
 def _first(model: Model) -> tuple[int, ...]:
-    return () if isinstance(model, Labeller) else (model.first,)
-
-
-def task_of(model: Model) -> Task:
-    match model:
-        case EncoderDecoder():
-            return "translate"
-        case LanguageModel():
-            return "language"
-        case Labeller():
-            return "label"
-        case _:
-            assert_never(model)
+    return () if model.task == "label" else (model.first,)
 
 
 @contextmanager
@@ -189,7 +177,7 @@ def resting(model: nn.Module) -> Iterator[None]:
 
 def check(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -> None:
     """Refuse what has nothing to look into."""
-    task = task_of(model)
+    task = model.task
     ids, letters = apart(source_ids)
     if task != "language" and not any(number not in (PAD, START, END) for number in ids):
         raise DataError("source = '': an empty sentence has nothing to look into; give it a word")
@@ -227,14 +215,14 @@ def weights_of(model: Model, read: int, written: int) -> int:
 
 def reads_letters(model: Model) -> bool:
     """Whether each id of the source is to be followed by the letters it is written in."""
-    encoder = model.encoder if isinstance(model, Labeller) else None
+    encoder = model.encoder if model.task == "label" else None
     embedding = encoder.embedding if isinstance(encoder, TransformerEncoder | RecurrentEncoder) else None
     return isinstance(embedding, WordEmbedding) and embedding.spelling is not None
 
 
 def reads_backwards(model: Model) -> bool:
     """Whether the encoder reads the source from its end."""
-    encoder = None if isinstance(model, LanguageModel) else model.encoder
+    encoder = None if model.task == "language" else model.encoder
     return isinstance(encoder, RecurrentEncoder) and encoder.reverse
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field
 
 from regard.errors import DataError
 from regard.explain.answer import Answer, Hidden
-from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
-from regard.text.tokenizer import Tokenizer
+from regard.text.special import SPECIAL_TOKENS, UNK
+from regard.text.tokenizer import SILENT, Tokenizer
 from regard.text.words import space_words
 
-SILENT = frozenset((PAD, START, END))
 OUTSIDE = -1  # the word of a special token
 Rows = Sequence[int] | Sequence[Sequence[int]]  # ids, or each id followed by the letters it is written in
 _QUESTION_MARK = "<0x3F>"  # stands for <unk> among bytes, which have no piece of that name
@@ -70,7 +70,7 @@ def spell(rows: Rows, tokenizer: Tokenizer | None = None, text: str | None = Non
 def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None) -> Side:
     if tokenizer is None:
         return _numbers(ids)
-    printed = [number for number in ids if number not in SILENT]
+    printed = [number for number in ids if number not in tokenizer.silent]
     pieces = [tokenizer.token(number) for number in printed]
     if text is not None and len(known := tokenizer.pieces(text)) == len(pieces):
         pieces = known
@@ -79,7 +79,8 @@ def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None
     words = space_words(tokenizer.decode(printed) if text is None else text)
     if owners and len(words) != owners[-1] + 1:  # a text that does not come back as it was, as after <unk>
         words = _decoded_apart(printed, owners, tokenizer)
-    return _with_special(ids, pieces, owners, words)
+    special = {number: tokenizer.token(number) for number in ids if number in tokenizer.silent - SILENT}
+    return _with_special(ids, pieces, owners, words, special)
 
 
 def _numbers(ids: tuple[int, ...]) -> Side:
@@ -87,13 +88,20 @@ def _numbers(ids: tuple[int, ...]) -> Side:
     return _with_special(ids, printed, list(range(len(printed))), printed)
 
 
-def _with_special(ids: tuple[int, ...], pieces: Sequence[str], owners: Sequence[int], words: Sequence[str]) -> Side:
+def _with_special(
+    ids: tuple[int, ...],
+    pieces: Sequence[str],
+    owners: Sequence[int],
+    words: Sequence[str],
+    others: Mapping[int, str] = MappingProxyType({}),
+) -> Side:
+    """``others`` are special tokens besides those that every vocabulary has."""
+    named = {**{number: SPECIAL_TOKENS[number] for number in SILENT}, **others}
     spelled, placed = iter(pieces), iter(owners)
-    special = [number in SILENT for number in ids]
     return Side(
         ids,
-        tuple(SPECIAL_TOKENS[number] if silent else next(spelled) for number, silent in zip(ids, special, strict=True)),
-        tuple(OUTSIDE if silent else next(placed) for silent in special),
+        tuple(named[number] if number in named else next(spelled) for number in ids),
+        tuple(OUTSIDE if number in named else next(placed) for number in ids),
         tuple(words),
     )
 

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from regard.errors import ModelError
 from regard.explain.answer import Answer, computed
-from regard.explain.side import SILENT
 from regard.explain.trace import Trace
 from regard.text.special import END
+from regard.text.tokenizer import SILENT
 
 MOST = 0.5  # a head is called after what gets at least this share of its weight
 

@@ -12,9 +12,7 @@ from regard.explain.walkthrough.walk import NoSuchPlaceError, SideName, walkthro
 from regard.settings.call import DecodeSettings
 from regard.tasks.classify import Classifier
 from regard.tasks.kinds import Trained
-from regard.tasks.language import Writer
 from regard.tasks.tag import Tagger
-from regard.tasks.translator import Translator
 from regard.text.casing import MARKS
 from regard.text.special import END
 
@@ -36,12 +34,12 @@ def walk_text(
     """
     if not text.strip():
         raise DataError("text = '': an empty sentence has nothing to walk through; give it a word")
-    if decode is not None and not isinstance(predictor, Translator):
+    if decode is not None and predictor.task != "translate":
         raise ModelError(UNSEARCHED)
-    match predictor:
-        case Translator():
+    match predictor.task:
+        case "translate":
             predictor.search.check_whole(text)
-            check_size(predictor.model, len(predictor.tokenizers.source.encode(text)) + 1, 0)
+            check_size(predictor.model, len(predictor.tokenizers.read(text)), 0)
             trace = predictor.translate(text, None if decode is None else Options.of(decode)).trace()
             source, target = trace.source, trace.target
             spelling = Spelling(predictor.tokenizers.source, predictor.tokenizers.target, text)
@@ -50,7 +48,7 @@ def walk_text(
             return walkthrough(
                 predictor.model, source.ids, target.ids, spelling, layer=layer, head=head, position=place, side=side
             )
-        case Writer():
+        case "language":
             target = spell([*predictor.tokenizer.encode(text), END], predictor.tokenizer, text)
             check_size(predictor.model, 0, len(target))
             spelling = Spelling(target=predictor.tokenizer, target_text=text)
@@ -58,11 +56,10 @@ def walk_text(
             return walkthrough(
                 predictor.model, (), target.ids, spelling, layer=layer, head=head, position=place, side=side
             )
-        case Tagger() | Classifier():
+        case "tag" | "classify":
             rows, place = _labelled(predictor, text, word)
             check_size(predictor.model, len(rows), 0)
-            labels = tuple(predictor.tags if isinstance(predictor, Tagger) else predictor.labels)
-            spelling = Spelling(source=predictor.reader.tokenizer, source_text=text, labels=labels)
+            spelling = Spelling(predictor.reader.tokenizer, source_text=text, labels=tuple(predictor.labels))
             return walkthrough(predictor.model, rows, None, spelling, layer=layer, head=head, position=place, side=side)
 
 
@@ -78,7 +75,7 @@ def _place(side: Side, word: int, owner: str) -> int:
 
 def _labelled(predictor: Tagger | Classifier, text: str, word: int) -> tuple[Rows, int]:
     """What a labeller reads, and where in it the word is."""
-    if isinstance(predictor, Classifier):
+    if predictor.task == "classify":
         read = _bare(predictor.reader.text(text))
         return read, _place(spell(read, predictor.reader.tokenizer, text), word, "the text")
     rows, first = predictor.reader.words(text.split())

@@ -161,14 +161,14 @@ class TranslatorSubject:
     tokenizers: Tokenizers
 
     def read(self, text: str) -> Side:
-        return spell([*self.tokenizers.source.encode(text), END], self.tokenizers.source, text)
+        return spell(self.tokenizers.read(text), self.tokenizers.source, text)
 
     def scene(self, read: Side) -> Scene:
         return Scene(read, reads_backwards(self.model))
 
     def write(self, read: Side, observer: Observer = UNOBSERVED, *, prefix: str = "") -> list[int]:
         start = required(self.tokenizers.target, "prefix", prefix) if prefix else []
-        return write(self.model, read.ids, observer, prefix=start)
+        return write(self.model, read.ids, observer, prefix=[*self.tokenizers.begin, *start])
 
     def kept(self, read: Side, before: Trace, written: Sequence[int]) -> list[int]:  # noqa: ARG002
         return list(written)
@@ -178,7 +178,8 @@ class TranslatorSubject:
         return replay(self.model, read.ids, written, observer, spelling=spelling, detail=detail)
 
     def places(self, trace: Trace, read: Side) -> Places:  # noqa: ARG002
-        return None
+        begun = len(self.tokenizers.begin)  # is given, and so counts for nothing
+        return tuple(range(begun, len(trace.target))) if begun else None
 
 
 @dataclass(frozen=True)

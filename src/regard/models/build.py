@@ -14,20 +14,29 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.generator import Encoder, FreeDecoder
 from regard.models.labeller import AttentionPool, FinalPool, Labeller, MaxPool, MeanPool, Pool
 from regard.models.language_model import LanguageModel
-from regard.models.recurrent import BahdanauDecoder, Bridge, ContextDecoder, LuongDecoder, RecurrentEncoder
+from regard.models.recurrent import (
+    BahdanauDecoder,
+    Bridge,
+    ConditionalDecoder,
+    ContextDecoder,
+    LuongDecoder,
+    RecurrentEncoder,
+    ZeroBridge,
+)
 from regard.models.transformer import Positions, TransformerDecoder, TransformerEncoder
 from regard.nn.attention import Attention, Normaliser, Projections, relu, softmax
 from regard.nn.embeddings import Embedding, OneHotEmbedding, OutputLayer
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from regard.nn.positions import Learned, Rotary, Sinusoidal, Unplaced
-from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Stack
+from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Layer, Stack
 from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore, Score
+from regard.nn.ssru import SSRU
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Residual
 from regard.nn.windows import MonotonicWindow, PredictedWindow
 from regard.nn.words import LetterConvolution, WordEmbedding
 from regard.settings.widths import common_width, head_width
-from regard.text.special import UNK
+from regard.text.special import START, UNK
 from regard.text.spelling import LETTERS
 
 PoolName = Literal["mean", "max", "final", "attention"]
@@ -41,7 +50,7 @@ def encoder_decoder(model: knobs.ModelSettings, source_size: int, target_size: i
             f"model.tie = all: needs one joint vocabulary, but the source has {source_size} tokens "
             f"and the target {target_size}; use 'target' or train a joint tokenizer"
         )
-    target = _embedding(model, target_size)
+    target = _embedding(model, target_size, writes=True)
     source = target if model.tie == "all" else _embedding(model, source_size)
     match model:
         case knobs.RecurrentModel():
@@ -55,7 +64,7 @@ def encoder_decoder(model: knobs.ModelSettings, source_size: int, target_size: i
 def language_model(model: knobs.ModelSettings, size: int) -> LanguageModel:
     """A model of text over a vocabulary of this size."""
     _reads_plain_ids(model, "a language model")
-    embedding = _embedding(model, size)
+    embedding = _embedding(model, size, writes=True)
     decoder: FreeDecoder
     match model:
         case knobs.RecurrentModel():
@@ -84,6 +93,10 @@ def labeller(
     """One label a token or, with a pool, one label a sequence. The first ``seen`` ids occur in the training text."""
     if pool is not None and pool not in get_args(PoolName):
         raise SettingsError(f"pool = {pool}: no such pool; {did_you_mean(pool, get_args(PoolName))}")
+    if isinstance(model, knobs.RecurrentModel) and model.annotations == "dense":
+        raise SettingsError(
+            "model.annotations = dense: is what a decoder attends to, and a labeller has none; use 'plain'"
+        )
     embedding = _word_embedding(model, size, size if seen is None else seen)
     encoder: Encoder
     match model:
@@ -101,14 +114,15 @@ def labeller(
 # Embeddings and outputs
 
 
-def _embedding(model: knobs.ModelSettings, size: int, scale: float | None = None) -> Embedding:
+def _embedding(model: knobs.ModelSettings, size: int, scale: float | None = None, *, writes: bool = False) -> Embedding:
     """Features begin with size one: an LSTM fed with less takes many times as long to start learning."""
-    scale = model.width**0.5 if scale is None else scale
+    usual = model.width**0.5 if model.embedding_scale else 1.0
+    scale, zero = usual if scale is None else scale, START if writes and model.start == "zero" else None
     match model.embedding:
         case "learned":
-            return Embedding(size, model.width, scale)
+            return Embedding(size, model.width, scale, zero)
         case "one_hot":
-            return OneHotEmbedding(size, model.width, scale)
+            return OneHotEmbedding(size, model.width, scale, zero)
         case _:
             assert_never(model.embedding)
 
@@ -256,30 +270,34 @@ def _stack(model: knobs.RecurrentModel, inputs: int, *, bidirectional: bool = Fa
 
 def _recurrent_encoder(model: knobs.RecurrentModel, embedding: Embedding | WordEmbedding) -> RecurrentEncoder:
     stack = _stack(model, embedding.width, bidirectional=model.bidirectional)
-    return RecurrentEncoder(embedding, stack, reverse=model.reverse, dropout=model.dropout)
+    annotations = model.hidden if model.annotations == "dense" else None
+    return RecurrentEncoder(embedding, stack, annotations=annotations, reverse=model.reverse, dropout=model.dropout)
 
 
-def _bridge(model: knobs.RecurrentModel) -> Bridge | None:
+def _bridge(model: knobs.RecurrentModel) -> Bridge | ZeroBridge | None:
     match model.bridge:
         case "copy":
             return None
-        case "dense":
-            has_cell = _cell(model.cell).has_cell
-            return Bridge(model.depth, model.encoder_width, model.hidden, has_cell=has_cell)
+        case "dense" | "mean":
+            mean, has_cell = model.bridge == "mean", _cell(model.cell).has_cell
+            inputs = model.annotation_width if mean else model.encoder_width
+            return Bridge(model.depth, inputs, model.hidden, has_cell=has_cell, mean=mean)
+        case "zero":
+            return ZeroBridge(_cell(model.cell), model.hidden, model.depth)
         case _:
             assert_never(model.bridge)
 
 
 def _recurrent_decoder(
     model: knobs.RecurrentModel, embedding: Embedding
-) -> ContextDecoder | BahdanauDecoder | LuongDecoder:
+) -> ContextDecoder | BahdanauDecoder | LuongDecoder | ConditionalDecoder:
     bridge, hidden = _bridge(model), model.hidden
     match model.decoder:
         case knobs.ContextDecoderSettings():
             output = _output(model, embedding, hidden)
             return ContextDecoder(embedding, _stack(model, model.width), output, bridge=bridge, dropout=model.dropout)
         case knobs.BahdanauDecoderSettings(attention=chosen):
-            attention, context = _recurrent_attention(chosen, hidden, model.encoder_width)
+            attention, context = _recurrent_attention(chosen, hidden, model.annotation_width)
             return BahdanauDecoder(
                 embedding,
                 _stack(model, model.width + context),
@@ -290,7 +308,7 @@ def _recurrent_decoder(
                 dropout=model.dropout,
             )
         case knobs.LuongDecoderSettings(attention=chosen, feeding=feeding):
-            attention, context = _recurrent_attention(chosen, hidden, model.encoder_width)
+            attention, context = _recurrent_attention(chosen, hidden, model.annotation_width)
             return LuongDecoder(
                 embedding,
                 _stack(model, model.width + (hidden if feeding else 0)),
@@ -298,6 +316,19 @@ def _recurrent_decoder(
                 _output(model, embedding, hidden),
                 context_width=context,
                 feeding=feeding,
+                bridge=bridge,
+                dropout=model.dropout,
+            )
+        case knobs.ConditionalDecoderSettings(attention=chosen, second=second):
+            attention, context = _recurrent_attention(chosen, hidden, model.annotation_width)
+            return ConditionalDecoder(
+                embedding,
+                _stack(model, model.width),
+                attention,
+                Layer(_cell(model.cell), context + (hidden if second == "layer" else 0), hidden),
+                _output(model, embedding, model.width if model.reads_out else hidden),
+                context_width=context,
+                readout=model.reads_out,
                 bridge=bridge,
                 dropout=model.dropout,
             )
@@ -328,7 +359,8 @@ def _transformer_attention(
 def _positions(model: knobs.TransformerModel) -> Positions:
     match model.positions:
         case "sinusoidal":
-            return Sinusoidal(model.width)
+            to_last = model.frequencies == "marian"
+            return Sinusoidal(model.width, to_last=to_last, interleaved=model.interleaved, begin=model.first_position)
         case "learned":
             return Learned(model.width, model.longest)
         case "rotary" | "none":
@@ -340,11 +372,11 @@ def _positions(model: knobs.TransformerModel) -> Positions:
 def _norm(model: knobs.TransformerModel) -> Norm:
     match model.norm:
         case "layer":
-            return LayerNorm(model.width)
+            return LayerNorm(model.width, model.norm_epsilon or 1e-5)
         case "rms":
-            return RMSNorm(model.width)
+            return RMSNorm(model.width, model.norm_epsilon or 1e-6)
         case "batch":
-            return BatchNorm(model.width)
+            return BatchNorm(model.width, model.norm_epsilon or 1e-5)
         case _:
             assert_never(model.norm)
 
@@ -372,7 +404,12 @@ def _residuals(model: knobs.TransformerModel, count: int) -> list[Residual]:
 
 def _last_norm(model: knobs.TransformerModel) -> Norm | None:
     """With norms before the sublayers, nothing would normalise the last sum."""
-    return _norm(model) if model.norm_place == "before" else None
+    auto = model.final_norm == "auto" and model.norm_place == "before"
+    return _norm(model) if auto or model.final_norm == "yes" else None
+
+
+def _embedding_norm(model: knobs.TransformerModel) -> Norm | None:
+    return _norm(model) if model.embedding_norm else None
 
 
 def _transformer_encoder(model: knobs.TransformerModel, embedding: Embedding | WordEmbedding) -> TransformerEncoder:
@@ -385,14 +422,30 @@ def _transformer_encoder(model: knobs.TransformerModel, embedding: Embedding | W
         )
         for _ in range(model.encoder_depth)
     ]
-    return TransformerEncoder(embedding, _positions(model), layers, norm=_last_norm(model), dropout=model.dropout)
+    return TransformerEncoder(
+        embedding,
+        _positions(model),
+        layers,
+        embedding_norm=_embedding_norm(model),
+        norm=_last_norm(model),
+        dropout=model.dropout,
+    )
+
+
+def _autoregression(model: knobs.TransformerModel) -> Attention | SSRU:
+    match model.autoregression:
+        case "attention":
+            return _transformer_attention(model, model.decoder_attention, rotary=model.positions == "rotary")
+        case "ssru":
+            return SSRU(model.width)
+        case _:
+            assert_never(model.autoregression)
 
 
 def _transformer_decoder(model: knobs.TransformerModel, embedding: Embedding, *, cross: bool) -> TransformerDecoder:
-    rotary = model.positions == "rotary"
     layers = [
         DecoderLayer(
-            _transformer_attention(model, model.decoder_attention, rotary=rotary),
+            _autoregression(model),
             _transformer_attention(model, model.cross_attention, rotary=False) if cross else None,
             _feed_forward(model),
             _residuals(model, 3 if cross else 2),
@@ -401,5 +454,11 @@ def _transformer_decoder(model: knobs.TransformerModel, embedding: Embedding, *,
     ]
     output = _output(model, embedding, model.width)
     return TransformerDecoder(
-        embedding, _positions(model), layers, output, norm=_last_norm(model), dropout=model.dropout
+        embedding,
+        _positions(model),
+        layers,
+        output,
+        embedding_norm=_embedding_norm(model),
+        norm=_last_norm(model),
+        dropout=model.dropout,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
@@ -15,6 +15,8 @@ from regard.text.special import PAD, START
 
 class EncoderDecoder(Generator):
     """``p(target | source) = Π p(y_t | y_<t, source)``, recurrent or Transformer alike."""
+
+    task: ClassVar[Literal["translate"]] = "translate"
 
     def __init__(self, encoder: Encoder, decoder: Decoder, *, first: int = START, pad: int = PAD) -> None:
         super().__init__(decoder, first, pad)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 import torch
 from torch import Tensor, nn
 
@@ -58,6 +60,8 @@ Pool = MeanPool | MaxPool | FinalPool | AttentionPool
 
 class Labeller(nn.Module):
     """An encoder and a linear head, over each state or, with a pool, over all of them at once."""
+
+    task: ClassVar[Literal["label"]] = "label"
 
     def __init__(
         self, encoder: Encoder, labels: int, *, pool: Pool | None = None, dropout: float = 0.0, pad: int = PAD

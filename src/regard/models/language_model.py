@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ class LanguageModel(Generator):
     """``p(text) = Π p(y_t | y_<t)``, recurrent or decoder-only Transformer."""
 
     decoder: FreeDecoder
+    task: ClassVar[Literal["language"]] = "language"
 
     def __init__(self, decoder: FreeDecoder, *, first: int = START, pad: int = PAD) -> None:
         super().__init__(decoder, first, pad)

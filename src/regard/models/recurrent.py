@@ -1,13 +1,14 @@
-"""Recurrent encoder and decoders. The three decoders differ in when they look at the source:
+"""Recurrent encoder and decoders. The decoders differ in when they look at the source:
 
 - `ContextDecoder`: never again. The encoder's last state is all it gets (Sutskever et al., 2014).
 - `BahdanauDecoder`: before each step, from the *previous* state; the context goes into the cell.
 - `LuongDecoder`: after each step, from the *current* state; the context goes towards the output.
+- `ConditionalDecoder`: between the two cells of a step, from the first one's state; the context goes into the second.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +22,7 @@ from regard.nn.embeddings import Embedding, OutputLayer
 from regard.nn.fast.dropout import Dropout
 from regard.nn.linear import linear
 from regard.nn.observe import UNOBSERVED, Observer
-from regard.nn.recurrent import CellState, Stack
+from regard.nn.recurrent import Cell, CellState, Layer, Stack
 from regard.nn.state import State
 from regard.nn.words import WordEmbedding
 
@@ -33,46 +34,76 @@ class RecurrentEncoder(nn.Module):
 
     Reversed, the source is read back to front, so that its first words are fresh in memory when the
     decoder writes its first words (Sutskever et al., 2014); the states still come out in source order.
+    With a width for annotations, what is attended to is ``tanh(W h + b)``.
     """
 
     def __init__(
-        self, embedding: Embedding | WordEmbedding, stack: Stack, *, reverse: bool = False, dropout: float = 0.0
+        self,
+        embedding: Embedding | WordEmbedding,
+        stack: Stack,
+        *,
+        annotations: int | None = None,
+        reverse: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.embedding = embedding
         self.stack = stack
+        self.annotate = None if annotations is None else linear(stack.width, annotations)
         self.reverse = reverse
         self.dropout = Dropout(dropout)
 
     @property
     def width(self) -> int:
-        return self.stack.width
+        return self.stack.width if self.annotate is None else self.annotate.out_features
 
     def forward(self, source: Tensor, mask: Tensor, observer: Observer = UNOBSERVED) -> Encoded:
         order = masks.reverse(source, mask) if self.reverse else source
         x = observer.see("embedded", self.dropout(self.embedding(order)))
         states, final = self.stack(x, None, mask, observer)
         states = masks.reverse(states, mask) if self.reverse else states
+        states = states if self.annotate is None else torch.tanh(self.annotate(states))
         return Encoded(observer.see("states", self.dropout(states)), mask, final)
 
 
 class Bridge(nn.Module):
     """The encoder's last states, made to fit the decoder: ``s_0 = tanh(W h_last + b)``, ``c_0 = W' c_last + b'``.
 
-    Needed where the two differ in width, as after a bidirectional encoder.
+    Needed where the two differ in width, as after a bidirectional encoder. With ``mean``, both are made of the mean of
+    all states instead (Sennrich et al., 2017).
     """
 
-    def __init__(self, depth: int, inputs: int, outputs: int, *, has_cell: bool) -> None:
+    def __init__(self, depth: int, inputs: int, outputs: int, *, has_cell: bool, mean: bool = False) -> None:
         super().__init__()
+        self.mean = mean
         self.hidden = Chain[nn.Linear](linear(inputs, outputs) for _ in range(depth))
         self.cell = Chain[nn.Linear](linear(inputs, outputs) for _ in range(depth if has_cell else 0))
 
-    def forward(self, final: Cells) -> Cells:
+    def forward(self, encoded: Encoded) -> Cells:
+        assert encoded.final is not None
         states = []
-        for level, state in enumerate(final):
+        for level, state in enumerate(self._means(encoded) if self.mean else encoded.final):
             hidden = torch.tanh(self.hidden[level](state.hidden))
             states.append(CellState(hidden, None if state.cell is None else self.cell[level](state.cell)))
         return tuple(states)
+
+    def _means(self, encoded: Encoded) -> Cells:
+        real = encoded.mask.unsqueeze(-1).to(encoded.states.dtype)
+        mean = (encoded.states * real).sum(1) / real.sum(1)  # (B, D)
+        return tuple(CellState(mean, mean if self.cell else None) for _ in self.hidden)
+
+
+class ZeroBridge(nn.Module):
+    """The decoder begins with zeros: all that it knows of the source it sees by attention."""
+
+    def __init__(self, cell: Cell, width: int, depth: int) -> None:
+        super().__init__()
+        self.cell = cell
+        self.width = width
+        self.depth = depth
+
+    def forward(self, encoded: Encoded) -> Cells:
+        return (self.cell.zero_state(len(encoded.states), self.width, encoded.states),) * self.depth
 
 
 class ContextDecoder(nn.Module):
@@ -84,7 +115,7 @@ class ContextDecoder(nn.Module):
         stack: Stack,
         output: OutputLayer,
         *,
-        bridge: Bridge | None = None,
+        bridge: Bridge | ZeroBridge | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -131,7 +162,7 @@ class BahdanauDecoder(nn.Module):
         output: OutputLayer,
         *,
         context_width: int,
-        bridge: Bridge | None = None,
+        bridge: Bridge | ZeroBridge | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -199,7 +230,7 @@ class LuongDecoder(nn.Module):
         *,
         context_width: int,
         feeding: bool,
-        bridge: Bridge | None = None,
+        bridge: Bridge | ZeroBridge | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -256,7 +287,89 @@ class LuongDecoder(nn.Module):
         return self.output(features)
 
 
-def first_cells(encoded: Encoded, bridge: Bridge | None) -> Cells:
+class ConditionalDecoder(nn.Module):
+    """Steps, attends with the new state, and steps again with what it found (Sennrich et al., 2017):
+
+    ``s'_t = cell(y_{t−1}, s_{t−1})``, ``c_t = attend(s'_t)``, and the second cell either goes on from there,
+    ``s_t = cell₂(c_t, s'_t)``, and the output sees ``tanh(W [s_t; c_t; y_{t−1}])``; or, as a layer, it has a state of
+    its own, ``r_t = cell₂([s'_t; c_t], r_{t−1})``, the output sees that alone, and no step waits for an attention. What
+    is carried is the state of each layer; a second layer's comes last.
+    """
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        stack: Stack,
+        attention: Attention,
+        second: Layer,
+        output: OutputLayer,
+        *,
+        context_width: int,
+        readout: bool,
+        bridge: Bridge | ZeroBridge | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.stack = stack
+        self.attention = attention
+        self.second = second
+        inputs = second.width + context_width + embedding.width
+        self.readout = linear(inputs, output.weight.shape[1]) if readout else None
+        self.output = output
+        self.bridge = bridge
+        self.dropout = Dropout(dropout)
+
+    def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Memory, Cells]:
+        memory = self.attention.remember(encoded.states, encoded.mask, observer=observer.at("cross"))
+        cells = first_cells(encoded, self.bridge)
+        if self.readout is None:
+            cells = (*cells, self.second.cell.zero_state(len(encoded.states), self.second.width, encoded.states))
+        return State(memory, cells, 0)
+
+    def advance(
+        self,
+        tokens: Tensor,
+        state: State[Memory, Cells],
+        mask: Tensor | None = None,  # noqa: ARG002
+        observer: Observer = UNOBSERVED,
+    ) -> tuple[Tensor, State[Memory, Cells]]:
+        x = observer.see("embedded", self.dropout(self.embedding(tokens)))
+        find = self._at_once if self.readout is None else self._by_steps
+        found, cells = find(x, state, observer)
+        features = observer.see("features", self.dropout(found))
+        return features, State(state.source, cells, state.length + tokens.shape[1])
+
+    def _at_once(self, x: Tensor, state: State[Memory, Cells], observer: Observer) -> tuple[Tensor, Cells]:
+        """Two layers with an attention between them."""
+        watch = observer.at(self.stack.depth)
+        states, cells = self.stack(x, state.target[:-1], None, observer)
+        context = self.attention(states, state.source, first=state.length, observer=observer.at("cross"))
+        found, last = self.second(torch.cat((states, context), -1), state.target[-1], None, watch.at("cell"))
+        return watch.see("states", found), (*cells, last)
+
+    def _by_steps(self, x: Tensor, state: State[Memory, Cells], observer: Observer) -> tuple[Tensor, Cells]:
+        """The loop that a second cell asks for which the first one goes on from."""
+        assert self.readout is not None
+        watch, noises = observer.at(self.stack.depth), self.stack.noises(x)
+        cells, states, contexts = state.target, [], []
+        for time, known in enumerate(self.stack.layers[0].project(x).unbind(1)):
+            cells = self.stack.step(known, cells, noises, time, observer)
+            query, first = cells[-1].hidden[:, None], state.length + time
+            context = self.attention(query, state.source, first=first, observer=observer.at("cross"))
+            last = self.second.step(self.second.project(context[:, 0]), cells[-1], watch.at("cell"))
+            last = replace(last, hidden=watch.see("states", last.hidden[:, None])[:, 0])
+            cells = (*cells[:-1], last)
+            states.append(last.hidden)
+            contexts.append(context)
+        seen = torch.cat((torch.stack(states, 1), torch.cat(contexts, 1), x), -1)
+        return torch.tanh(self.readout(seen)), cells
+
+    def project(self, features: Tensor) -> Tensor:
+        return self.output(features)
+
+
+def first_cells(encoded: Encoded, bridge: Bridge | ZeroBridge | None) -> Cells:
     """The decoder's first state: the encoder's last, as it is or over a bridge."""
     assert encoded.final is not None
-    return encoded.final if bridge is None else bridge(encoded.final)
+    return encoded.final if bridge is None else bridge(encoded)

@@ -7,19 +7,18 @@ from torch import Tensor, nn
 
 from regard.models.generator import Encoded
 from regard.nn.attention import Memory
-from regard.nn.cache import Cache
 from regard.nn.chain import Chain
 from regard.nn.embeddings import Embedding, OutputLayer
 from regard.nn.fast.dropout import Dropout
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.nn.positions import Learned, Sinusoidal, Unplaced
 from regard.nn.state import State
-from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm
+from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm, Past
 from regard.nn.words import WordEmbedding
 
 Positions = Sinusoidal | Learned | Unplaced
 Sources = tuple[Memory, ...]  # one a layer; empty without a source
-Caches = tuple[Cache, ...]  # one a layer
+Pasts = tuple[Past, ...]  # one a layer
 
 
 def narrowed(x: Tensor) -> Tensor:
@@ -38,6 +37,7 @@ class TransformerEncoder(nn.Module):
         positions: Positions,
         layers: list[EncoderLayer],
         *,
+        embedding_norm: Norm | None = None,
         norm: Norm | None = None,
         dropout: float = 0.0,
     ) -> None:
@@ -45,6 +45,7 @@ class TransformerEncoder(nn.Module):
         self.embedding = embedding
         self.positions = positions
         self.layers = Chain[EncoderLayer](layers)
+        self.embedding_norm = embedding_norm
         self.norm = norm
         self.dropout = Dropout(dropout)
 
@@ -54,7 +55,9 @@ class TransformerEncoder(nn.Module):
 
     def forward(self, source: Tensor, mask: Tensor, observer: Observer = UNOBSERVED) -> Encoded:
         x = observer.see("embedded", self.embedding(source))
-        x = self.dropout(narrowed(observer.see("placed", self.positions(x))))
+        x = observer.see("placed", self.positions(x))
+        x = x if self.embedding_norm is None else observer.see("normed", self.embedding_norm(x, mask))
+        x = self.dropout(narrowed(x))
         for level, layer in enumerate(self.layers):
             x = layer(x, mask, observer.at(level))
         x = x if self.norm is None else self.norm(x, mask)
@@ -71,6 +74,7 @@ class TransformerDecoder(nn.Module):
         layers: list[DecoderLayer],
         output: OutputLayer,
         *,
+        embedding_norm: Norm | None = None,
         norm: Norm | None = None,
         dropout: float = 0.0,
     ) -> None:
@@ -79,36 +83,42 @@ class TransformerDecoder(nn.Module):
         self.positions = positions
         self.layers = Chain[DecoderLayer](layers)
         self.output = output
+        self.embedding_norm = embedding_norm
         self.norm = norm
         self.dropout = Dropout(dropout)
 
-    def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Sources, Caches]:
+    def start(self, encoded: Encoded, observer: Observer = UNOBSERVED) -> State[Sources, Pasts]:
         sources = []
         for level, layer in enumerate(self.layers):
             assert layer.cross is not None
             watch = observer.at(level).at("cross")
             sources.append(layer.cross.remember(encoded.states, encoded.mask, observer=watch))
-        return State(tuple(sources), tuple(Cache() for _ in self.layers), 0)
+        return State(tuple(sources), self._pasts(len(encoded.states)), 0)
 
-    def start_free(self, rows: int) -> State[Sources, Caches]:  # noqa: ARG002
-        return State((), tuple(Cache() for _ in self.layers), 0)
+    def start_free(self, rows: int) -> State[Sources, Pasts]:
+        return State((), self._pasts(rows), 0)
+
+    def _pasts(self, rows: int) -> Pasts:
+        return tuple(layer.start(rows, self.output.bias) for layer in self.layers)
 
     def advance(
         self,
         tokens: Tensor,
-        state: State[Sources, Caches],
+        state: State[Sources, Pasts],
         mask: Tensor | None = None,
         observer: Observer = UNOBSERVED,
-    ) -> tuple[Tensor, State[Sources, Caches]]:
+    ) -> tuple[Tensor, State[Sources, Pasts]]:
         x = observer.see("embedded", self.embedding(tokens))
-        x = self.dropout(narrowed(observer.see("placed", self.positions(x, state.length))))
-        caches = []
+        x = observer.see("placed", self.positions(x, state.length))
+        x = x if self.embedding_norm is None else observer.see("normed", self.embedding_norm(x, mask))
+        x = self.dropout(narrowed(x))
+        pasts = []
         for level, layer in enumerate(self.layers):
             source = state.source[level] if state.source else None
-            x, cache = layer(x, state.target[level], source, mask, observer.at(level))
-            caches.append(cache)
+            x, past = layer(x, state.target[level], source, state.length, mask, observer.at(level))
+            pasts.append(past)
         x = x if self.norm is None else self.norm(x, mask)
-        return observer.see("features", x), State(state.source, tuple(caches), state.length + tokens.shape[1])
+        return observer.see("features", x), State(state.source, tuple(pasts), state.length + tokens.shape[1])
 
     def project(self, features: Tensor) -> Tensor:
         return self.output(features)

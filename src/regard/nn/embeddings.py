@@ -10,13 +10,17 @@ from regard.errors import DataError
 
 
 class Embedding(nn.Module):
-    """``scale · E[id]``: one learned vector a token. With scale ``√width`` its features begin with variance one."""
+    """``scale · E[id]``: one learned vector a token. With scale ``√width`` its features begin with variance one.
 
-    def __init__(self, size: int, width: int, scale: float = 1.0) -> None:
+    ``zero`` is an id that reads as a vector of zeros, whatever its row is, which a tied output layer may use.
+    """
+
+    def __init__(self, size: int, width: int, scale: float = 1.0, zero: int | None = None) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(size, width))
         nn.init.normal_(self.weight, std=width**-0.5)
         self.scale = scale
+        self.zero = zero
 
     @property
     def width(self) -> int:
@@ -25,7 +29,8 @@ class Embedding(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """``(B, T) → (B, T, D)``"""
         vectors = self.look_up(_inside(ids, self.weight.shape[0]))
-        return vectors if self.scale == 1.0 else vectors * self.scale
+        vectors = vectors if self.scale == 1.0 else vectors * self.scale
+        return vectors if self.zero is None else vectors.masked_fill((ids == self.zero)[..., None], 0.0)
 
     def look_up(self, ids: Tensor) -> Tensor:
         return F.embedding(ids, self.weight)

@@ -64,8 +64,15 @@ class _Rectified(torch.autograd.Function):
         scaled = given * context.scale
         inner = scaled @ contract
         torch.ops.aten.threshold_backward.grad_input(inner, hidden, 0.0, grad_input=inner)
-        x = (inner @ expand).view(*gradient.shape[:-1], -1)
-        return x, inner.T @ rows, inner.sum(0), scaled.T @ hidden, given.sum(0), None
+        asked = context.needs_input_grad  # of frozen weights no gradient is asked
+        return (
+            (inner @ expand).view(*gradient.shape[:-1], -1) if asked[0] else None,
+            inner.T @ rows if asked[1] else None,
+            inner.sum(0) if asked[2] else None,
+            scaled.T @ hidden if asked[3] else None,
+            given.sum(0) if asked[4] else None,
+            None,
+        )
 
 
 class GatedFeedForward(nn.Module):

@@ -16,20 +16,25 @@ from torch import Tensor, nn
 from regard.errors import DataError
 
 
-def angles(positions: Tensor, width: int) -> Tensor:
+def angles(positions: Tensor, width: int, *, to_last: bool = False) -> Tensor:
     """``p / 10000^(2i / width)`` for each position and each pair of features: ``(T,) → (T, width / 2)``.
 
+    ``to_last``, frequencies reach 1/10000 at the last pair and not after it: ``p / 10000^(i / (width / 2 − 1))``.
     In float64, because a late position times a fast frequency is a large angle; so on the CPU, since not every
     accelerator has float64.
     """
     pairs = torch.arange(0, width, 2, device=positions.device, dtype=torch.float64)
-    return positions[:, None].to(torch.float64) * 10000.0 ** (-pairs / width)
+    exponents = pairs / max(float(pairs[-1]), 1.0) if to_last else pairs / width
+    return positions[:, None].to(torch.float64) * 10000.0**-exponents
 
 
-def sinusoid(positions: Tensor, width: int) -> Tensor:
-    """``PE(p, 2i) = sin(angle)``, ``PE(p, 2i+1) = cos(angle)`` (Vaswani et al., 2017). ``(T, width)``"""
-    angle = angles(positions, width)
-    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)[:, :width]
+def sinusoid(positions: Tensor, width: int, *, to_last: bool = False, interleaved: bool = True) -> Tensor:
+    """``PE(p, 2i) = sin(angle)``, ``PE(p, 2i+1) = cos(angle)`` (Vaswani et al., 2017). ``(T, width)``
+
+    Not interleaved, all sines come before all cosines, as most programs have it.
+    """
+    angle = angles(positions, width, to_last=to_last)
+    return torch.stack((angle.sin(), angle.cos()), dim=-1 if interleaved else -2).flatten(-2)[:, :width]
 
 
 class _Tables(nn.Module, ABC):
@@ -55,23 +60,30 @@ class _Tables(nn.Module, ABC):
 
 
 class Sinusoidal(_Tables):
-    """``x + PE``. Without parameters and without a longest length; the first positions are kept ready."""
+    """``x + PE``, positions counted from ``begin``. Without parameters and without a longest length; the first
+    positions are kept ready."""
 
     table: Tensor
 
-    def __init__(self, width: int, ready: int = 512) -> None:
+    def __init__(
+        self, width: int, ready: int = 512, *, to_last: bool = False, interleaved: bool = True, begin: int = 0
+    ) -> None:
         super().__init__()
         self.width = width
+        self.to_last = to_last
+        self.interleaved = interleaved
+        self.begin = begin
         self._keep(ready)
 
     def make(self, positions: Tensor) -> dict[str, Tensor]:
-        return {"table": sinusoid(positions, self.width)}
+        table = sinusoid(positions + self.begin, self.width, to_last=self.to_last, interleaved=self.interleaved)
+        return {"table": table}
 
     def forward(self, x: Tensor, first: int = 0) -> Tensor:
         last = first + x.shape[1]
         if last <= len(self.table):
             return x + self.table[first:last].to(x.dtype)
-        return x + sinusoid(torch.arange(first, last), self.width).to(x)
+        return x + self.make(torch.arange(first, last))["table"].to(x)
 
 
 class Learned(nn.Module):

@@ -13,8 +13,10 @@ from regard.nn.fast.dropout import Dropout
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
 from regard.nn.observe import UNOBSERVED, Observer
+from regard.nn.ssru import SSRU
 
 Norm = LayerNorm | RMSNorm | BatchNorm
+Past = Cache | Tensor  # what a decoder layer keeps of the tokens before: their keys and values, or an SSRU's (B, D)
 
 
 class Residual(nn.Module):
@@ -54,43 +56,62 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention (where there is a source), then the feed-forward network."""
+    """Masked self-attention, cross-attention (where there is a source), then the feed-forward network.
+
+    In place of self-attention a layer may have a recurrence.
+    """
 
     def __init__(
         self,
-        attention: Attention,
+        own: Attention | SSRU,
         cross: Attention | None,
         feed_forward: FeedForward | GatedFeedForward,
         residuals: list[Residual],
     ) -> None:
         super().__init__()
-        self.attention = attention
+        self.attention = own if isinstance(own, Attention) else None
+        self.recurrence = own if isinstance(own, SSRU) else None
         self.cross = cross
         self.feed_forward = feed_forward
         self.residuals = Chain[Residual](residuals)
 
-    def forward(
+    def start(self, rows: int, like: Tensor) -> Past:
+        """Before the first token."""
+        return Cache() if self.recurrence is None else like.new_zeros(rows, self.recurrence.forget.in_features)
+
+    def forward(  # noqa: PLR0917
         self,
         x: Tensor,
-        cache: Cache,
+        past: Past,
         source: Memory | None,
+        first: int,
         mask: Tensor | None = None,
         observer: Observer = UNOBSERVED,
-    ) -> tuple[Tensor, Cache]:
-        """``x`` (B, T, D) stands at the T positions after those in ``cache``; the cache comes back longer."""
-        first, longer = cache.length, cache
-        watch = observer.at("self")
+    ) -> tuple[Tensor, Past]:
+        """``x`` (B, T, D) stands at the T positions from ``first``, after those of ``past``; the past comes back
+        longer."""
+        longer = past
 
-        def attend(x: Tensor) -> Tensor:
+        def look_back(x: Tensor) -> Tensor:
             nonlocal longer
-            new = self.attention.remember(x, first=first, observer=watch)
-            longer = cache.append(new.keys, new.values)
-            return self.attention(x, Memory(*longer.view()), first=first, causal=True, observer=watch)
+            found, longer = self._look_back(x, past, first, observer)
+            return found
 
-        x = observer.see("attended", self.residuals[0](x, attend, mask))
+        x = observer.see("attended", self.residuals[0](x, look_back, mask))
         if self.cross is not None and source is not None:
             x = observer.see("crossed", self.residuals[1](x, self._ask(source, first, observer), mask))
         return observer.see("states", self.residuals[-1](x, self.feed_forward, mask)), longer
+
+    def _look_back(self, x: Tensor, past: Past, first: int, observer: Observer) -> tuple[Tensor, Past]:
+        if self.recurrence is not None:
+            assert isinstance(past, Tensor)
+            return self.recurrence(x, past, observer.at("cell"))
+        assert self.attention is not None
+        assert isinstance(past, Cache)
+        watch = observer.at("self")
+        new = self.attention.remember(x, first=first, observer=watch)
+        longer = past.append(new.keys, new.values)
+        return self.attention(x, Memory(*longer.view()), first=first, causal=True, observer=watch), longer
 
     def _ask(self, source: Memory, first: int, observer: Observer) -> Callable[[Tensor], Tensor]:
         cross, watch = self.cross, observer.at("cross")

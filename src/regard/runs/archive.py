@@ -243,7 +243,7 @@ def _compressed(target: IO[bytes], file: Path) -> Iterator[IO[bytes]]:
 
 def unpack(file: Path, out: Path | None = None) -> Run:
     """Make the run folder that an archive holds, `runs/NAME` if not told otherwise."""
-    with _opened(file) as tar:
+    with open_tar(file) as tar:
         contents = _read_contents(tar, file)
         folder = out or Path("runs") / contents.name
         if folder.exists() or folder.is_symlink():
@@ -260,7 +260,7 @@ def unpack(file: Path, out: Path | None = None) -> Run:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[tarfile.TarFile]:
+def open_tar(file: Path) -> Iterator[tarfile.TarFile]:
     """A tar stream, compressed or not, by its first bytes; what goes wrong in it is one complaint."""
     damage: tuple[type[Exception], ...] = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
     try:

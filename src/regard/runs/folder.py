@@ -79,6 +79,7 @@ class Progress:
     judged: int = 0  # the last step whose validation counted; an average of the last is made of such
     since_step: int = 0  # where the present schedule began: not at 0 in a run that was given more time or steps
     since_seconds: float = 0.0
+    general: float | None = None  # the loss on the general test set before the first step, where one is watched
 
 
 @dataclass(frozen=True)
@@ -256,12 +257,12 @@ def belongs(run: Run, path: Path) -> bool:
     """
     try:
         known = json.loads((path / BELONGS).read_bytes())
-        files, settings = dict(known["files"]), _flat(known["settings"])
+        files, settings = dict(known["files"]), flat(known["settings"])
     except FileNotFoundError:
         return False
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelError(f"{path / BELONGS}: is damaged; the checkpoint cannot be trusted") from None
-    here, now = _shared(run.folder), _flat(_meaning(run.settings))
+    here, now = _shared(run.folder), flat(_meaning(run.settings))
     for name, expected in files.items():
         if here.get(name) != expected:
             state = "is not what the weights were trained with" if name in here else "is missing"
@@ -273,11 +274,11 @@ def belongs(run: Run, path: Path) -> bool:
     return True
 
 
-def _flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
+def flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
     """Settings by their dotted names."""
     found: dict[str, Any] = {}
     for name, value in values.items():
-        found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+        found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
     return found
 
 
@@ -315,11 +316,13 @@ def load_progress(path: Path) -> Progress:
 def _is_plain(progress: Progress) -> bool:
     """Whether all numbers are such as a training has."""
     values: dict[str, object] = dict(asdict(progress))
-    best = values.pop("best")
+    tested = values.pop("best"), values.pop("general")
     times = values.pop("seconds"), values.pop("since_seconds")
     plain = all(type(each) is int and 0 <= each < _MOST for each in values.values())
     plain = plain and all(isinstance(each, int | float) and 0 <= each < _MOST for each in times)
-    return plain and (best is None or isinstance(best, float) or (isinstance(best, int) and abs(best) < _MOST))
+    return plain and all(
+        each is None or isinstance(each, float) or (isinstance(each, int) and abs(each) < _MOST) for each in tested
+    )
 
 
 def shapes(path: Path) -> dict[str, list[int]]:

@@ -258,7 +258,8 @@ def _parts(model: ModelSettings) -> tuple[dict[str, Any], dict[str, float]]:
             found |= {"score": attention.score, "selection": attention.selection, "window": attention.window.kind}
         return found, {"width": model.width, "hidden": model.hidden, "depth": model.depth}
     depths = {"encoder": model.encoder_depth, "decoder": model.decoder_depth, "heads": model.heads}
-    return {"kind": model.kind}, {"width": model.width, "hidden": model.hidden, **depths}
+    kinds = {"kind": model.kind, "autoregression": model.autoregression}
+    return kinds, {"width": model.width, "hidden": model.hidden, **depths}
 
 
 def _distance(one: dict[str, float], other: dict[str, float]) -> float:
@@ -273,8 +274,10 @@ def architecture(model: ModelSettings, task: str = "translate") -> str:
     if not isinstance(model, RecurrentModel):
         reads, writes = task != "language", task in ("translate", "language")
         depths = [model.encoder_depth] * reads + [model.decoder_depth] * writes
-        return f"Transformer, {'+'.join(map(str, depths))} layers, {model.heads} heads, width {model.width}"
-    words = [_CELLS[model.cell] + (", both ways" if model.bidirectional else "")]
+        written = ", SSRU decoder" if writes and model.autoregression == "ssru" else ""
+        size = f"{'+'.join(map(str, depths))} layers, {model.heads} heads, width {model.width}"
+        return f"Transformer, {size}{written}"
+    words = [_CELLS[model.cell] + (", both ways" if model.bidirectional and task != "language" else "")]
     if task == "translate":
         decoder = model.decoder
         attention = "" if isinstance(decoder, ContextDecoderSettings) else f"{decoder.kind.title()} attention"

@@ -9,7 +9,7 @@ import threading
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -20,6 +20,7 @@ LONGEST = 1 << 26  # bytes of a log that are read: days of training
 LONGEST_LINE = 1 << 20
 MOST = 200_000  # events that are kept of it
 KNOWN = 1 << 16  # bytes before the place where reading goes on that must still be the same
+NAMED_LOG = "REGARD_LOG"  # a variable that names a file: ``regard`` writes what it says there too, as events
 OUTLINES = 256  # logs whose outline is kept
 
 
@@ -53,6 +54,15 @@ class Validation:
     name: str
     best: bool
     samples: tuple[ValidationSample, ...] = ()
+    general_loss: float | None = None  # on the general test set, where one is watched
+    general_score: float | None = None
+    general_before: float | None = None  # its loss before the first step
+
+    @property
+    def forgotten(self) -> float | None:
+        """How much larger the loss on the general test set has become."""
+        known = self.general_loss is not None and self.general_before is not None
+        return self.general_loss - self.general_before if known else None  # type: ignore[operator]
 
 
 def clock(seconds: float) -> str:
@@ -76,6 +86,13 @@ class Listener(Protocol):
         """A sentence for people."""
 
 
+def append(path: Path, event: str, values: Mapping[str, object]) -> None:
+    """Write an event, which is a line."""
+    record = {"event": event, "time": round(time.time(), 3), **values}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
 class Log:
     """Appends to ``log.jsonl`` and passes everything on."""
 
@@ -87,25 +104,20 @@ class Log:
                 file.write(b"\n")
 
     def moment(self, moment: Moment) -> None:
-        self._write("step", asdict(moment))
+        append(self._path, "step", asdict(moment))
         self._pass_on(lambda other: other.moment(moment))
 
     def validation(self, validation: Validation) -> None:
-        self._write("validation", asdict(validation))
+        append(self._path, "validation", asdict(validation))
         self._pass_on(lambda other: other.validation(validation))
 
     def watch(self, step: int, watched: Watched) -> None:
-        self._write("watch", {"step": step, **asdict(watched)})
+        append(self._path, "watch", {"step": step, **asdict(watched)})
         self._pass_on(lambda other: other.watch(step, watched))
 
     def tell(self, line: str) -> None:
-        self._write("note", {"text": line})
+        append(self._path, "note", {"text": line})
         self._pass_on(lambda other: other.tell(line))
-
-    def _write(self, event: str, values: dict[str, Any]) -> None:
-        record = {"event": event, "time": round(time.time(), 3), **values}
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
     def _pass_on(self, call: Callable[[Listener], None]) -> None:
         for other in self._others:
@@ -305,4 +317,6 @@ def _is_validation(event: dict[str, Any]) -> bool:
     texts = rows and all(
         isinstance(each.get(field.name), str) for each in samples for field in fields(ValidationSample)
     )
+    watched = (event.get(f"general_{name}") for name in ("loss", "score", "before"))
+    texts = texts and all(value is None or _is_number(value) for value in watched)
     return texts and isinstance(event.get("name"), str) and isinstance(event.get("best"), bool)

@@ -111,7 +111,8 @@ def _entries(tokenizer: Tokenizer) -> Iterator[tuple[str, float]]:
     A subword says where a word begins, never where it ends. A character says neither; bytes are no letters.
     """
     counts: tuple[int, ...] = getattr(getattr(tokenizer, "vocabulary", None), "counts", ())
-    for number in range(len(SPECIAL_TOKENS), tokenizer.size):
+    counts = counts if any(counts) else ()
+    for number in sorted(set(range(len(SPECIAL_TOKENS), tokenizer.size)) - tokenizer.silent):
         piece = tokenizer.token(number)
         if (letters := _letters(piece)) and not _BYTE.fullmatch(piece):
             if tokenizer.kind == "character":

@@ -28,19 +28,18 @@ from regard.files import new_file
 from regard.runs import listing
 from regard.runs.folder import is_occupied
 from regard.runs.listing import NAME
+from regard.runs.log import read_log
 from regard.serve.library import Library
 from regard.serve.limits import BusyError
 from regard.serve.processes import Process, spawn
-from regard.settings import load_settings
+from regard.settings import Settings, load_settings
 
 TRAININGS = 2  # at once
 COMPARISONS = 1
 REQUEST = "request.json"
 Kind = Literal["train", "compare"]
 JobState = Literal["running", "done", "failed", "stopped"]
-_TRANSLATED = re.compile(r"([\d,]+) of ([\d,]+) lines translated")
-_OVERRIDE = re.compile(r"(?<!\S)((?:about|task|pool|model|text|data|train)(?:\.\w+)*=\S+)")
-_PROGRESS = re.compile(r"(step [\d,]+|[\d,]+ of [\d,]+ lines)\s")
+KILLED = "the process ended without a word: it was killed, or the memory was not enough"
 
 
 @dataclass(frozen=True)
@@ -163,24 +162,20 @@ class Jobs:
         path = self.library.runs().get(run)
         return path is not None and is_occupied(path)
 
-    def last_line(self, run: str) -> str:
-        """Why a training failed; empty if it was asked to stop."""
+    def trouble(self, run: str) -> tuple[str, str]:
+        """Why a training failed, and the setting that would have been right, where it said so: `text.size=625`.
+
+        Both are empty if it did not fail, or was asked to stop.
+        """
         job = self.training(run)
         if job is None or job.stopped or job.process.alive:
-            return ""
-        lines = self._output(job.name)
-        line = next((each for each in reversed(lines) if each and not each.startswith(" ")), "")
-        if line.startswith(("stopped", "interrupted")):
-            return ""
-        silent = not line or _PROGRESS.match(line)
-        return "the process ended without a word: it was killed, or the memory was not enough" if silent else line
-
-    def advice(self, run: str) -> str:
-        """The setting that would have been right, where the training said so: `text.size=625`."""
-        job = self.training(run)
-        hints = [line for line in self._output(job.name) if line.startswith("  ")] if job is not None else []
-        found = _OVERRIDE.findall(hints[-1]) if hints else []
-        return str(found[-1]) if found else ""
+            return "", ""
+        last = {event["event"]: event for event in self._events(job.name)}
+        if "error" not in last:
+            return "" if "end" in last else KILLED, ""
+        words = str(last["error"].get("hint", "")).split()
+        overrides = [word for word in words if "=" in word and re.split("[.=]", word)[0] in Settings.model_fields]
+        return str(last["error"].get("text", "")), overrides[-1] if overrides else ""
 
     def forget(self, run: str) -> None:
         """Put away what is written down about a training that has ended. The run stays."""
@@ -289,17 +284,18 @@ class Jobs:
     def status(self, name: str) -> JobStatus:
         """How a comparison stands, and what it found."""
         job = self._comparison(name)
-        lines = [line for line in self._output(name) if line]
-        line = lines[-1] if lines else "starting"
+        events = self._events(name)
+        said = [str(event["text"]) for event in events if "text" in event]
         if job.process.alive:
-            return JobStatus("stopped" if job.stopped else "running", _progress(lines), line)
+            line = said[-1] if said else "starting"
+            return JobStatus("stopped" if job.stopped else "running", _progress(events), line)
         result = self._result(name)
         if result is not None:
             if job.test:
                 result["conditions"]["data"] = job.test
             return JobStatus("done", 1.0, "done", result)
-        complaint = next((each for each in reversed(lines) if not each.startswith(" ")), "the process ended at once")
-        return JobStatus("stopped" if job.stopped else "failed", _progress(lines), complaint)
+        line = said[-1] if said else "the process ended at once"
+        return JobStatus("stopped" if job.stopped else "failed", _progress(events), line)
 
     def cancel(self, name: str) -> None:
         """End a comparison."""
@@ -339,7 +335,7 @@ class Jobs:
     def _start(self, kind: Kind, run: str, arguments: Sequence[str], name: str = "") -> Job:
         name = name or f"train-{run}"
         folder = self.folder / name
-        process = spawn(arguments, folder / "result.json", folder / "output.txt")
+        process = spawn(arguments, folder)
         job = Job(name, kind, run, process.pid, process.started, time.time())
         self._keep(job)
         return job
@@ -354,12 +350,16 @@ class Jobs:
         except (OSError, ValueError, TypeError, RecursionError):
             return None
 
-    def _output(self, name: str) -> list[str]:
+    def _events(self, name: str) -> list[dict[str, Any]]:
+        """What a job has said of itself, with its folders made short."""
         try:
-            text = (self.folder / name / "output.txt").read_text(encoding="utf-8", errors="replace")
+            events = read_log(self.folder / name / "log.jsonl")
         except OSError:
             return []
-        return [line.rstrip() for line in self.shown(text).splitlines()]
+        return [
+            {key: self.shown(value) if isinstance(value, str) else value for key, value in each.items()}
+            for each in events
+        ]
 
 
 def _check_name(run: str) -> None:
@@ -369,12 +369,8 @@ def _check_name(run: str) -> None:
         raise SettingsError(f"name = {run}: is the folder of the corpora; choose another")
 
 
-def _progress(lines: Sequence[str]) -> float:
-    """How far a comparison has come, by what it said."""
-    if any(line.startswith("testing every pair") for line in lines):
-        return 0.85
-    counts = [match for line in lines if (match := _TRANSLATED.match(line))]
-    if counts:
-        done, total = (int(number.replace(",", "")) for number in counts[-1].groups())
-        return 0.05 + 0.8 * done / max(1, total)
-    return 0.05 if lines else 0.0
+def _progress(events: Sequence[dict[str, Any]]) -> float:
+    """How far a comparison has come: most of it is translating, and then come the tests."""
+    counts = [event for event in events if event["event"] == "progress"]
+    done = counts[-1]["done"] / max(1, counts[-1]["of"]) if counts else 0.0
+    return 0.05 + 0.8 * done if events else 0.0

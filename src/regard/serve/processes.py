@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.runs.log import NAMED_LOG
+
 NICENESS = 5  # nice value of a child, so that pages stay quick while it works
 
 
@@ -75,14 +77,19 @@ def _asked(pid: int) -> str:
     return "" if state.startswith("Z") else began.strip()
 
 
-def spawn(arguments: Sequence[str], output: Path, errors: Path | None = None) -> Process:
-    """Start ``regard`` in a session of its own: neither a closed page nor a dead server ends it."""
-    with output.open("wb") as out, (errors or output).open("ab") as err:
+def spawn(arguments: Sequence[str], folder: Path) -> Process:
+    """Start ``regard`` in a session of its own: neither a closed page nor a dead server ends it.
+
+    What it answers goes into ``result.json`` of the folder, what it says into ``output.txt`` and, as events, into
+    ``log.jsonl``.
+    """
+    with (folder / "result.json").open("wb") as out, (folder / "output.txt").open("ab") as err:
         child = subprocess.Popen(
             [sys.executable, "-m", "regard", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
+            env={**os.environ, NAMED_LOG: str(folder / "log.jsonl")},
             start_new_session=True,
         )
     process = Process(child.pid, started(child.pid))

@@ -8,7 +8,6 @@ from typing import TypeVar
 from regard.errors import DataError
 from regard.explain.answer import OfSentence, Sentence
 from regard.serve.worker import Model
-from regard.tasks.translator import Translator
 from regard.text.reading import Unknown
 from regard.text.sentences import cut
 
@@ -32,7 +31,7 @@ class ChosenSentence:
 
     def _remarks(self, output: str) -> tuple[tuple[Unknown, ...], str]:
         """Words that a translator has never seen, and what it warns of."""
-        if not isinstance(self.model, Translator):
+        if self.model.task != "translate":
             return (), ""
         passage = self.model.search.read(self.text)
         words = list(dict.fromkeys(each.word for each in passage.unknown))
@@ -49,7 +48,7 @@ def cut_up(text: str) -> tuple[Sentence, ...]:
 
 def choose(model: Model, text: str, number: int) -> ChosenSentence:
     """A sentence by its number from 0. What does not translate reads a text whole."""
-    found = cut_up(text) if isinstance(model, Translator) else ()
+    found = cut_up(text) if model.task == "translate" else ()
     if not found:
         found = (Sentence(0, len(text), text),)
     if number >= len(found):

@@ -26,7 +26,7 @@ def _recurrent(model: RecurrentModel, reads: bool, writes: bool) -> ModelAnswer:
     return ModelAnswer(
         kind=model.kind,
         encoder_layers=model.depth * reads,
-        decoder_layers=model.depth * writes,
+        decoder_layers=(model.depth + (model.decoder.kind == "conditional")) * writes,
         heads=heads,
         attentions=["decoder.cross"] if both else [],
     )
@@ -36,7 +36,7 @@ def _transformer(model: TransformerModel, reads: bool, writes: bool) -> ModelAns
     encoder, decoder = model.encoder_depth * reads, model.decoder_depth * writes
     names = [f"encoder.{layer}.self" for layer in range(encoder)]
     for layer in range(decoder):
-        names += [f"decoder.{layer}.self"] + [f"decoder.{layer}.cross"] * reads
+        names += [f"decoder.{layer}.self"] * (model.autoregression == "attention") + [f"decoder.{layer}.cross"] * reads
     return ModelAnswer(
         kind=model.kind, encoder_layers=encoder, decoder_layers=decoder, heads=model.heads, attentions=names
     )

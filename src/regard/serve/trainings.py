@@ -147,14 +147,12 @@ class Trainings:
             assert job is not None
             alive = job.process.alive
             state: State = "running" if alive else "interrupted" if job.stopped else "failed"
-            words, stage = self.jobs.last_line(run), self._stage(run, None) if alive else ""
+            words, right = self.jobs.trouble(run)
+            stage = self._stage(run, None) if alive else ""
             known = Training(run, state, stage, plain(words), changed=job.began, ours=alive)
-            known = replace(known, request=self.jobs.request(run), error=self._error(run, words))
+            known = replace(known, request=self.jobs.request(run), error=complaint(words, right) if words else None)
             return self._about_to_be(known)
         return self._of_run(run, path, summary_at(path, run))
-
-    def _error(self, run: str, words: str) -> Complaint | None:
-        return complaint(words, self.jobs.advice(run)) if words else None
 
     def _about_to_be(self, known: Training) -> Training:
         """What the settings say of a training that is not a run yet."""
@@ -180,7 +178,7 @@ class Trainings:
         ours = job is not None and job.process.alive
         state, note = summary.state, summary.note
         training = None if state == "unreadable" else settings_at(path).train
-        words = "" if ours or state not in ("prepared", "interrupted") else self.jobs.last_line(run)
+        words, right = ("", "") if ours or state not in ("prepared", "interrupted") else self.jobs.trouble(run)
         running = ours or state == "running"
         return Training(
             run,
@@ -204,7 +202,7 @@ class Trainings:
             architecture=summary.architecture,
             languages=summary.languages,
             request=self.jobs.request(run),
-            error=self._error(run, words),
+            error=complaint(words, right) if words else None,
         )
 
     def stage(self, run: str) -> Stage:

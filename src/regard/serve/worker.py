@@ -321,7 +321,7 @@ class Worker:
 
     def _pieces(self, text: str) -> int:
         assert self._translator is not None
-        return len(self._translator.tokenizers.source.encode(text)) + 1  # <end>
+        return len(self._translator.tokenizers.read(text))
 
     def _do(self, call: _Call) -> None:
         if call.answer.cancelled():

@@ -10,16 +10,18 @@ from regard.settings.fitting import NO_LIMIT, Extent, Machine, choose, fit
 from regard.settings.learning import (
     DataSettings,
     LastAverage,
+    LowRankSettings,
     MovingAverageSettings,
     ReinforceSettings,
     TextSettings,
     TrainSettings,
     parse_time,
 )
-from regard.settings.loading import load_settings, preset_names
+from regard.settings.loading import load_settings, preset_names, read_settings
 from regard.settings.model import (
     AttentionSettings,
     BahdanauDecoderSettings,
+    ConditionalDecoderSettings,
     ContextDecoderSettings,
     LuongDecoderSettings,
     ModelSettings,
@@ -39,10 +41,12 @@ __all__ = [
     "NO_LIMIT",
     "AttentionSettings",
     "BahdanauDecoderSettings",
+    "ConditionalDecoderSettings",
     "ContextDecoderSettings",
     "DataSettings",
     "Extent",
     "LastAverage",
+    "LowRankSettings",
     "LuongDecoderSettings",
     "Machine",
     "ModelSettings",
@@ -66,4 +70,5 @@ __all__ = [
     "load_settings",
     "parse_time",
     "preset_names",
+    "read_settings",
 ]

@@ -94,10 +94,12 @@ def _fit_train(
     given = settings.train
     largest = 6144 if machine.gpu else 1536
     batch = largest if within is None else within / 3000
-    batch = min(max(min(batch, pieces / 8), 256, settings.data.longest), largest)
+    batch = min(max(min(batch, pieces / (20 if given.base else 8)), 256, settings.data.longest), largest)
     batch = given.batch if "batch" in given.model_fields_set else int(batch) // 128 * 128 or 128
     epoch = max(1.0, pieces / (batch * given.accumulate))
     passes, fewest = (100, 3000) if within is not None else (min(40, max(3, 2_500_000 / max(1, corpus.rows))), 1500)
+    if given.base:  # it knows most already, and forgets what it does not hear
+        passes, fewest = min(10, max(2, 500_000 / max(1, corpus.rows))), 100
     steps = given.steps if "steps" in given.model_fields_set else min(NO_LIMIT, _rounded(max(fewest, passes * epoch)))
     expected = steps if within is None else min(steps, max(1.0, within / (batch * given.accumulate)))
     rate = given.rate if given.schedule == "noam" or given.optimizer == "sgd" else _rate(settings)
@@ -112,10 +114,12 @@ def _fit_train(
 
 
 def _rate(settings: Settings) -> float:
-    model = settings.model
+    """Weights that have learned already take a tenth of what new ones take; adapters are new ones."""
+    model, train = settings.model, settings.train
+    share = 0.1 if train.base and train.adapt.kind == "none" else 1.0
     if isinstance(model, TransformerModel):
-        return 5e-4 if model.norm_place == "after" else round(3e-3 * min(1.0, (128 / model.width) ** 0.5), 4)
-    return 1e-3 if model.cell == "elman" else 2e-3
+        return share * (5e-4 if model.norm_place == "after" else round(3e-3 * min(1.0, (128 / model.width) ** 0.5), 4))
+    return share * (1e-3 if model.cell == "elman" else 2e-3)
 
 
 def _pieces(settings: Settings, corpus: Extent) -> float:
@@ -155,7 +159,7 @@ def _reason(settings: Settings, corpus: Extent, machine: Machine, fitted: set[st
         "steps": "" if train.time else f"{train.steps:,} steps",
     }
     chosen = [words for name, words in said.items() if name in fitted and words]
-    limit = f", {train.time}" if train.time else ""
+    limit = (f", {train.time}" if train.time else "") + (f", to teach {train.base}" if train.base else "")
     kind = f"{model.kind} model of width {model.width}, {layers} layer{'' if layers == '1' else 's'}"
     return f"fitted to {machine}, {corpus.rows:,} {noun}{limit}: {', '.join((kind, *chosen))}"
 

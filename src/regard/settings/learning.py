@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from regard.errors import SettingsError
+from regard.settings.call import Words
 from regard.settings.numbers import Count, Share
 from regard.settings.reading import Frozen
 
@@ -14,9 +15,11 @@ from regard.settings.reading import Frozen
 class TextSettings(Frozen):
     """How text becomes numbers."""
 
-    tokenizer: Literal["word", "space", "character", "byte", "bpe", "unigram"] = "bpe"
+    tokenizer: Literal[
+        "word", "space", "character", "byte", "bpe", "unigram", "sentencepiece", "subword-nmt", "byte-bpe"
+    ] = "bpe"
     """What a piece is: a word, what stands between two spaces, a character, a byte, or a subword learned by either
-    method."""
+    method. The last three are not learned: they come with imported models."""
     size: Annotated[int, Field(ge=5)] = 8000
     """Pieces in the vocabulary at the most, special tokens included; a small text has fewer."""
     minimum: Count = 1
@@ -50,6 +53,9 @@ class DataSettings(Frozen):
     """What to validate on. Where neither this nor the files below are named, some rows of the corpus are held out."""
     valid_source: str = ""
     valid_target: str = ""
+    general: Words = ()
+    """A general test set that is measured beside the validation text, with a comma between two files: where a model
+    that is taught one kind of text forgets others, it shows there."""
     columns: str = ""
     """Which columns of a table to read, by name or number, with commas: `2,1`."""
     languages: Annotated[str, Field(pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$")] = ""
@@ -88,6 +94,21 @@ class LastAverage(Frozen):
 
 
 AverageSettings = Annotated[NoAverage | MovingAverageSettings | LastAverage, Field(discriminator="kind")]
+
+
+class NoAdapters(Frozen):
+    kind: Literal["none"] = "none"
+
+
+class LowRankSettings(Frozen):
+    kind: Literal["lora"]
+    rank: Count = 8
+    """Of what is added to a matrix: B A, with so many rows in A."""
+    alpha: Annotated[float, Field(gt=0)] = 16.0
+    """What is added counts alpha / rank times."""
+
+
+AdaptSettings = Annotated[NoAdapters | LowRankSettings, Field(discriminator="kind")]
 
 
 class ReinforceSettings(Frozen):
@@ -152,6 +173,16 @@ class TrainSettings(Frozen):
     """How many batch shapes a GPU run has."""
     skip_nonfinite: bool = False
     """Leave out a batch whose loss is not finite instead of stopping."""
+    base: str = ""
+    """The run whose best weights, tokenizers and model this one begins with, `demo` or a folder; empty begins anew."""
+    base_weights: str = ""
+    """Which weights these were: a hash, written down when the run is made."""
+    adapt: AdaptSettings = NoAdapters()
+    """Instead of the weights of the run that it begins with, learn small additions to its attention and feed-forward
+    matrices, which are merged into all that is kept: `{kind = "lora", rank = 8}`."""
+    freeze: Words = ()
+    """Parts that do not learn: `embeddings`, `encoder`, `decoder`, or anything as its weights are called, such as
+    `encoder.layers.0`. What is shared with a part is frozen with it."""
     watch: str = ""
     """A sentence to watch: its output and attention are logged at each validation, and after 1, 2, 4, 8, … steps."""
     seed: Annotated[int, Field(ge=0)] = 1
@@ -160,6 +191,15 @@ class TrainSettings(Frozen):
     def seconds(self) -> float | None:
         """The time limit in seconds."""
         return parse_time(self.time) if self.time else None
+
+    @model_validator(mode="after")
+    def _adapts_something(self) -> Self:
+        if self.adapt.kind == "lora" and not self.base:
+            raise SettingsError(
+                "train.adapt.kind = lora: adds to weights that have learned; begin with those of a run (--from), "
+                "or use 'none'"
+            )
+        return self
 
     @model_validator(mode="after")
     def _time_is_readable(self) -> Self:

@@ -28,9 +28,9 @@ def preset_names() -> list[str]:
 
 
 _LADDER = [
-    *("rnn", "gru", "lstm", "lstm-reversed", "lstm-deep", "bahdanau"),
+    *("rnn", "gru", "lstm", "lstm-reversed", "lstm-deep", "bahdanau", "conditional"),
     *("luong-dot", "luong-general", "luong-concat", "luong-local", "luong-hard"),
-    *("transformer-tiny", "transformer-small", "transformer-base", "transformer-big"),
+    *("transformer-tiny", "transformer-ssru", "transformer-small", "transformer-base", "transformer-big"),
 ]
 
 
@@ -54,9 +54,14 @@ def load_settings(name: str | Path, *overrides: str) -> Settings:
         raise SettingsError(f"{name}: not TOML; {error}") from None
     except RecursionError:
         raise SettingsError(f"{name}: not settings; tables and lists are nested too deep") from None
+    return read_settings(values, *overrides, origin=str(name))
+
+
+def read_settings(values: dict[str, Any], *overrides: str, origin: str) -> Settings:
+    """Settings from nested tables, which the overrides change; ``origin`` is named in complaints."""
     for override in overrides:
         _override(values, override)
-    return read(Settings, values, str(name))
+    return read(Settings, values, origin)
 
 
 def load_call(verb: str, *overrides: str) -> CallSettings:

@@ -86,8 +86,19 @@ class LuongDecoderSettings(Frozen):
     """Input feeding: the attentional state is part of the next input."""
 
 
+class ConditionalDecoderSettings(Frozen):
+    """Steps, attends with the new state, then steps once more with what it found."""
+
+    kind: Literal["conditional"]
+    attention: RecurrentAttention = RecurrentAttention(score="additive")
+    second: Literal["transition", "layer"] = "transition"
+    """The second cell goes on from the first one's state and reads the context, and state, context and word decide
+    together (Nematus, Marian); or it is a layer with a state of its own that reads both and decides alone."""
+
+
 DecoderSettings = Annotated[
-    ContextDecoderSettings | BahdanauDecoderSettings | LuongDecoderSettings, Field(discriminator="kind")
+    ContextDecoderSettings | BahdanauDecoderSettings | LuongDecoderSettings | ConditionalDecoderSettings,
+    Field(discriminator="kind"),
 ]
 
 
@@ -116,6 +127,10 @@ class ModelBase(Frozen):
     """A look-up, or really a one-hot vector times the matrix (the same values, slowly)."""
     tie: Literal["none", "target", "all"] = "none"
     """Share the output layer with the target embedding, and with the source embedding too (joint vocabulary)."""
+    embedding_scale: bool = True
+    """Whether embeddings are multiplied by √width."""
+    start: Literal["token", "zero"] = "token"
+    """What a decoder reads first: the embedding of `<start>`, or a vector of zeros, as in Marian."""
     dropout: Share = 0.1
     """Share of features dropped in training."""
     vectors: VectorSettings = VectorSettings()
@@ -148,8 +163,11 @@ class RecurrentModel(ModelBase):
     """Whether the encoder reads both ways."""
     reverse: bool = False
     """Whether the encoder reads the source back to front."""
-    bridge: Literal["copy", "dense"] = "copy"
-    """From the encoder's last state to the decoder's first: as it is, or through tanh(W h + b)."""
+    annotations: Literal["plain", "dense"] = "plain"
+    """What a decoder attends to: the encoder's states as they are, or tanh(W h + b) of them, of the decoder's width."""
+    bridge: Literal["copy", "dense", "mean", "zero"] = "copy"
+    """From the encoder to the decoder's first state: its last state as it is, or through tanh(W h + b); the same of the
+    mean of all its states; or zeros."""
     decoder: DecoderSettings = ContextDecoderSettings()
     """When the decoder looks at the source, if ever."""
     variational: bool = False
@@ -158,6 +176,15 @@ class RecurrentModel(ModelBase):
     @property
     def encoder_width(self) -> int:
         return self.hidden * (2 if self.bidirectional else 1)
+
+    @property
+    def annotation_width(self) -> int:
+        return self.hidden if self.annotations == "dense" else self.encoder_width
+
+    @property
+    def reads_out(self) -> bool:
+        """Whether a layer of the embedding's width stands between the decoder's state and the output layer."""
+        return self.decoder.kind == "bahdanau" or getattr(self.decoder, "second", "") == "transition"
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -168,7 +195,12 @@ class RecurrentModel(ModelBase):
             )
         if self.bidirectional and self.reverse:
             raise SettingsError("model.reverse = true: a bidirectional encoder reads both ways already; use false")
-        if self.tie != "none" and self.decoder.kind != "bahdanau" and self.hidden != self.width:
+        if self.bridge == "zero" and self.decoder.kind == "context":
+            raise SettingsError(
+                "model.bridge = zero: the decoder would know nothing of the source; use another bridge, or a "
+                "model.decoder that attends"
+            )
+        if self.tie != "none" and not self.reads_out and self.hidden != self.width:
             raise SettingsError(
                 f"model.tie = {self.tie}: the output layer reads states of {self.hidden}, the embedding has "
                 f"width {self.width}; make model.hidden and model.width equal"
@@ -183,7 +215,7 @@ class RecurrentModel(ModelBase):
             head_width(self.hidden, attention.heads, where)
             return
         query = head_width(self.hidden, attention.heads, where)
-        key = head_width(self.encoder_width, attention.heads, where)
+        key = head_width(self.annotation_width, attention.heads, where)
         if attention.score in ("dot", "scaled_dot", "cosine"):
             common_width(attention.score, query, key)
 
@@ -202,11 +234,26 @@ class TransformerModel(ModelBase):
     """How a token's place is made known."""
     longest: Size = 512
     """How many learned positions there are; the other kinds know no limit."""
+    frequencies: Literal["paper", "marian"] = "paper"
+    """Of sinusoids: 10000^(-i / half) for the i-th of half the width, or 10000^(-i / (half - 1)), as in Marian, fairseq
+    and Tensor2Tensor."""
+    interleaved: bool = True
+    """Whether sines and cosines alternate; or else all sines come first."""
+    first_position: Annotated[int, Field(ge=0)] = 0
+    """The number of the first sinusoidal position; in fairseq it is 2."""
+    embedding_norm: bool = False
+    """A norm more, after embedding and position."""
     norm: Literal["layer", "rms", "batch"] = "layer"
+    norm_epsilon: Annotated[float, Field(ge=0)] = 0.0
+    """What norms add to the variance; 0 is the usual 1e-5, of RMS norm 1e-6."""
     norm_place: Literal["before", "after"] = "before"
     """Before each sublayer, or after its residual sum as in the paper."""
+    final_norm: Literal["auto", "yes", "no"] = "auto"
+    """A norm after the last layer of encoder and decoder; auto has it where norms stand before the sublayers."""
     activation: Literal["relu", "gelu", "silu", "swiglu"] = "relu"
     """Of the feed-forward networks."""
+    autoregression: Literal["attention", "ssru"] = "attention"
+    """How a decoder layer knows what is written already: it attends to it, or keeps one vector of it (SSRU)."""
     attention_dropout: Share = 0.0
     """Share of attention weights dropped in training."""
     encoder_attention: AttentionSettings = AttentionSettings()
@@ -220,6 +267,16 @@ class TransformerModel(ModelBase):
             raise SettingsError(
                 "model.decoder_attention.window.kind = predicted: places a window in a finished sequence, "
                 "but the decoder's own is still growing; use 'monotonic'"
+            )
+        if self.first_position and self.positions != "sinusoidal":
+            raise SettingsError(
+                f"model.first_position = {self.first_position}: is for sinusoidal positions; {self.positions} ones "
+                "begin with the first token; use 0"
+            )
+        if self.autoregression == "ssru" and self.decoder_attention != AttentionSettings():
+            raise SettingsError(
+                "model.autoregression = ssru: a decoder layer then has no attention to itself, and "
+                "model.decoder_attention says nothing; use 'attention', or leave model.decoder_attention out"
             )
         if self.positions == "rotary":
             even_width(width)

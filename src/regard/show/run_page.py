@@ -29,7 +29,7 @@ def run_page(report: RunReport) -> str:
         ("scores", "Scores", True),
         ("length", "By length", report.lengths),
         ("rarity", "By rare words", report.habits is not None),
-        ("confusion", "Confusion", report.labels is not None),
+        ("confusion", "Confusion", report.confusions),
         ("sentences", "Sentences", report.examples),
         ("inside", "Inside the model", report.looks),
         ("beam", "The beam", report.tree is not None),
@@ -50,7 +50,7 @@ def run_page(report: RunReport) -> str:
         "curves": dict(curves(report)),
         "lengths": groups(lengths, metric, "source length in words", "words", "source lengths"),
         "rarities": groups(rarities, metric, rare, "times seen", "sentences"),
-        "confusion": confusion(report.labels.confusion) if report.labels else None,
+        "confusion": confusion(report.confusions[0]) if report.confusions else None,
         "examples": groupby(report.examples, key=lambda one: one.chosen),
         "card": card,
         "lighting": lighting(max((len(one.target_words) for one in report.examples), default=0)),
@@ -74,13 +74,18 @@ def curves(report: RunReport) -> Iterator[tuple[str, tuple[Chart, str]]]:
     """Of the run's log: each chart by its name, with what stands below it."""
     learned = report.learning
     score = learned.score or "score"
+    general = [one for one in learned.validations if one.general_loss is not None]
     losses = {
         "training": [(one.step, one.loss) for one in learned.moments],
         "validation": [(one.step, one.loss) for one in learned.validations],
+        "general test": [(one.step, one.general_loss or 0.0) for one in general],
     }
-    yield "loss", _curves(losses, "loss per prediction, in nats", "Loss by training step.")
+    since = losses["general test"]
+    kept = f" On the general test it changed by {since[-1][1] - since[0][1]:+.3f}." if len(since) > 1 else ""
+    yield "loss", _curves(losses, "loss per prediction, in nats", f"Loss by training step.{kept}")
     if len(learned.validations) > 1:
         scored = {score: [(one.step, one.score) for one in learned.validations]}
+        scored["general test"] = [(one.step, one.general_score or 0.0) for one in general]
         yield "score", _curves(scored, score, f"{score} of the validation text, as the training measured it.")
     if learned.moments:
         norms = {"gradient norm": [(one.step, one.norm) for one in learned.moments]}

@@ -198,6 +198,21 @@ def materials(settings: Settings) -> tuple[Material, Material]:
     return train, _files(settings, "valid_", "validation")
 
 
+def general_material(settings: Settings) -> Material | None:
+    """The general test set that the settings name, if any."""
+    data = settings.data
+    if not data.general:
+        return None
+    first, *others = data.general
+    if not others and first.startswith("fable:"):
+        return _fable(data.model_copy(update={"corpus": first}), "valid", VALID)
+    return Files(Corpus(data.general, () if others else _columns(data)))
+
+
+def _columns(data: DataSettings) -> tuple[str, ...]:
+    return tuple(column.strip() for column in data.columns.split(",")) if data.columns else ()
+
+
 def _fable(data: DataSettings, split: Split, count: int) -> Fable:
     _, _, language = data.corpus.partition(":")
     check_language(language)
@@ -216,5 +231,4 @@ def _files(settings: Settings, prefix: str, purpose: str) -> Files:
             f"data: the {purpose} corpus {problem}; give {wanted}, or data.{prefix}corpus alone",
             hint="" if corpus or len(names) == 1 else hint,
         )
-    columns = tuple(column.strip() for column in data.columns.split(",")) if data.columns else ()
-    return Files(Corpus((corpus,) if corpus else given, columns if corpus else ()))
+    return Files(Corpus((corpus,) if corpus else given, _columns(data) if corpus else ()))

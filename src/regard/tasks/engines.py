@@ -34,7 +34,6 @@ from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import Learned
 from regard.runs.folder import Run, best_checkpoint, manifest
 from regard.text.special import END, PAD
-from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
 from regard.text.words import SpaceTokenizer, WordTokenizer
 
@@ -99,7 +98,7 @@ def _engine(name: str, material: LoadedModel, tell: Tell) -> Engine | None:
 def _native(material: LoadedModel) -> Captured | None:
     """Captured steps, where there is a GPU to capture them and a model that they fit."""
     model = material.models[0]
-    alone = len(material.models) == 1 and material.device.type == "cuda"
+    alone = len(material.models) == 1 and material.device.type == "cuda" and not material.tokenizers.begin
     return Captured(model) if alone and Captured.fits(model) else None
 
 
@@ -110,6 +109,8 @@ def _half(material: LoadedModel) -> Captured:
         raise SettingsError(f"{name}: computes on a GPU; add --device cuda, or use the engine native")
     if not Captured.fits(model):
         raise ModelError(f"{name}: is for Transformers with plain attention; use the engine native")
+    if material.tokenizers.begin:
+        raise ModelError(f"{name}: knows nothing of a target's first tokens, which this run is given; use native")
     return Captured(model, torch.bfloat16, name="native-bfloat16")
 
 
@@ -152,8 +153,14 @@ def _convert(material: LoadedModel, folder: Path, quantization: str) -> None:
     sides = (material.tokenizers.source, material.tokenizers.target)
     source, target = ([side.token(number) for number in range(side.size)] for side in sides)
     places = _places(material)
-    to_ctranslate2(material.models[0], source, target, folder, quantization=quantization, places=places)
+    end = ends_plainly(material.tokenizers)
+    to_ctranslate2(material.models[0], source, target, folder, end=end, quantization=quantization, places=places)
     (folder / _RECEIPT).write_text(json.dumps(_wanted(material), indent=2) + "\n", encoding="utf-8")
+
+
+def ends_plainly(tokenizers: Tokenizers) -> bool:
+    """Whether the last token that a model reads of a source is `<end>`."""
+    return tokenizers.framed(())[-1:] == [END]
 
 
 def _wanted(material: LoadedModel) -> dict[str, Any]:
@@ -199,9 +206,8 @@ def _ctranslate2(material: LoadedModel, quantization: str, tell: Tell) -> CTrans
             _convert(material, Path(elsewhere), quantization)
             program = _open(package, Path(elsewhere), quantization)
             size = _size(Path(elsewhere))
-    source, target = material.tokenizers.source, material.tokenizers.target
     name = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
-    return CTranslate2(program, source, target, _places(material), name, tell, size)
+    return CTranslate2(program, material.tokenizers, _places(material), name, tell, size)
 
 
 def _size(folder: Path) -> int:
@@ -226,8 +232,7 @@ class CTranslate2:
     """
 
     program: Any
-    source: Tokenizer
-    target: Tokenizer
+    tokenizers: Tokenizers
     places: int
     name: str = "ctranslate2"
     tell: Tell = silent
@@ -249,7 +254,8 @@ class CTranslate2:
         if not short:
             return results
         found = self.program.translate_batch(
-            [[self.source.token(number) for number in sources[row][:-1]] for row in short],
+            [self._pieces(sources[row]) for row in short],
+            target_prefix=[list(self.tokenizers.frame.begin)] * len(short) if self.tokenizers.begin else None,
             max_batch_size=max(1, budget // rule.width),
             batch_type="tokens",
             beam_size=rule.width,
@@ -265,9 +271,14 @@ class CTranslate2:
             results[row] = self._read(outputs, limits[row], rule)
         return results
 
+    def _pieces(self, source: Sequence[int]) -> list[str]:
+        """A source as it is given to CTranslate2, which adds `<end>` itself where every source ends so."""
+        read = source[:-1] if ends_plainly(self.tokenizers) else source
+        return [self.tokenizers.source.token(number) for number in read]
+
     def _read(self, outputs: Any, limit: int, rule: Beam) -> list[Hypothesis] | None:
         """The outputs, unless the search may have come to its limit: with a beam, when one has just the limit."""
-        rows = [[self.target.id(token) for token in tokens] for tokens in outputs.hypotheses]
+        rows = [[self.tokenizers.target.id(token) for token in tokens] for tokens in outputs.hypotheses]
         longest = limit if rule.width == 1 else limit - 1
         if any(len(row) > longest or row[-1:] != [END] for row in rows):
             return None

@@ -49,7 +49,7 @@ class Tagger:
 
     model: Labeller
     reader: Reader
-    tags: Vocabulary
+    labels: Vocabulary
     run: Run | None = None
     task: ClassVar[Literal["tag"]] = "tag"
 
@@ -72,7 +72,7 @@ class Tagger:
             best, which = (part.cpu() for part in probabilities.max(-1))
             for place, row in enumerate(group):
                 first = read[row][1]
-                tags = tuple(self.tags.token(number) for number in which[place, first].tolist())
+                tags = tuple(self.labels.token(number) for number in which[place, first].tolist())
                 results[row] = TaggedText(words[row], tags, tuple(best[place, first].tolist()))
         return results
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -206,6 +207,12 @@ class Task(nn.Module, ABC):
         value, name, written = self.score(device)
         self.train(training)
         return Scores(total / max(1, count), value, name, written=written)
+
+    def on(self, valid: Examples, samples: Pairs) -> Self:
+        """The same model, with another text to validate on."""
+        other = copy(self)
+        other.valid_examples, other.samples = valid, samples
+        return other
 
     def valid_batches(self) -> Iterator[Batch]:
         """All rows; those that are too long, for a batch or for the model's positions, are cut off."""

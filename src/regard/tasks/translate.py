@@ -25,7 +25,7 @@ from regard.errors import SettingsError
 from regard.metrics.translation import bleu
 from regard.models import build
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.recurrent import BahdanauDecoder, LuongDecoder
+from regard.models.recurrent import BahdanauDecoder, ConditionalDecoder, LuongDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn import masks
 from regard.nn.attention import Attention
@@ -38,7 +38,7 @@ from regard.tasks.losses import Choices, drop_words, reinforce
 from regard.tasks.predictor import Opening, Rows
 from regard.tasks.task import Attend, Pairs, Task, Tensors
 from regard.tasks.translator import Translator
-from regard.text.special import END, PAD
+from regard.text.special import PAD
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
 
@@ -148,12 +148,13 @@ class TranslateTask(Task):
     def _sampled(self, rows: NDArray[np.int64], room: BatchShape, epoch: int) -> Examples:
         """Some sentences of the training text, cut at random where there is room for it."""
         columns, tokenizers = self.train_examples.columns, self.tokenizers
+        begin, frame = tokenizers.begin, len(tokenizers.framed(()))
         sources, targets = list[list[int]](), list[list[int]]()
         for row in rows.tolist():
             chance = Random(f"{self.habits.seed} {epoch} {row}")
             source, target = (columns[side][row].tolist() for side in SIDES)
-            sources.append([*_cut(tokenizers.source, source[:-1], room.source - 1, chance), END])
-            targets.append(_cut(tokenizers.target, target, room.target - 1, chance))
+            sources.append(tokenizers.framed(_cut(tokenizers.source, source, room.source - frame, chance)))
+            targets.append([*begin, *_cut(tokenizers.target, target, room.target - 1 - len(begin), chance)])
         return Examples({"source": Ragged.of(sources), "target": Ragged.of(targets)})
 
     def forward(self, batch: Tensors, *, static: bool = False) -> Tensor:
@@ -218,7 +219,8 @@ class TranslateTask(Task):
 
 
 def _cut(tokenizer: Tokenizer, usual: list[int], room: int, chance: Random) -> list[int]:
-    """Another way to cut a text, of those that fit; the usual one fits always."""
+    """Another way to cut a text, of those that fit; the usual one, without what stands around it, fits always."""
+    usual = [number for number in usual if number not in tokenizer.silent]
     text = tokenizer.decode(usual)
     for _ in range(DRAWS):
         if len(drawn := tokenizer.sample(text, chance)) <= room:
@@ -230,6 +232,6 @@ def _baseline(model: EncoderDecoder) -> nn.Linear | None:
     """For the hard attention of recurrent decoders, trained with REINFORCE: a guess of the reward, learned beside the
     model and of no use after training."""
     decoder = model.decoder
-    if not isinstance(decoder, BahdanauDecoder | LuongDecoder) or not decoder.attention.hard:
+    if not isinstance(decoder, BahdanauDecoder | LuongDecoder | ConditionalDecoder) or not decoder.attention.hard:
         return None
     return nn.Linear(decoder.stack.width, 1)

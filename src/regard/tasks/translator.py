@@ -268,8 +268,8 @@ class Translator:
         from regard.explain.replay import Spelling, replay
 
         spelling = Spelling(self.tokenizers.source, self.tokenizers.target, text, target)
-        source, written = self.tokenizers.source.encode(text), self.tokenizers.target.encode(target)
-        return self.explained(replay(self.model, [*source, END], [*written, END], spelling=spelling), target)
+        source, written = self.tokenizers.read(text), self.tokenizers.written(target)
+        return self.explained(replay(self.model, source, [*written, END], spelling=spelling), target)
 
     def explained(self, trace: Trace, text: str = "") -> Explanation:
         """A trace with the run's aligner, where there is attention for it to read."""
@@ -281,9 +281,8 @@ class Translator:
     def _sides(self, part: Part) -> tuple[Side, Side]:
         from regard.explain.side import spell
 
-        source = [*self.tokenizers.source.encode(part.source), END]
         target = spell([*part.tokens, END], self.tokenizers.target, _with_copies(part))
-        return spell(source, self.tokenizers.source, part.source), target
+        return spell(self.tokenizers.read(part.source), self.tokenizers.source, part.source), target
 
     # Unknown words
 

@@ -1,6 +1,7 @@
 """Sequences to numbers: vocabularies and tokenizers. Nothing here imports torch."""
 
 from regard.text.characters import ByteTokenizer, CharacterTokenizer
+from regard.text.foreign import ByteMergesTokenizer, MergesTokenizer, SentencePieceTokenizer
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
 from regard.text.subwords import SubwordTokenizer
 from regard.text.tokenizer import Kind, Tokenizer
@@ -14,9 +15,12 @@ __all__ = [
     "SPECIAL_TOKENS",
     "START",
     "UNK",
+    "ByteMergesTokenizer",
     "ByteTokenizer",
     "CharacterTokenizer",
     "Kind",
+    "MergesTokenizer",
+    "SentencePieceTokenizer",
     "SpaceTokenizer",
     "SubwordTokenizer",
     "Tokenizer",

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, Literal
 
-from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
-from regard.text.tokenizer import Tokenizer, describe, without_surrogates
+from regard.text.special import SPECIAL_TOKENS, UNK
+from regard.text.tokenizer import SILENT, Tokenizer, describe, without_surrogates
 from regard.text.vocabulary import Vocabulary
 from regard.text.words import NO_BREAK, VOCABULARY
 
-_SILENT = frozenset((PAD, START, END))
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 _FIRST_BYTE: Final = len(SPECIAL_TOKENS)
 _BYTE_TOKENS = (*SPECIAL_TOKENS, *(f"<0x{byte:02X}>" for byte in range(256)))
@@ -42,7 +41,7 @@ class CharacterTokenizer(Tokenizer):
         return self.vocabulary.ids(text)
 
     def decode(self, ids: Iterable[int]) -> str:
-        printed = (number for number in ids if number not in _SILENT)
+        printed = (number for number in ids if number not in SILENT)
         return "".join(_UNKNOWN if number == UNK else self.vocabulary.token(number) for number in printed)
 
     def token(self, number: int) -> str:
@@ -75,7 +74,7 @@ class ByteTokenizer(Tokenizer):
         return [byte + _FIRST_BYTE for byte in without_surrogates(text).encode()]
 
     def decode(self, ids: Iterable[int]) -> str:
-        printed = (number for number in ids if number not in _SILENT)
+        printed = (number for number in ids if number not in SILENT)
         data = b"".join(bytes([number - _FIRST_BYTE]) if number != UNK else _UNKNOWN.encode() for number in printed)
         return data.decode("utf-8", "replace")
 

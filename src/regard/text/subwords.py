@@ -103,14 +103,7 @@ class SubwordTokenizer(Tokenizer):
         return self._processor.piece_to_id(piece)
 
     def word_of(self, pieces: Sequence[str]) -> list[int]:
-        """A bare mark, of space or case, belongs to the word that follows, and at the end to the word before."""
-        marks = _MARKED if self.case == "mark" else ()
-        word, words, bare = -1, [], False
-        for piece in pieces:
-            word += word < 0 or (piece.startswith(SPACE) and not bare)
-            bare = not piece.strip(SPACE) or piece in marks
-            words.append(word)
-        return [max(0, min(owner, word - 1)) for owner in words] if bare else words
+        return word_of_spaced(pieces, marks=_MARKED if self.case == "mark" else ())
 
     def files(self) -> dict[str, bytes]:
         details = {"sampling": self.sampling} | ({"case": self.case} if self.case != "keep" else {})
@@ -118,12 +111,7 @@ class SubwordTokenizer(Tokenizer):
 
     @cached_property
     def _processor(self) -> sentencepiece.SentencePieceProcessor:
-        try:
-            return sentencepiece.SentencePieceProcessor(model_proto=self.model)
-        except RuntimeError as problem:
-            raise ModelError(
-                f"{MODEL} = {len(self.model)} bytes: not a sentencepiece model; is it damaged?"
-            ) from problem
+        return open_model(self.model)
 
     @cached_property
     def _scores(self) -> dict[str, float]:
@@ -173,6 +161,30 @@ class SubwordTokenizer(Tokenizer):
     def __getstate__(self) -> dict[str, object]:
         """Only the fields travel to another process; what is derived from them is derived there."""
         return {"kind": self.kind, "model": self.model, "sampling": self.sampling, "case": self.case}
+
+
+def open_model(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    """A sentencepiece model, all of whose pieces can be read."""
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        for number in range(processor.get_piece_size()):
+            processor.id_to_piece(number)
+    except (RuntimeError, ValueError) as problem:  # a piece may not be UTF-8
+        raise ModelError(f"{MODEL} = {len(model)} bytes: not a sentencepiece model; is it damaged?") from problem
+    return processor
+
+
+def word_of_spaced(pieces: Sequence[str], space: str = SPACE, marks: tuple[str, ...] = ()) -> list[int]:
+    """For each piece its word, where a word begins with a mark of space.
+
+    A bare mark, of space or case, belongs to the word that follows, and at the end to the word before.
+    """
+    word, words, bare = -1, [], False
+    for piece in pieces:
+        word += word < 0 or (piece.startswith(space) and not bare)
+        bare = not piece.strip(space) or piece in marks
+        words.append(word)
+    return [max(0, min(owner, word - 1)) for owner in words] if bare else words
 
 
 def plain(text: str) -> str:

@@ -10,12 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from regard.files import new_folder
+from regard.text.special import END, PAD, START
 
-Kind = Literal["word", "space", "character", "byte", "bpe", "unigram"]
+LearnedKind = Literal["word", "space", "character", "byte", "bpe", "unigram"]
+ForeignKind = Literal["sentencepiece", "subword-nmt", "byte-bpe"]  # came with a model from elsewhere
+Kind = LearnedKind | ForeignKind
+LEARNED, FOREIGN = get_args(LearnedKind), get_args(ForeignKind)
 DESCRIPTION = "tokenizer.json"
+SILENT = frozenset((PAD, START, END))
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -62,6 +67,11 @@ class Tokenizer(Protocol):
     def files(self) -> dict[str, bytes]:
         """Everything there is to know about this tokenizer, as the files of its folder."""
 
+    @property
+    def silent(self) -> frozenset[int]:
+        """The ids that leave nothing in a text."""
+        return SILENT
+
     def sample(self, text: str, random: Random) -> list[int]:
         """Another way to cut the same text, for training; the usual way where there is only one."""
         del random
@@ -81,7 +91,7 @@ class Tokenizer(Protocol):
                 (beside / name).write_bytes(data)
 
 
-def describe(kind: Kind, details: Mapping[str, float | str] = MappingProxyType({})) -> dict[str, bytes]:
+def describe(kind: Kind, details: Mapping[str, float | str | list[str]] = MappingProxyType({})) -> dict[str, bytes]:
     """The small JSON file that says which tokenizer a folder holds."""
     return {DESCRIPTION: (json.dumps({"kind": kind, **details}, indent=2) + "\n").encode()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -14,13 +14,15 @@ from regard.errors import ModelError, SettingsError, did_you_mean
 from regard.files import new_folder
 from regard.text.casing import Case
 from regard.text.characters import ByteTokenizer, CharacterTokenizer
+from regard.text.foreign import MERGES, ByteMergesTokenizer, ForeignTokenizer, MergesTokenizer, SentencePieceTokenizer
 from regard.text.known import COUNTED, KnownWords, WordCounter
+from regard.text.special import END, SPECIAL_TOKENS, UNK
 from regard.text.subwords import MODEL, SubwordTokenizer
-from regard.text.tokenizer import DESCRIPTION, Kind, Tokenizer
+from regard.text.tokenizer import DESCRIPTION, FOREIGN, LEARNED, Kind, Tokenizer
 from regard.text.vocabulary import Vocabulary
 from regard.text.words import VOCABULARY, SpaceTokenizer, WordTokenizer
 
-KINDS = ("word", "space", "character", "byte", "bpe", "unigram")
+KINDS = (*LEARNED, *FOREIGN)
 CASED = ("word", "bpe", "unigram")  # what can have marks for capitals
 CASED_NAMES = "text.tokenizer = 'word', 'bpe' or 'unigram'"
 PAIR = "tokenizers.json"
@@ -48,8 +50,12 @@ def learn(
             return ByteTokenizer()
         case "bpe" | "unigram":
             return SubwordTokenizer.learn(kind, lines, size=size, seed=seed, case=case)
+        case "sentencepiece" | "subword-nmt" | "byte-bpe":
+            raise SettingsError(
+                f"text.tokenizer = {kind}: comes with an imported model; learn one of {', '.join(LEARNED)}"
+            )
         case _:
-            raise SettingsError(f"kind = {kind!r}: no such tokenizer; {did_you_mean(str(kind), KINDS)}")
+            raise SettingsError(f"kind = {kind!r}: no such tokenizer; {did_you_mean(str(kind), LEARNED)}")
 
 
 def load(folder: str | Path) -> Tokenizer:
@@ -71,8 +77,22 @@ def load(folder: str | Path) -> Tokenizer:
             if not isinstance(sampling, int | float) or not 0 <= sampling <= 1:
                 raise ModelError(f"{folder / DESCRIPTION}: sampling = {str(sampling)[:40]}: is the file damaged?")
             return SubwordTokenizer(kind, _read(folder / MODEL), float(sampling), cased)
+        case "sentencepiece" | "subword-nmt" | "byte-bpe":
+            return _load_foreign(folder, description)
         case other:
             raise ModelError(f"{folder / DESCRIPTION}: kind = {other!r}: no such tokenizer; known: {', '.join(KINDS)}")
+
+
+def _load_foreign(folder: Path, description: dict[str, Any]) -> Tokenizer:
+    vocabulary, control = _vocabulary(folder), _tokens(description, "control", folder / DESCRIPTION)
+    match description["kind"]:
+        case "sentencepiece":
+            return SentencePieceTokenizer(vocabulary, control, model=_read(folder / MODEL))
+        case "subword-nmt":
+            lower = bool(description.get("lower"))
+            return MergesTokenizer(vocabulary, control, codes=_text(folder / MERGES), lower=lower)
+        case _:
+            return ByteMergesTokenizer(vocabulary, control, codes=_text(folder / MERGES))
 
 
 def size_remarks(tokenizers: Tokenizers, size: int) -> list[str]:
@@ -98,13 +118,48 @@ def seen_words(tokenizer: Tokenizer) -> int:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """Tokens that a model reads and writes around every text: `>>fra<<` before a source, a language after it.
+
+    A source is read as `before text after`, a target is `begin text` and, as everywhere, `<end>`. What a target
+    begins with is given to the model, not chosen by it.
+    """
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = (SPECIAL_TOKENS[END],)
+    begin: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Tokenizers:
-    """The tokenizer of each side. Joint means that both sides share one, and so can share embeddings."""
+    """The tokenizer of each side. Joint means that both sides share one, or its ids, and so can share embeddings."""
 
     source: Tokenizer
     target: Tokenizer
     counted: Vocabulary | None = field(default=None, repr=False, compare=False)  # words of the source's training text
     folder: Path | None = field(default=None, repr=False, compare=False)  # where those words are, if they are
+    frame: Frame = Frame()
+
+    def read(self, text: str) -> list[int]:
+        """A source text as a model reads it."""
+        return self.framed(self.source.encode(text))
+
+    def framed(self, ids: Iterable[int]) -> list[int]:
+        """The ids of a source text with what stands around them."""
+        return [*self._around[0], *ids, *self._around[1]]
+
+    def written(self, text: str) -> list[int]:
+        """A target text as a model writes it, without `<end>`."""
+        return [*self.begin, *self.target.encode(text)]
+
+    @cached_property
+    def begin(self) -> tuple[int, ...]:
+        """The ids that every target begins with."""
+        return _ids(self.target, self.frame.begin)
+
+    @cached_property
+    def _around(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return _ids(self.source, self.frame.before), _ids(self.source, self.frame.after)
 
     @cached_property
     def known(self) -> KnownWords | None:
@@ -116,8 +171,10 @@ class Tokenizers:
             counted = Vocabulary.from_bytes(_read(self.folder / COUNTED), str(self.folder / COUNTED))
         return None if counted is None else KnownWords(self.source, counted)
 
-    @property
+    @cached_property
     def joint(self) -> bool:
+        if isinstance(self.source, ForeignTokenizer) and isinstance(self.target, ForeignTokenizer):
+            return self.source.vocabulary == self.target.vocabulary
         return self.source is self.target
 
     @classmethod
@@ -150,9 +207,11 @@ class Tokenizers:
 
     def save(self, folder: str | Path) -> None:
         """Write one folder for each tokenizer and a line that says how many there are."""
-        sides = {"joint": self.source} if self.joint else {"source": self.source, "target": self.target}
+        one = self.source is self.target
+        sides = {"joint": self.source} if one else {"source": self.source, "target": self.target}
+        framed = {} if self.frame == Frame() else asdict(self.frame)
         with new_folder(Path(folder)) as beside:
-            (beside / PAIR).write_text(json.dumps({"joint": self.joint}) + "\n", encoding="utf-8")
+            (beside / PAIR).write_text(json.dumps({"joint": one} | framed) + "\n", encoding="utf-8")
             for name, tokenizer in sides.items():
                 tokenizer.save(beside / name)
             if self.known is not None and not self.known.whole:
@@ -162,10 +221,11 @@ class Tokenizers:
     def load(cls, folder: str | Path) -> Tokenizers:
         """Read what `save` wrote."""
         folder = Path(folder)
-        if _read_json(folder / PAIR).get("joint"):
-            both = load(folder / "joint")
-            return cls(both, both, folder=folder)
-        return cls(load(folder / "source"), load(folder / "target"), folder=folder)
+        content = _read_json(folder / PAIR)
+        tokens = {name: _tokens(content, name, folder / PAIR) for name in ("before", "after", "begin")}
+        frame = Frame(**tokens) if "after" in content else Frame()
+        one = load(folder / ("joint" if content.get("joint") else "source"))
+        return cls(one, one if content.get("joint") else load(folder / "target"), folder=folder, frame=frame)
 
 
 def _vocabulary(folder: Path) -> Vocabulary:
@@ -173,6 +233,28 @@ def _vocabulary(folder: Path) -> Vocabulary:
     if not vocabulary.has_special:
         raise ModelError(f"{folder / VOCABULARY}: does not begin with the special tokens; is the file damaged?")
     return vocabulary
+
+
+def _ids(tokenizer: Tokenizer, tokens: tuple[str, ...]) -> tuple[int, ...]:
+    found = tuple(SPECIAL_TOKENS.index(token) if token in SPECIAL_TOKENS else tokenizer.id(token) for token in tokens)
+    if UNK in found:
+        raise ModelError(f"frame = {tokens[found.index(UNK)]!r}: the vocabulary has no such token; use one that it has")
+    return found
+
+
+def _tokens(content: dict[str, Any], name: str, path: Path) -> tuple[str, ...]:
+    """A list of tokens in a JSON file; empty where it is not there."""
+    found = content.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(token, str) for token in found):
+        raise ModelError(f"{path}: {name} = {str(found)[:40]}: not a list of tokens; is the file damaged?")
+    return tuple(found)
+
+
+def _text(path: Path) -> str:
+    try:
+        return _read(path).decode()
+    except UnicodeDecodeError as problem:
+        raise ModelError(f"{path}: not UTF-8 ({problem.reason}); is the file damaged?") from problem
 
 
 def _read(path: Path) -> bytes:

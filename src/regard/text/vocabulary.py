@@ -131,7 +131,10 @@ class Vocabulary:
                 raise ModelError(f"{where} line {number} = {line[:40]!r}: not 'token<TAB>count'; is the file damaged?")
             tokens.append(_unescape(token))
             counts.append(int(count))
-        return cls(tuple(tokens), tuple(counts))
+        try:
+            return cls(tuple(tokens), tuple(counts))
+        except DataError as problem:
+            raise ModelError(f"{where}: {problem}; is the file damaged?") from problem
 
     def save(self, path: str | Path) -> None:
         """Write the vocabulary as a small TSV file that people can read and `sort` can sort."""

@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 from typing import Final, Literal
 
 from regard.text.casing import MARKS, Case, lowered, raised
-from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
-from regard.text.tokenizer import Tokenizer, describe
+from regard.text.special import SPECIAL_TOKENS, UNK
+from regard.text.tokenizer import SILENT, Tokenizer, describe
 from regard.text.vocabulary import Vocabulary
 
 JOINER: Final = "￭"  # stands before a piece that had no space before it
@@ -23,7 +23,6 @@ TIE: Final = "‿"  # the same as people are shown it, because few fonts have th
 NO_BREAK: Final = "\u00a0\u202f"  # spaces that divide no words
 VOCABULARY: Final = "vocabulary.tsv"
 
-_SILENT = frozenset((PAD, START, END))
 
 _RULES = r"""
     aujourd['’]hui                                                        # one word all the same
@@ -130,7 +129,7 @@ class WordTokenizer(Tokenizer):
         return ids
 
     def decode(self, ids: Iterable[int]) -> str:
-        return self.join(self.vocabulary.token(number) for number in ids if number not in _SILENT)
+        return self.join(self.vocabulary.token(number) for number in ids if number not in SILENT)
 
     def join(self, pieces: Iterable[str]) -> str:
         """The text of pieces."""
@@ -220,7 +219,7 @@ class SpaceTokenizer(Tokenizer):
         return self.vocabulary.ids(space_words(text))
 
     def decode(self, ids: Iterable[int]) -> str:
-        return " ".join(self.vocabulary.token(number) for number in ids if number not in _SILENT)
+        return " ".join(self.vocabulary.token(number) for number in ids if number not in SILENT)
 
     def token(self, number: int) -> str:
         return self.vocabulary.token(number)

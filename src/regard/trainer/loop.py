@@ -23,6 +23,7 @@ from regard.runs.samples import Watched
 from regard.settings import LastAverage, MovingAverageSettings, TrainSettings
 from regard.tasks.task import Scores, Task, Tensors
 from regard.trainer import averaging
+from regard.trainer.adapting import restrict
 from regard.trainer.feed import Feed, Group
 from regard.trainer.kinds import GRAPHS, step_kind, uses_bfloat16
 from regard.trainer.optimizer import make_optimizer
@@ -36,6 +37,7 @@ from regard.trainer.workers import ALONE, Workers
 SAVE_EVERY = 120.0  # seconds of training between two checkpoints at the most
 TENTH, SHORTEST = 0.1, 5.0  # of a time limit, and seconds at the least, lie between two validations by the clock
 AT_FIRST, AT_MOST = 20.0, 180.0  # seconds between them without a limit: more and more
+FIRST = "step-0"  # the checkpoint of a run that begins with another's weights
 COSTLY = 7.0  # times as long as validating took is trained before the next
 
 
@@ -64,9 +66,11 @@ class Trainer:
         workers: Workers = ALONE,
         belonging: Mapping[str, object] | None = None,
         showing: Showing | None = None,
+        general: Task | None = None,
     ) -> None:
         """``belonging`` is what the weights belong to, as every checkpoint says: that of the run as it was opened.
-        ``showing`` writes the samples of a validation and the sentence that is watched."""
+        ``showing`` writes the samples of a validation and the sentence that is watched. ``general`` is the task on a
+        general test set, which is measured beside its own."""
         self.task = task.to(device)
         self.settings = settings
         self.folder = folder
@@ -75,14 +79,18 @@ class Trainer:
         self.workers = workers
         self.belonging = belonging
         self.showing = showing
+        self.general = general
         self.progress = Progress()
         self.schedule = Schedule(settings.schedule, settings.rate, settings.warmup, width)
+        self.adapters = restrict(task.model, settings)
+        if self.adapters is not None:
+            task.add_module("adapters", self.adapters)
         self.weights = checkpoint.model_tensors(task)
         self.kind = step_kind(settings, device, workers)
         self.feed = Feed(task, settings, longest=longest, kind=self.kind, device=device, workers=workers)
         self.optimizer = make_optimizer(
             settings.optimizer,
-            task,
+            self.adapters or task,
             weight_decay=settings.weight_decay,
             momentum=settings.momentum,
             second_moment=settings.second_moment,
@@ -91,7 +99,9 @@ class Trainer:
         self.average = None
         if isinstance(settings.average, MovingAverageSettings):
             self.average = averaging.MovingAverage(self.weights, settings.average.decay)
-        self.best_step = 0  # the best checkpoint there is, also where the validation of an interruption found it
+        self.best_step: int | None = (
+            None  # the best checkpoint there is, also where the validation of an interruption found it
+        )
         self.validated = self.saved = 0.0  # seconds of training at the last validation and checkpoint
         self.validating = 0.0  # seconds that a validation takes
         self.mean: tuple[int, averaging.Weights] = (-1, {})  # of the last checkpoints, and at which step
@@ -225,6 +235,8 @@ class Trainer:
     def _owes_validation(self, over: str) -> bool:
         """Whether the step that a training goes on from was to be judged, and was stopped before it was."""
         now, every = self.progress, self.settings.validate_every
+        if not now.step:  # what the training begins with may be the best there will be
+            return bool(self.settings.base) and now.best is None
         return 0 < now.step != now.judged and (bool(over) or (every > 0 and now.step % every == 0))
 
     def _reason(self, *, asked: bool) -> str:
@@ -273,6 +285,7 @@ class Trainer:
             uses_bfloat16(settings, self.device),
             self.device,
             self.workers,
+            self.adapters,
         )
         if self.kind in GRAPHS:
             return GraphStep(recipe, compiled=self.kind == "compiled-graph")
@@ -288,6 +301,7 @@ class Trainer:
             average = self._averaged()
             with averaging.swapped(self.weights, average), torch.compiler.set_stance("force_eager"):
                 scores = self.task.validate(self.device)
+                general = self.general.validate(self.device) if self.general else None
                 samples = self.showing.sampled(scores.written, self.device) if self.showing else ()
                 watched = self._watched()
             value = _metric(scores, self.settings.metric)
@@ -299,6 +313,8 @@ class Trainer:
                 self.progress = replace(now, judged=now.step, stale=0 if best else now.stale + 1)
             if counts and best:
                 self.progress = replace(self.progress, best=value, best_step=now.step)
+            if general is not None and not now.step:
+                self.progress = replace(self.progress, general=general.loss)
             self.listener.validation(
                 Validation(
                     self.progress.step,
@@ -309,6 +325,9 @@ class Trainer:
                     scores.name,
                     best,
                     samples,
+                    general.loss if general else None,
+                    general.score if general else None,
+                    self.progress.general,
                 )
             )
             self._tell_watched(watched)
@@ -371,17 +390,20 @@ class Trainer:
         self.saved = self.progress.seconds
         if self.workers.leads:
             checkpoint.save(self._checkpoint(), self.folder / "checkpoints", self.belonging)
-            if best := self.best_step or self.progress.best_step:
+            if self.best_step is not None or self.progress.best is not None:
+                best = self.progress.best_step if self.best_step is None else self.best_step
                 checkpoint.point_to_best(self.folder, best)
             self._prune()
         self.workers.wait()
 
     def _prune(self) -> None:
         """Remove old checkpoints: neither the best nor those that belong to an average of the last. And later ones,
-        which were damaged: this training has begun before them."""
+        which were damaged: this training has begun before them. What adapters add to stays, too."""
         folder, average = self.folder / "checkpoints", self.settings.average
         checkpoint.remove_after(folder, self.progress.step)
         spare = {f"step-{self.progress.best_step}"}
+        if self.adapters is not None:
+            spare.add(FIRST)
         if isinstance(average, LastAverage):
             spare |= {path.name for path in checkpoint.judged(folder)[-average.count :]}
         checkpoint.prune(folder, self.settings.keep, spare)
@@ -390,8 +412,20 @@ class Trainer:
         optimizer = checkpoint.optimizer_tensors(self.optimizer)
         return Checkpoint(self.progress, self.weights, self._averaged(), optimizer)
 
+    def begin(self, weights: Mapping[str, Tensor]) -> None:
+        """Take over the weights of another training, and nothing else. What a task learns beside its model may be
+        missing there."""
+        kept = {name: tensor for name, tensor in self.weights.items() if not name.startswith("model.")}
+        checkpoint.load_model(self.task, kept | dict(weights), self.settings.base)
+        if self.average is not None:
+            self.average.load(self.weights)
+        if self.adapters is not None:
+            self.adapters.settle()
+
     def resume(self, saved: Checkpoint) -> None:
-        """Take over the state of a checkpoint."""
+        """Take over the state of a checkpoint. What adapters add to is in the first one."""
+        if self.adapters is not None:
+            self.begin(checkpoint.load_trained(self.folder / "checkpoints" / FIRST))
         self.progress = saved.progress
         checkpoint.load_model(self.task, saved.weights, "checkpoint")
         checkpoint.load_optimizer(self.optimizer, saved.optimizer)

@@ -18,11 +18,12 @@ def make_optimizer(
     capturable: bool = False,
 ) -> torch.optim.Optimizer:
     """``capturable`` keeps step counts and the learning rate on the device, for CUDA graphs."""
-    matrices = [parameter for name, parameter in model.named_parameters() if _decays(name, parameter)]
-    vectors = [parameter for name, parameter in model.named_parameters() if not _decays(name, parameter)]
+    learning = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    matrices = [parameter for name, parameter in learning if _decays(name, parameter)]
+    vectors = [parameter for name, parameter in learning if not _decays(name, parameter)]
     groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
-    rate: float | Tensor = torch.zeros((), device=matrices[0].device) if capturable else 0.0
+    rate: float | Tensor = torch.zeros((), device=learning[0][1].device) if capturable else 0.0
     betas = (0.9, second_moment)
     match kind:
         case "adam":

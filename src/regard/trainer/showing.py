@@ -56,7 +56,7 @@ def check_length(sentence: str, tokenizer: Tokenizer, longest: int) -> None:
 
 def cross_attention(model: EncoderDecoder, tokenizers: Tokenizers, part: Part) -> Attended:
     """The pieces of a source and of what was written for it, and the mean of each layer's heads between them."""
-    source = spell([*tokenizers.source.encode(part.source), END], tokenizers.source, part.source)
+    source = spell(tokenizers.read(part.source), tokenizers.source, part.source)
     target = spell([*part.tokens, END], tokenizers.target)
     cross = attend(model, [(source, target)])[0].cross.mean(1)  # (L, T, S)
     layers: list[list[list[float]]] = cross.tolist()

@@ -27,10 +27,11 @@ from regard.runs.folder import Progress, Run, belonging, belongs, occupied, step
 from regard.runs.log import Listener, Log, clock
 from regard.settings import NO_LIMIT, Machine, Settings, TransformerModel, choose, fit, load_settings, parse_time
 from regard.tasks import vectors
-from regard.tasks.corpus import Files, Material, extent, materials
+from regard.tasks.corpus import Files, Material, extent, general_material, materials
 from regard.tasks.kinds import task_of
 from regard.tasks.task import Task, column
 from regard.text.tokenizers import Tokenizers, size_remarks
+from regard.trainer import teaching
 from regard.trainer.kinds import step_kind
 from regard.trainer.loop import Outcome, Trainer
 from regard.trainer.preflight import Preflight, check_disk
@@ -74,6 +75,13 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
     if Path(preset).suffix == ".toml":
         return load_settings(preset, *overrides), ""
     machine = Machine(pick_device(device).type == "cuda", torch.get_num_threads())
+    if base := _given("train.base", overrides):
+        if preset:
+            raise SettingsError(
+                f"{preset}: a run that begins with the weights of {base} has its settings; name no preset"
+            )
+        known = teaching.resolve(teaching.settings_from(base, *overrides))
+        return fit(known, extent(materials(known)[0], known.task), machine)
     known = load_settings(preset or _any_preset(overrides), *overrides)
     corpus = extent(materials(known)[0], known.task)
     if not preset:
@@ -84,8 +92,15 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
 
 def _any_preset(overrides: tuple[str, ...]) -> str:
     """One that the overrides fit, until the corpus is known and one can be chosen."""
-    tasks = [text.strip("\"'") for name, _, text in (each.partition("=") for each in overrides) if name == "task"]
-    return "lstm" if tasks and tasks[-1] in ("tag", "classify") else "transformer-tiny"
+    return "lstm" if _given("task", overrides) in ("tag", "classify") else "transformer-tiny"
+
+
+def _given(name: str, overrides: tuple[str, ...]) -> str:
+    """What overrides say of a setting that is a text; empty where they say nothing."""
+    found = [
+        text.strip("\"' ") for each, _, text in (each.partition("=") for each in overrides) if each.strip() == name
+    ]
+    return found[-1] if found else ""
 
 
 def free_place(preset: str | Path, settings: Settings) -> Path:
@@ -120,7 +135,7 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
         fresh = together.leads and not folder.exists()
         if together.leads:
             _can_begin(settings, chosen, together)
-            Run.create(folder, absolute(vectors.resolve(settings)))
+            Run.create(folder, absolute(vectors.resolve(teaching.resolve(settings))))
         together.wait()
         with _held(folder, together):
             with _undone(folder, fresh=fresh):
@@ -133,16 +148,22 @@ def start(folder: Path, settings: Settings, *listeners: Listener, device: str = 
 def _can_begin(settings: Settings, device: torch.device, together: Workers) -> None:
     """What cannot work is said before anything is made: a kind of step that needs a GPU, a file that is not there."""
     step_kind(settings.train, device, together)
-    for material in materials(settings):
+    general = general_material(settings)
+    for material in (*materials(settings), *(() if general is None else (general,))):
         next(material.rows(task_of(settings.task).columns), None)
 
 
 def absolute(settings: Settings) -> Settings:
     """The settings with whole paths: a run can be resumed from anywhere."""
+    data, train = settings.data, settings.train
     names = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
-    given = {name: getattr(settings.data, name) for name in names}
-    whole = {name: str(Path(path).absolute()) for name, path in given.items() if path and Path(path).exists()}
-    return settings.model_copy(update={"data": settings.data.model_copy(update=whole)})
+    files = {name: _whole(getattr(data, name)) for name in names} | {"general": tuple(map(_whole, data.general))}
+    changed = {"data": data.model_copy(update=files), "train": train.model_copy(update={"base": _whole(train.base)})}
+    return settings.model_copy(update=changed)
+
+
+def _whole(path: str) -> str:
+    return str(Path(path).absolute()) if path and Path(path).exists() else path
 
 
 def _check_disk(opened: Opened, together: Workers) -> None:
@@ -230,8 +251,11 @@ def _can_go_on(run: Run) -> None:
 
 
 def _begin(opened: Opened) -> None:
-    """Before the very first step: word vectors are copied into the embedding. Later they are in the checkpoints."""
+    """Before the very first step: another run's weights are taken over, or word vectors copied into the embedding.
+    Later they are in the checkpoints."""
     run = opened.run
+    if run.settings.train.base:
+        teaching.begin(opened.trainer)
     if run.settings.model.vectors.file:
         tokenizer = Tokenizers.load(run.tokenizer).source
         vectors.begin(opened.task.model, tokenizer, run.settings.model.vectors, opened.trainer.listener.tell)
@@ -272,6 +296,7 @@ def open_run(
     if not together.leads:
         together.wait()
     task = open_task(run, listener.tell)
+    general = _general(run, task, listener.tell)
     if together.leads:
         together.wait()
     trainer = Trainer(
@@ -285,6 +310,7 @@ def open_run(
         workers=together,
         belonging=belonging(run),
         showing=Showing(task, settings.train.watch),
+        general=general,
     )
     return Opened(run, task, trainer)
 
@@ -317,6 +343,16 @@ def open_task(run: Run, tell: Tell) -> Task:
     task = kind.open(run, tokenizers, train, valid, held_out)
     check_length(settings.train.watch, tokenizers.source, task.longest(settings.data.longest))
     return task
+
+
+def _general(run: Run, task: Task, tell: Tell) -> Task | None:
+    """The task on the general test set, where one is to be watched."""
+    rows, kind = general_material(run.settings), task_of(run.settings.task)
+    if rows is None:
+        return None
+    encoder = kind.encoder(run, Tokenizers.load(run.tokenizer), rows, rows)
+    samples = [(row[0], row[-1]) for _, row in islice(rows.rows(kind.columns), HELD_OUT)]
+    return task.on(_encoded(rows, encoder, run.data / "general", tell), samples)
 
 
 def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
@@ -368,6 +404,8 @@ def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Token
     if run.tokenizer.exists():
         return Tokenizers.load(run.tokenizer)
     settings, text = run.settings, run.settings.text
+    if settings.train.base:
+        return teaching.inherit(run, kind, rows)
     tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
     names, pair = kind.columns, kind.texts == 2
     progress = ProgressLines(tell, "reading for the tokenizer")
@@ -396,7 +434,11 @@ def preflight(
     chosen = pick_device(device)
     fresh = not folder.exists()
     _can_begin(Run.open(folder).settings if settings is None else settings, chosen, ALONE)
-    run = Run.open(folder) if settings is None else Run.create(folder, absolute(vectors.resolve(settings)))
+    run = (
+        Run.open(folder)
+        if settings is None
+        else Run.create(folder, absolute(vectors.resolve(teaching.resolve(settings))))
+    )
     with occupied(folder), _undone(folder, fresh=fresh):
         return _estimate(open_run(run, chosen, ALONE, *listeners, remark=remark))
 

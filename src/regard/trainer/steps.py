@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from regard.errors import ResourceError
 from regard.nn.fast import allocator as memory
 from regard.tasks.task import Task, Tensors
+from regard.trainer.adapting import Adapters
 from regard.trainer.averaging import MovingAverage
 from regard.trainer.optimizer import set_rate
 from regard.trainer.parts import Parts
@@ -37,6 +38,7 @@ class StepContext:
     autocast: bool
     device: torch.device
     workers: Workers = ALONE
+    adapters: Adapters | None = None
 
     def precision(self) -> Any:
         if not self.autocast:
@@ -85,7 +87,7 @@ class EagerStep:
         self.static = compiled
         loss: nn.Module = recipe.task
         if recipe.workers.world > 1:
-            loss = DistributedDataParallel(loss)
+            loss = DistributedDataParallel(loss, find_unused_parameters=recipe.adapters is not None)
         self.loss: Any = torch.compile(loss, dynamic=True, backend=backend) if compiled else loss
         alone = recipe.device.type == "cpu" and recipe.workers.world == 1 and not compiled
         self.parts = Parts.of(recipe.task, self._loss) if alone else None
@@ -98,12 +100,16 @@ class EagerStep:
         recipe = self.recipe
         recipe.optimizer.zero_grad(set_to_none=True)
         total = sum(self._backward(batch, count, last=batch is group[-1]) for batch in group)
+        if recipe.adapters is not None:
+            recipe.adapters.project()
         norm = _clip(recipe.parameters(), recipe.clip)
         if not math.isfinite(total) or not bool(norm.isfinite()):
             recipe.optimizer.zero_grad(set_to_none=True)
             return Taken(total, norm, skipped=True)
         set_rate(recipe.optimizer, rate)
         recipe.optimizer.step()
+        if recipe.adapters is not None:
+            recipe.adapters.merge()
         if recipe.average is not None:
             recipe.average.update(recipe.average.share(number))
         return Taken(total, norm)
@@ -178,11 +184,15 @@ class GraphStep:
         with recipe.precision():
             loss = recipe.task(batch, static=True)
         (loss / self.count).backward()
+        if recipe.adapters is not None:
+            recipe.adapters.project()
         norm = _clip(recipe.parameters(), recipe.clip)
         found = (~norm.isfinite()).float()
         recipe.optimizer.found_inf = found  # type: ignore[attr-defined]  # the fused kernels leave out such a step
         recipe.optimizer.grad_scale = None  # type: ignore[attr-defined]
         recipe.optimizer.step()
+        if recipe.adapters is not None:
+            recipe.adapters.merge()
         if recipe.average is not None:
             recipe.average.update(self.share)
         return loss.detach(), norm

@@ -28,7 +28,7 @@ from regard.nn.attention import Attention, softmax
 from regard.nn.embeddings import Embedding
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import BatchNorm, LayerNorm, RMSNorm
-from regard.nn.positions import Learned, Sinusoidal, sinusoid
+from regard.nn.positions import Learned, Sinusoidal
 from regard.nn.scores import AdditiveScore, CosineScore, GeneralScore, InnerScore
 from regard.nn.transformer import DecoderLayer, EncoderLayer, Norm
 from regard.nn.words import WordEmbedding
@@ -45,10 +45,14 @@ def to_ctranslate2(
     target_tokens: Sequence[str],
     folder: Path,
     *,
+    end: bool = True,
     quantization: str = "float32",
     places: int = 1024,
 ) -> None:
-    """Write ``model`` into an empty folder, with ``places`` positions where they are computed and not learned."""
+    """Write ``model`` into an empty folder, with ``places`` positions where they are computed and not learned.
+
+    With ``end``, CTranslate2 puts `<end>` behind a source by itself.
+    """
     if quantization not in QUANTIZATIONS:
         raise SettingsError(
             f"quantization = {quantization}: no such kind of numbers; {did_you_mean(quantization, QUANTIZATIONS)}"
@@ -59,7 +63,7 @@ def to_ctranslate2(
     for name, token in (("bos", START), ("eos", END), ("unk", UNK)):
         setattr(spec.config, f"{name}_token", SPECIAL_TOKENS[token])
     spec.config.decoder_start_token = target_tokens[model.first]
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = end
     spec.validate()
     spec.optimize(quantization=quantization)
     spec.save(str(folder))
@@ -84,10 +88,17 @@ def _check(model: EncoderDecoder) -> tuple[TransformerEncoder, TransformerDecode
         _check_attention(reader.attention, "encoder_attention")
     for writer in decoder.layers:
         assert writer.cross is not None
+        if writer.attention is None:
+            raise ModelError("model.autoregression = ssru: CTranslate2 has attention alone; use the engine native")
         _check_attention(writer.attention, "decoder_attention")
         _check_attention(writer.cross, "cross_attention")
     if isinstance(encoder.layers[0].residuals[0].norm, BatchNorm):
         raise ModelError("model.norm = batch: CTranslate2 has layer and RMS norm alone; use the engine native")
+    if encoder.norm is not None and not encoder.layers[0].residuals[0].before:
+        raise ModelError(
+            "model.final_norm = yes: with norms after the sublayers CTranslate2 has none at the end; "
+            "use the engine native"
+        )
     return encoder, decoder
 
 
@@ -119,15 +130,18 @@ class _Converter:
 
     def spec(self) -> Any:
         readers, writers = list(self.encoder.layers), list(self.decoder.layers)
-        encoder = self._side(self.specs.TransformerEncoderSpec, len(readers), readers[0])
-        decoder = self._side(self.specs.TransformerDecoderSpec, len(writers), writers[0])
+        encoder = self._side(self.specs.TransformerEncoderSpec, self.encoder)
+        decoder = self._side(self.specs.TransformerDecoderSpec, self.decoder)
         _embedding(encoder.embeddings[0], encoder, self.encoder.embedding)
         _embedding(decoder.embeddings, decoder, self.decoder.embedding)
+        decoder.start_from_zero_embedding = self.decoder.embedding.zero is not None
         for side, ours in ((encoder, self.encoder), (decoder, self.decoder)):
-            if ours.layers[0].attention.rotary is None:
+            if _own(ours.layers[0]).rotary is None:
                 side.position_encodings.encodings = self._places(ours.positions, ours.embedding.width)
             if ours.norm is not None:
                 _norm(side.layer_norm, ours.norm)
+            if ours.embedding_norm is not None:
+                _norm(side.layernorm_embedding, ours.embedding_norm)
         layers: list[EncoderLayer | DecoderLayer] = [*readers, *writers]
         for theirs, layer in zip([*encoder.layer, *decoder.layer], layers, strict=True):
             self._layer(theirs, layer)
@@ -139,12 +153,15 @@ class _Converter:
         spec.config.layer_norm_epsilon = readers[0].residuals[0].norm.epsilon
         return spec
 
-    def _side(self, kind: Any, depth: int, layer: EncoderLayer | DecoderLayer) -> Any:
-        rotary = layer.attention.rotary
+    def _side(self, kind: Any, ours: TransformerEncoder | TransformerDecoder) -> Any:
+        layer = ours.layers[0]
+        rotary = _own(layer).rotary
         return kind(
-            depth,
-            layer.attention.heads,
+            len(ours.layers),
+            _own(layer).heads,
             pre_norm=layer.residuals[0].before,
+            no_final_norm=ours.norm is None,
+            layernorm_embedding=ours.embedding_norm is not None,
             activation=self._activation(layer.feed_forward),
             ffn_glu=isinstance(layer.feed_forward, GatedFeedForward),
             rms_norm=isinstance(layer.residuals[0].norm, RMSNorm),
@@ -162,13 +179,13 @@ class _Converter:
         if isinstance(positions, Learned):
             return _array(positions.weight)
         if isinstance(positions, Sinusoidal):
-            return _array(sinusoid(torch.arange(self.places), width))
+            return _array(positions.make(torch.arange(self.places))["table"])
         return _array(torch.zeros(self.places, width))
 
     def _layer(self, theirs: Any, ours: EncoderLayer | DecoderLayer) -> None:
-        query, key, value = _projected(ours.attention)
+        query, key, value = _projected(_own(ours))
         _join(theirs.self_attention.linear[0], query, key, value)
-        _join(theirs.self_attention.linear[1], _output(ours.attention))
+        _join(theirs.self_attention.linear[1], _output(_own(ours)))
         norms = [theirs.self_attention.layer_norm]
         if isinstance(ours, DecoderLayer):
             assert ours.cross is not None
@@ -183,6 +200,12 @@ class _Converter:
 
 
 Affine = tuple[Tensor, Tensor | None]  # the weight (out, in) and the bias (out) of a linear map
+
+
+def _own(layer: EncoderLayer | DecoderLayer) -> Attention:
+    """The attention of a layer to its own side; `_check` has seen that there is one."""
+    assert layer.attention is not None
+    return layer.attention
 
 
 def _projected(attention: Attention) -> tuple[Affine, Affine, Affine]:

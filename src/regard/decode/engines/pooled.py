@@ -120,7 +120,8 @@ class Pooled:
         positions = self.decoder.positions
         count = min(longest, len(positions.weight)) if isinstance(positions, Learned) else longest
         table = positions(self.weight.new_zeros(1, count, self.decoder.embedding.width))[0]
-        rotary = self.decoder.layers[0].attention.rotary
+        own = self.decoder.layers[0].attention
+        rotary = None if own is None else own.rotary
         return (table,) if rotary is None else (table, *rotary.tables(0, longest))
 
     def encode(self, source: Tensor) -> PooledSources:
@@ -143,7 +144,8 @@ class Pooled:
             tuple(angle[:, :, None, None] for angle in angles),
             shape,
         )
-        x = self.decoder.embedding(tokens) + table  # (B, W, D)
+        x, norm = self.decoder.embedding(tokens) + table, self.decoder.embedding_norm  # (B, W, D)
+        x = x if norm is None else norm(x)
         for level, layer in enumerate(self.layers):
             x = layer(x, pool, level, now)
         return self.decoder.output(x if self.decoder.norm is None else self.decoder.norm(x))
@@ -164,9 +166,10 @@ class _PooledLayer:
     """One decoder layer, for one token a hypothesis."""
 
     def __init__(self, layer: DecoderLayer) -> None:
+        assert layer.attention is not None
         own = layer.attention.projections
         assert own is not None
-        self.layer = layer
+        self.layer, self.attention = layer, layer.attention
         self.asking = side_by_side(own.query, own.key, own.value)
 
     def __call__(self, x: Tensor, pool: Pool, level: int, now: _Now) -> Tensor:
@@ -176,7 +179,7 @@ class _PooledLayer:
         return third(x, self.layer.feed_forward)
 
     def _own(self, x: Tensor, entries: Tensor, now: _Now) -> Tensor:
-        attention = self.layer.attention
+        attention = self.attention
         count, width, size = x.shape
         asked = F.linear(x, *self.asking).view(count, width, 3, attention.heads, -1)  # (B, W, 3, H, K)
         if attention.rotary is not None:

@@ -31,7 +31,9 @@ def embedding_steps(
         kind, found = "embedding", "table[ids]"
         if isinstance(embedding, OneHotEmbedding):
             kind, found = "one_hot", "torch.nn.functional.one_hot(ids, len(table)).to(table.dtype) @ table"
-        snippet = f"result = {found}{_times(embedding)}"
+        snippet = [f"result = {found}{_times(embedding)}"]
+        if embedding.zero in ids:
+            snippet.append(f"result = result.masked_fill((ids == {embedding.zero})[:, None], 0.0)")
         return board.write(kind, f"{side}.embedded", side, inputs, snippet, axes=(axis,), recorded=recorded, row=row)
     return _beside(board, side, embedding, pieces, axis=axis, row=row)
 
@@ -102,17 +104,26 @@ def _times(embedding: Embedding) -> str:
     return f" * {embedding.width}**0.5" if embedding.scale == embedding.width**0.5 else f" * {embedding.scale}"
 
 
+def _waves(positions: Sinusoidal, length: int, x: Value) -> list[str]:
+    """Code for the sinusoids of a text."""
+    width, begin = positions.width, positions.begin
+    first = f"{begin}, {begin + length}" if begin else f"{length}"
+    least = max((width - 1) // 2 * 2, 1) if positions.to_last else width  # the last frequency is 1/10000, or the next
+    beside = -1 if positions.interleaved else 1
+    return [
+        f"place = torch.arange({first}, dtype=torch.float64)[:, None]",
+        f"angle = place * 10000.0 ** (-torch.arange(0, {width}, 2, dtype=torch.float64) / {least})",
+        f"waves = torch.stack((angle.sin(), angle.cos()), {beside}).flatten(1)[:, :{width}]",
+        f"result = waves.float().to({x.tensor.dtype})  # the table is kept in single precision",
+    ]
+
+
 def position_steps(board: Board, side: str, positions: Positions, x: Value, *, axis: AxisLabels, row: int) -> Value:
     """Embeddings with positions, where positions are added."""
-    length, width = x.tensor.shape
+    length = len(x.tensor)
     match positions:
         case Sinusoidal():
-            snippet = [
-                f"place = torch.arange({length}, dtype=torch.float64)[:, None]",
-                f"angle = place * 10000.0 ** (-torch.arange(0, {width}, 2, dtype=torch.float64) / {width})",
-                f"waves = torch.stack((angle.sin(), angle.cos()), -1).flatten(1)[:, :{width}]",
-                f"result = waves.float().to({x.tensor.dtype})  # the table is kept in single precision",
-            ]
+            snippet = _waves(positions, length, x)
             places = board.write("sinusoidal", f"{side}.positions", side, {}, snippet, axes=(axis,), row=row)
         case Learned():
             inputs = {"table": board.weight(positions.weight)}

@@ -275,6 +275,32 @@ PROSE: Mapping[str, Prose] = {
         "y = W_2 h",
         r"y = W_2 h",
     ),
+    # A recurrence in place of self-attention
+    "ssru_forget": Prose(
+        "Forget gate (SSRU)",
+        "How much of what is remembered each unit keeps: 1 keeps all, 0 clears it. The piece alone decides.",
+        "f = σ(W_f x + b_f)",
+        r"f_t = \sigma(W_f x_t + b_f)",
+    ),
+    "ssru_candidate": Prose(
+        "Candidate (SSRU)",
+        "What the piece brings to remember.",
+        "g = W x",
+        r"g_t = W x_t",
+    ),
+    "ssru_cell": Prose(
+        "What is remembered (SSRU)",
+        "A mixture of what was remembered and what is new, unit by unit, with the forget gate as share: one vector for "
+        "all that is written so far.",
+        "c_t = f_t · c_t−1 + (1 − f_t) · g_t",
+        r"c_t = f_t \odot c_{t-1} + (1 - f_t) \odot g_t",
+    ),
+    "ssru_hidden": Prose(
+        "What is shown (SSRU)",
+        "Of what is remembered, the positive part is handed on.",
+        "h = relu(c)",
+        r"h_t = \mathrm{relu}(c_t)",
+    ),
     # Recurrent cells
     "elman": Prose(
         "State",
@@ -385,6 +411,36 @@ PROSE: Mapping[str, Prose] = {
         "c_0 = W c_last + b",
         r"c_0 = W c_{\text{last}} + b",
     ),
+    "annotations": Prose(
+        "Annotations",
+        "A learned map makes of every state what the decoder will look at.",
+        "a = tanh(W h + b)",
+        r"a_s = \tanh(W h_s + b)",
+    ),
+    "mean_states": Prose(
+        "Mean of all states",
+        "The average of what the encoder says of every piece: where the decoder begins from.",
+        "m = mean_s h_s",
+        r"m = \frac{1}{S} \sum_s h_s",
+    ),
+    "bridge_mean": Prose(
+        "Bridge to the decoder",
+        "A learned map turns the mean of the encoder's states into the decoder's first state.",
+        "s_0 = tanh(W m + b)",
+        r"s_0 = \tanh(W m + b)",
+    ),
+    "bridge_mean_cell": Prose(
+        "Bridge for the long memory",
+        "A learned map turns the mean of the encoder's states into the decoder's first memory.",
+        "c_0 = W m + b",
+        r"c_0 = W m + b",
+    ),
+    "with_found": Prose(
+        "Input of the second layer",
+        "The new state and what it found in the source, side by side.",
+        "[s; c]",
+        r"[\,s_t; c_t\,]",
+    ),
     "with_context": Prose(
         "Input of the cell (Bahdanau)",
         "The piece read last and the context, side by side, go into the cell.",
@@ -398,7 +454,7 @@ PROSE: Mapping[str, Prose] = {
         r"[\,y_{t-1}; \tilde{s}_{t-1}\,]",
     ),
     "readout": Prose(
-        "Readout (Bahdanau)",
+        "Readout",
         "The new state, the context and the piece read last together decide on the next word.",
         "o = tanh(W [s; c; y] + b)",
         r"o_t = \tanh(W [\,s_t; c_t; y_{t-1}\,] + b)",

@@ -1,4 +1,4 @@
-"""Steps of recurrent encoders and of the three recurrent decoders."""
+"""Steps of recurrent encoders and decoders."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from regard.explain.walkthrough.attention import Asking, attention_steps
 from regard.explain.walkthrough.beginning import embedding_steps
 from regard.explain.walkthrough.board import Board, Value, positions
 from regard.explain.walkthrough.cells import Before, CellStep, cell_steps, loop_steps
-from regard.models.recurrent import BahdanauDecoder, ContextDecoder, LuongDecoder, RecurrentEncoder
+from regard.models.recurrent import (
+    BahdanauDecoder,
+    ConditionalDecoder,
+    ContextDecoder,
+    LuongDecoder,
+    RecurrentEncoder,
+    ZeroBridge,
+)
 from regard.nn.attention import Attention
-from regard.nn.recurrent import Stack
+from regard.nn.recurrent import Layer, Stack
 
-RecurrentDecoder = ContextDecoder | BahdanauDecoder | LuongDecoder
+RecurrentDecoder = ContextDecoder | BahdanauDecoder | LuongDecoder | ConditionalDecoder
 
 
 def encoder_steps(board: Board, encoder: RecurrentEncoder, level: int, row: int) -> None:
@@ -39,6 +46,16 @@ def encoder_steps(board: Board, encoder: RecurrentEncoder, level: int, row: int)
             axes=(axis,),
             recorded=board.seen(f"encoder.{level}.states"),
             row=row,
+        )
+    if encoder.annotate is not None:
+        inputs = {
+            "h": board.seen(f"encoder.{encoder.stack.depth - 1}.states"),
+            "w": board.weight(encoder.annotate.weight),
+            "b": board.weight(encoder.annotate.bias),
+        }
+        snippet, recorded = "result = torch.tanh(h @ w.T + b)", board.seen("encoder.states")
+        board.write(
+            "annotations", "encoder.states", "encoder", inputs, snippet, axes=(axis,), recorded=recorded, row=row
         )
 
 
@@ -94,30 +111,40 @@ class Walk:
 
     def state(self, level: int) -> Before:
         """The state of a layer before the step."""
-        has_cell = self.stack.layers[level].cell.has_cell
-        if self.row == 0:
-            return self.first(level)
+        return self.first(level) if self.row == 0 else self.after(level, self.row - 1)
+
+    def after(self, level: int, row: int) -> Before:
+        """The state of a layer after a step."""
+        has_cell = self.stack.layers[0].cell.has_cell
         hidden, cell = (f"decoder.{level}.cell.{name}" for name in ("hidden", "cell"))
-        last = self.row - 1
-        return Before(self.board.seen(hidden).at(last), self.board.seen(cell).at(last) if has_cell else None)
+        return Before(self.board.seen(hidden).at(row), self.board.seen(cell).at(row) if has_cell else None)
+
+    def zeros(self, layer: Layer) -> Before:
+        zeros = self.board.zeros(layer.hidden)
+        return Before(zeros, zeros if layer.cell.has_cell else None)
 
     def first(self, level: int) -> Before:
         """The state before the first step: the context vector, as it is or over the bridge; free, zeros."""
-        if self.encoder is None:
-            size, has_cell = self.stack.layers[level].hidden, self.stack.layers[level].cell.has_cell
-            return Before(self.board.zeros(size), self.board.zeros(size) if has_cell else None)
-        final = context_steps(self.board, self.encoder, level)
         bridge = self.decoder.bridge
+        if self.encoder is None or isinstance(bridge, ZeroBridge):
+            return self.zeros(self.stack.layers[level])
+        if bridge is not None and bridge.mean:
+            inputs = {"states": self.board.seen("encoder.states")}
+            mean = self.board.write("mean_states", "encoder.mean", "context", inputs, "result = states.mean(0)")
+            final = Before(mean, mean if bridge.cell else None)
+        else:
+            final = context_steps(self.board, self.encoder, level)
         if bridge is None:
             return final
-        hidden = self._bridged("bridge", "hidden", final.hidden, bridge.hidden[level], level)
+        kinds = ("bridge_mean", "bridge_mean_cell") if bridge.mean else ("bridge", "bridge_cell")
+        hidden = self._bridged(kinds[0], "hidden", final.hidden, bridge.hidden[level], level)
         if final.cell is None:
             return Before(hidden)
-        return Before(hidden, self._bridged("bridge_cell", "cell", final.cell, bridge.cell[level], level))
+        return Before(hidden, self._bridged(kinds[1], "cell", final.cell, bridge.cell[level], level))
 
     def _bridged(self, kind: str, name: str, x: Value, layer: torch.nn.Linear, level: int) -> Value:
         inputs = {"x": x, "w": self.board.weight(layer.weight), "b": self.board.weight(layer.bias)}
-        snippet = "result = w @ x + b" if kind == "bridge_cell" else "result = torch.tanh(w @ x + b)"
+        snippet = "result = w @ x + b" if kind.endswith("cell") else "result = torch.tanh(w @ x + b)"
         return self.board.write(kind, f"decoder.{level}.first.{name}", "decoder", inputs, snippet)
 
     def step(self, x: Value, before: Before) -> Value:
@@ -152,7 +179,9 @@ def decoder_steps(walk: Walk, read: Sequence[int]) -> Value:
     board, decoder, row = walk.board, walk.decoder, walk.row
     y = embedding_steps(board, "decoder", read, decoder.embedding, axis=board.read, row=row).at(row)
     if walk.row > 0 and walk.encoder is not None:
-        walk.first(walk.level)  # where it all began
+        walk.first(min(walk.level, walk.stack.depth - 1))  # where it all began
+    if isinstance(decoder, ConditionalDecoder):
+        return _conditional_steps(walk, decoder, y)
     before = walk.state(walk.level)
     match decoder:
         case ContextDecoder():
@@ -172,12 +201,39 @@ def _bahdanau_steps(walk: Walk, decoder: BahdanauDecoder, y: Value, before: Befo
     if walk.level == 0:
         together = "result = torch.cat((y, c))"
         x = board.write("with_context", "decoder.input", "decoder", {"y": y, "c": context}, together)
-    state = walk.step(x, before)
+    return _read_out(walk, decoder.readout, walk.step(x, before), context, y)
+
+
+def _read_out(walk: Walk, readout: torch.nn.Linear, state: Value, context: Value, y: Value) -> Value:
+    board = walk.board
     inputs = {"s": state, "c": context, "y": y}
-    inputs |= {"w": board.weight(decoder.readout.weight), "b": board.weight(decoder.readout.bias)}
+    inputs |= {"w": board.weight(readout.weight), "b": board.weight(readout.bias)}
     snippet = "result = torch.tanh(w @ torch.cat((s, c, y)) + b)"
     recorded = board.seen("decoder.features").at(walk.row)
     return board.write("readout", "decoder.features", "decoder", inputs, snippet, recorded=recorded)
+
+
+def _conditional_steps(walk: Walk, decoder: ConditionalDecoder, y: Value) -> Value:
+    """Step, attend with the new state, and step again. The second cell is the layer after those of the stack."""
+    board, row, depth = walk.board, walk.row, walk.stack.depth
+    top, goes_on = depth - 1, decoder.readout is not None
+    if walk.level < depth:
+        after_second = row > 0 and goes_on and walk.level == top
+        before = walk.after(depth, row - 1) if after_second else walk.state(walk.level)
+        query = walk.step(y, before)
+    else:
+        query = board.seen(f"decoder.{top}.states").at(row)
+    context = walk.attend(decoder.attention, query)
+    state = board.seen(f"decoder.{depth}.states").at(row)
+    if walk.level == depth:
+        if goes_on:
+            x, before = context, walk.after(top, row)
+        else:
+            inputs, snippet = {"s": query, "c": context}, "result = torch.cat((s, c))"
+            x = board.write("with_found", "decoder.input", "decoder", inputs, snippet)
+            before = walk.after(depth, row - 1) if row else walk.zeros(decoder.second)
+        state = cell_steps(CellStep(board, decoder.second, f"decoder.{depth}.cell", "decoder", row), x, before)
+    return state if decoder.readout is None else _read_out(walk, decoder.readout, state, context, y)
 
 
 def _luong_steps(walk: Walk, decoder: LuongDecoder, y: Value, before: Before) -> Value:

@@ -13,6 +13,7 @@ from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import Attention
 from regard.nn.feed_forward import FeedForward, GatedFeedForward
 from regard.nn.norms import LayerNorm, RMSNorm
+from regard.nn.ssru import SSRU
 from regard.nn.transformer import Norm, Residual
 
 
@@ -82,10 +83,13 @@ def decoder_steps(spot: Spot, decoder: TransformerDecoder, read: Sequence[int], 
     x = _input(spot, decoder, read)
     layer = decoder.layers[spot.level]
 
-    def attend(inner: Value) -> Value:
+    def look_back(inner: Value) -> Value:
+        if layer.attention is None:
+            assert layer.recurrence is not None
+            return _recurrence(spot, layer.recurrence, inner)
         return attention_steps(replace(spot.asking(layer.attention, "self", inner), causal=True))
 
-    x = _residual(spot, layer.residuals[0], x, attend, ("self", spot.side, "attended"))
+    x = _residual(spot, layer.residuals[0], x, look_back, ("self", spot.side, "attended"))
     if (cross := layer.cross) is not None:
 
         def ask(inner: Value) -> Value:
@@ -102,6 +106,9 @@ def _input(spot: Spot, stack: TransformerEncoder | TransformerDecoder, ids: Sequ
     """What the layer reads: the placed embeddings, or the states of the layer below."""
     x = embedding_steps(spot.board, spot.side, ids, stack.embedding, axis=spot.axis, row=spot.row)
     x = position_steps(spot.board, spot.side, stack.positions, x, axis=spot.axis, row=spot.row)
+    if stack.embedding_norm is not None:
+        name = f"{spot.side}.normed"
+        x = _norm(spot, stack.embedding_norm, x, name, spot.side, recorded=spot.board.seen(name))
     return x if spot.level == 0 else spot.board.seen(f"{spot.side}.{spot.level - 1}.states")
 
 
@@ -118,6 +125,28 @@ def _residual(
     added = {"x": x, "found": sublayer(x)}
     total = spot.write("sum", f"{spot.place}.{inside}.sum", part, added, "result = x + found")
     return _norm(spot, residual.norm, total, after, part, recorded=recorded)
+
+
+def _recurrence(spot: Spot, ssru: SSRU, x: Value) -> Value:
+    """What an SSRU keeps of all pieces so far."""
+    board = spot.board
+
+    def write(name: str, inputs: dict[str, Value], snippet: str | list[str]) -> Value:
+        full = f"{spot.place}.cell.{name}"
+        return spot.write(f"ssru_{name}", full, spot.side, inputs, snippet, recorded=board.seen(full))
+
+    weights = {"w": board.weight(ssru.forget.weight), "b": board.weight(ssru.forget.bias)}
+    forget = write("forget", {"x": x, **weights}, "result = torch.sigmoid(x @ w.T + b)")
+    candidate = write("candidate", {"x": x, "w": board.weight(ssru.candidate.weight)}, "result = x @ w.T")
+    loop = [
+        "c, cells = torch.zeros_like(g[0]), []",
+        "for f_t, g_t in zip(f, g):",
+        "    c = f_t * c + (1 - f_t) * g_t",
+        "    cells.append(c)",
+        "result = torch.stack(cells)",
+    ]
+    cell = write("cell", {"f": forget, "g": candidate}, loop)
+    return write("hidden", {"c": cell}, "result = c.relu()")
 
 
 def _norm(spot: Spot, norm: Norm, x: Value, name: str, part: str, *, recorded: Value | None = None) -> Value:

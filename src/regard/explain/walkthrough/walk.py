@@ -24,9 +24,14 @@ from regard.explain.walkthrough.board import Board
 from regard.explain.walkthrough.ending import output_steps, pool_steps
 from regard.explain.walkthrough.step import Step, Walkthrough
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.models.labeller import Labeller
 from regard.models.language_model import LanguageModel
-from regard.models.recurrent import BahdanauDecoder, ContextDecoder, LuongDecoder, RecurrentEncoder
+from regard.models.recurrent import (
+    BahdanauDecoder,
+    ConditionalDecoder,
+    ContextDecoder,
+    LuongDecoder,
+    RecurrentEncoder,
+)
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
 SideName = Literal["all", "encoder", "decoder", "cross"]
@@ -80,14 +85,14 @@ def walkthrough(
     _check_side(model, side)
     trace = replay(model, source_ids, target_ids, spelling=spelling, detail="all")
     board = Board(model, trace, spelling)
-    on_source = side == "encoder" or isinstance(model, Labeller)
+    on_source = side == "encoder" or model.task == "label"
     _within("position", position, len(trace.source if on_source else trace.target), "the text")
     looked = position if on_source else source_position
     looked = _looked_at(trace, layer, head, position) if looked is None else looked
-    if not isinstance(model, LanguageModel):
+    if model.task != "language":
         _within("source_position", looked, len(trace.source), "the source")
     _walk(board, side, layer, head, rows=(position, looked))
-    steps = _of_parts(board.steps, _PARTS["all" if isinstance(model, Labeller) else side])
+    steps = _of_parts(board.steps, _PARTS["all" if model.task == "label" else side])
     return Walkthrough(trace.task, layer, head, position, looked, trace.source, trace.target, steps)
 
 
@@ -95,9 +100,9 @@ def _check_side(model: Model, side: str) -> None:
     if side not in SIDES:
         raise DataError(f"side = {side}: no such side; {did_you_mean(side, SIDES)}")
     has = {"all", "encoder", "decoder", "cross"}
-    if isinstance(model, Labeller):
+    if model.task == "label":
         has = {"all", "encoder"}
-    elif isinstance(model, LanguageModel):
+    elif model.task == "language":
         has = {"all", "decoder"}
     elif isinstance(model.decoder, ContextDecoder):
         has = {"all", "encoder", "decoder"}
@@ -134,7 +139,7 @@ def _of_parts(steps: Sequence[Step], parts: set[str]) -> tuple[Step, ...]:
 
 def _walk(board: Board, side: str, layer: int, head: int, *, rows: tuple[int, int]) -> None:
     model, (position, looked) = board.model, rows
-    if isinstance(model, Labeller):
+    if model.task == "label":
         _encode(board, model.encoder, layer, head, position)
         if isinstance(model.encoder, RecurrentEncoder):
             _within("head", head, 0, "this model")
@@ -144,7 +149,7 @@ def _walk(board: Board, side: str, layer: int, head: int, *, rows: tuple[int, in
         row = position if model.pool is None else 0
         output_steps(board, x, model.head.weight, model.head.bias, row)
         return
-    encoder = model.encoder if isinstance(model, EncoderDecoder) else None
+    encoder = model.encoder if model.task == "translate" else None
     if encoder is not None and side in ("all", "encoder"):
         _encode(board, encoder, layer, head, looked)
     if side == "encoder":
@@ -172,15 +177,17 @@ def _decode(board: Board, model: EncoderDecoder | LanguageModel, layer: int, hea
     read = (model.first, *board.trace.target.ids[:-1])
     if isinstance(decoder, TransformerDecoder):
         _within("layer", layer, len(decoder.layers), "the decoder")
-        _within("head", head, decoder.layers[layer].attention.heads, "a layer of the decoder")
+        own = decoder.layers[layer].attention or decoder.layers[layer].cross
+        _within("head", head, 0 if own is None else own.heads, "a layer of the decoder")
         spot = transformer.Spot(board, "decoder", layer, head, board.read, row)
         x = transformer.decoder_steps(spot, decoder, read, board.source).at(row)
     else:
-        assert isinstance(decoder, ContextDecoder | BahdanauDecoder | LuongDecoder)
-        _within("layer", layer, decoder.stack.depth, "the decoder")
+        assert isinstance(decoder, ContextDecoder | BahdanauDecoder | LuongDecoder | ConditionalDecoder)
+        layers = decoder.stack.depth + isinstance(decoder, ConditionalDecoder)
+        _within("layer", layer, layers, "the decoder")
         heads = 0 if isinstance(decoder, ContextDecoder) else decoder.attention.heads
         _within("head", head, heads, "this model")
-        encoder = model.encoder if isinstance(model, EncoderDecoder) else None
+        encoder = model.encoder if model.task == "translate" else None
         assert encoder is None or isinstance(encoder, RecurrentEncoder)
         x = recurrent.decoder_steps(recurrent.Walk(board, decoder, encoder, layer, head, row), read)
     output_steps(board, x, decoder.output.weight, decoder.output.bias, row)

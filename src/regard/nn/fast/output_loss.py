@@ -49,7 +49,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         each = max(1, _ELEMENTS.get(x.device.type, 1 << 22) // len(weight))
         with torch.autocast(x.device.type, enabled=False):
-            gradients = _Gradients(x, weight, bias, smoothing, half)
+            gradients = _Gradients(x, weight, bias, smoothing, half, learns=any(context.needs_input_grad[1:3]))
             for first in range(0, len(x), each):
                 gradients.add(first, targets[first : first + each, None])
             context.save_for_backward(*gradients.finish())
@@ -57,7 +57,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        return *(gradient * scale.to(gradient) for gradient in context.saved_tensors), None, None, None
+        scaled = (None if each is None else each * scale.to(each) for each in context.saved_tensors)
+        return *scaled, None, None, None
 
 
 def _log_sum(logits: Tensor, probabilities: Tensor, right: Tensor, targets: Tensor) -> Tensor:
@@ -71,14 +72,19 @@ def _log_sum(logits: Tensor, probabilities: Tensor, right: Tensor, targets: Tens
 
 
 class _Gradients:
-    """The loss and its gradients, added up by rows: products in ``half``, sums in float32 at least."""
+    """The loss and its gradients, added up by rows: products in ``half``, sums in float32 at least. Where the layer
+    does not learn, there is the gradient of x alone."""
 
-    def __init__(self, x: Tensor, weight: Tensor, bias: Tensor, smoothing: float, half: torch.dtype) -> None:
+    def __init__(
+        self, x: Tensor, weight: Tensor, bias: Tensor, smoothing: float, half: torch.dtype, *, learns: bool
+    ) -> None:
+        self.learns = learns
         self.full = torch.promote_types(half, torch.float32)
         self.given = x.to(half), weight.to(half), bias.to(half)
         self.smoothing = smoothing
         self.mean_weight, self.mean_bias = weight.to(self.full).mean(0), bias.to(self.full).mean()
-        self.x, self.weight, self.bias = torch.empty_like(x), torch.zeros_like(weight), torch.zeros_like(bias)
+        self.x = torch.empty_like(x)
+        self.weight, self.bias = (torch.zeros_like(each) if learns else each for each in (weight, bias))
         self.loss, self.count = x.new_zeros((), dtype=self.full), x.new_zeros((), dtype=self.full)
         self.sum = torch.zeros_like(self.mean_weight)  # of the rows that count
 
@@ -93,8 +99,10 @@ class _Gradients:
         mean = (rows.to(self.full) @ self.mean_weight + self.mean_bias)[:, None]  # of a row's logits
         self.loss += (real * (normaliser - (1 - self.smoothing) * right - self.smoothing * mean)).sum()
         gradient = probabilities.scatter_add_(1, targets, torch.full_like(real, self.smoothing - 1)).to(x.dtype)
-        counted = real.to(x.dtype) * rows
         self.x[first:end] = real * (gradient @ weight - self.smoothing * self.mean_weight)
+        if not self.learns:
+            return
+        counted = real.to(x.dtype) * rows
         self._add_weight(gradient, counted)
         self.bias += (gradient.T @ real.to(x.dtype)).squeeze(1)
         self.sum += counted.sum(0, dtype=self.full)
@@ -106,7 +114,9 @@ class _Gradients:
         else:
             self.weight += gradient.T @ rows
 
-    def finish(self) -> tuple[Tensor, Tensor, Tensor]:
+    def finish(self) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """The gradients of x, W and b, with the part of the uniform distribution that all rows share."""
+        if not self.learns:
+            return self.x, None, None
         share = self.smoothing / len(self.weight)
         return self.x, self.weight.sub_(share * self.sum), self.bias.sub_(share * self.count)

@@ -38,7 +38,7 @@ from regard.serve.schema.look import (
 )
 from regard.serve.sentences import choose, cut_up
 from regard.serve.worker import Model
-from regard.settings.call import DRAWN
+from regard.settings.call import DRAWN, LOOKED
 
 View = Looked | Importance | Cells
 PROBLEMS = {
@@ -62,11 +62,13 @@ async def look_into(
     library: Library = request.app.state.service.library
     worker = await library.worker(body.run, checkpoint)
     edits = from_data(body.edits)
-    decode = library.limits.decode(library.decode, body.model_dump(include={"beam"}, exclude_unset=True))
+    fields = body.model_dump(include={"beam"}, exclude_unset=True)
+    decode = library.limits.decode(library.decode, fields, body.decode, known=LOOKED, what="what is looked into")
 
     def work(model: Model) -> bytes:
         asked = choose(model, body.text, body.sentence)
         searched = model.task == "translate" and body.target is None and not edits
+        searched = searched or body.decode is not None  # which is then refused
         rank = body.rank if isinstance(body, TraceBody) else 0
         question = Question(asked.text, body.target, rank, edits=edits, decode=decode if searched else None)
         found = view(worker.cached(question, lambda: look(model, question, body.run)))
@@ -134,11 +136,11 @@ async def meaning(request: Request, body: MeaningBody) -> Response:
 async def walkthrough(request: Request, body: WalkthroughBody) -> Response:
     """The mathematics of one sentence with the run's own numbers."""
     library: Library = request.app.state.service.library
-    usual = library.limits.decode(library.decode, {})
+    how = library.limits.decode(library.decode, {}, body.decode, known=LOOKED, what="what is looked into")
 
     def work(model: Model) -> Walkthrough:
         asked = choose(model, body.text, body.sentence)
-        decode = usual if model.task == "translate" else None
+        decode = how if model.task == "translate" or body.decode is not None else None  # others refuse it
         found = walk_text(
             model, asked.text, layer=body.layer, head=body.head, word=body.word, side=body.side, decode=decode
         )

@@ -58,6 +58,7 @@ class Inquiry(Body):
     sentence: int = _SENTENCE
     target: str | None = _TARGET
     edits: list[dict[str, JsonValue]] = _EDITS
+    decode: Decode = None
 
 
 class TraceBody(Inquiry):
@@ -104,3 +105,4 @@ class WalkthroughBody(Body):
     head: int = Field(default=0, ge=0, le=TEXT)
     word: int = Field(default=0, ge=0, le=TEXT)
     side: Literal["all", "encoder", "decoder", "cross"] = "all"
+    decode: Decode = None

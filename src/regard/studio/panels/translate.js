@@ -95,9 +95,11 @@ class Translate {
     );
   }
 
-  /** The first thing that anybody sees: an example, translated, with a word of it lit. */
+  /** The first thing that anybody sees: an example, translated, with a word of it lit. What somebody writes stays. */
   async open(values) {
+    this.update(values);
     const [text = ""] = await examplesOf(values.run);
+    if (this.source.text) return;
     const next = {...values, text};
     write("translate", next, {replace: true});
     await this.update(next);

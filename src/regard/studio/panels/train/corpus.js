@@ -140,9 +140,9 @@ class CorpusPicker {
       lacks
         ? element(
             "p",
-            {class: "warning"},
-            "There is no validation part: the training could not tell how good it is. " +
-              "Some pairs can be held out, so that no source is in both.",
+            {class: "note"},
+            "There is no validation part: each training holds out some pairs by itself. " +
+              "Held out here, once, they are the same for all trainings.",
           )
         : null,
       element(
@@ -226,16 +226,24 @@ class CorpusPicker {
         element("button", {type: "button", class: "quiet", onclick: () => this.sending.replaceChildren()}, "Cancel"),
       ),
     );
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
+    this.take = () =>
       this.send(
         name.value.trim(),
         rows.map(({file, select}) => [select.value, file]),
         form,
       );
-    });
+    form.addEventListener("submit", (event) => (event.preventDefault(), this.take()));
     this.sending.replaceChildren(form);
     name.focus();
+  }
+
+  /** Files that were dropped and not taken yet are taken now: whoever starts means them. Can one go on? */
+  async settled() {
+    const form = this.sending.querySelector("form");
+    if (!form) return true;
+    if (!form.reportValidity()) return false;
+    await this.take();
+    return !form.isConnected;
   }
 
   async send(name, files, form) {

@@ -304,6 +304,7 @@ class TrainingForm {
   }
 
   async estimate() {
+    if (!(await this.corpus.settled())) return;
     this.result.replaceChildren(
       element("p", {class: "note", role: "status"}, "Preparing the corpus and measuring this machine…"),
       skeleton("lines", 2),
@@ -318,6 +319,7 @@ class TrainingForm {
 
   async start() {
     this.ask.stop();
+    if (!(await this.corpus.settled())) return;
     try {
       const name = this.name.value.trim();
       const watch = this.watch.value.trim();

@@ -279,6 +279,7 @@ class TrainingView {
       [
         {name: "training", points: log.curve(log.moments, "loss")},
         {name: "validation", points: log.curve(log.validations, "loss")},
+        {name: "general test", points: log.curve(log.validations, "general_loss")},
       ].filter(({points}) => points.length),
     );
     const measure = log.validations.at(-1)?.name;
@@ -286,7 +287,12 @@ class TrainingView {
     this.notYet.hidden = Boolean(measure);
     this.charts.score.node.hidden = !measure;
     this.charts.score.options.y.most = measure === "perplexity" ? Infinity : 100;
-    this.charts.score.show(measure ? [{name: measure, points: log.curve(log.validations, "score")}] : []);
+    const general = {name: "general test", points: log.curve(log.validations, "general_score")};
+    this.charts.score.show(
+      measure
+        ? [{name: measure, points: log.curve(log.validations, "score")}, ...(general.points.length ? [general] : [])]
+        : [],
+    );
     this.charts.speed.show(
       log.moments.length ? [{name: "tokens a second", points: log.curve(log.moments, "tokens_per_second")}] : [],
     );
@@ -327,6 +333,7 @@ class TrainingView {
         ? `best ${best.name} ${best.score.toFixed(1)}, loss ${best.loss.toFixed(3)}, ` +
           `at step ${best.step.toLocaleString("en")}`
         : "",
+      forgotten(this.log.validations.at(-1)),
     ]
       .filter(Boolean)
       .join(" · ");
@@ -369,6 +376,13 @@ class TrainingView {
     this.watched.leave();
     Object.values(this.charts).forEach((chart) => chart.leave());
   }
+}
+
+/** How much larger the loss on the general test set has become, in words; nothing where none is watched. */
+function forgotten(validation) {
+  if (validation?.general_loss == null || validation.general_before == null) return "";
+  const more = validation.general_loss - validation.general_before;
+  return `loss on the general test ${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(3)} since the beginning`;
 }
 
 function about({preset, task, parameters}) {

@@ -1,0 +1,184 @@
+"""A model from elsewhere on its way into a run: what every reader gives, and how a run folder is made of it.
+
+A reader says which of our parameters each of its tensors is and leaves ids as they are there; `Ids` knows how rows of
+embeddings and of the output layer move so that the special tokens have our ids.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import torch
+from torch import Tensor
+
+from regard.errors import ModelError, ResourceError, SettingsError
+from regard.files import new_folder
+from regard.models import build
+from regard.nn.fast.uninitialised import Unset
+from regard.runs.checkpoint import model_tensors, point_to_best
+from regard.runs.folder import Progress, Run, belonging, seal
+from regard.runs.log import Log
+from regard.runs.origin import Origin
+from regard.settings import Settings
+from regard.settings.reading import read
+from regard.text.special import PAD, SPECIAL_TOKENS, START
+from regard.text.tokenizers import Tokenizers
+
+NEVER = -1e9  # a logit: no probability is left of it, and it is finite
+ADDED = -1  # in `Ids.theirs`: a row that the other vocabulary does not have
+MOST_PIECES = 1 << 22  # in a vocabulary; the largest of the models that are read has 256,206
+
+Weights = Iterable[tuple[str, Tensor]]
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """One target for all readers."""
+
+    settings: Settings
+    weights: Weights  # by the names of our parameters, each once, in any order; made as they are asked for
+    tokenizers: Tokenizers
+    origin: Origin
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Which row of another vocabulary each of our ids is. Special tokens come first here; there they stand anywhere, may
+    be missing, and the one that starts an output is often the one that pads or ends."""
+
+    pieces: tuple[str, ...]  # by our id
+    theirs: Tensor  # (V,) by our id; `ADDED` where there is none
+
+    @staticmethod
+    def of(
+        pieces: Sequence[str], *, pad: int | None, start: int | None, end: int, unknown: int | None, rows: int = 0
+    ) -> Ids:
+        """Of pieces by their ids there; what the matrices have more rows than pieces is named by its number."""
+        size = max(len(pieces), rows)
+        special = (pad, start, end, unknown)  # in the order of `regard.text.special`
+        if size > MOST_PIECES:
+            raise ModelError(f"vocabulary = {size:,} pieces: more than the {MOST_PIECES:,} that are read")
+        known = [each for each in (pad, end, unknown) if each is not None]
+        inside = all(each is None or 0 <= each < size for each in special)
+        if len(set(known)) < len(known) or (start is not None and start == unknown) or not inside:
+            raise ModelError(
+                f"pad, start, end, unknown = {', '.join(map(str, special))}: must be ids of {size:,} pieces, and "
+                "different ones, but for the one that starts"
+            )
+        taken = {each for each in special if each is not None}
+        others = [number for number in range(size) if number not in taken]
+        named = [pieces[number] if number < len(pieces) else f"<unused {number}>" for number in others]
+        theirs = [*(ADDED if each is None else each for each in special), *others]
+        return Ids((*SPECIAL_TOKENS, *_unique(named, others)), torch.tensor(theirs))
+
+    @property
+    def doubled(self) -> bool:
+        """Whether ``<start>`` is another special token there: here it has an id of its own, and is never written."""
+        return bool((self.theirs[START] == self.theirs).sum() > 1)
+
+    def rows(self, matrix: Tensor) -> Tensor:
+        """The rows of an embedding or output matrix (V, D) in our order; those that are added are zero."""
+        return self._chosen(matrix).masked_fill((self.theirs == ADDED)[:, None], 0.0)
+
+    def bias(self, bias: Tensor) -> Tensor:
+        """The bias (V,) of the output layer in our order: what is added, or there twice, is never written."""
+        never = self.theirs == ADDED
+        never[START] |= self.doubled
+        return self._chosen(bias).masked_fill(never, NEVER).clamp(min=NEVER)
+
+    def ours(self, ids: Tensor) -> Tensor:
+        """Their ids as ours. What pads and starts becomes ``<pad>``, for it is met in padded rows."""
+        table = torch.empty(int(self.theirs.max()) + 1, dtype=torch.long)
+        for number in (START, *(each for each in range(len(self.theirs)) if each != START)):
+            if self.theirs[number] != ADDED:
+                table[self.theirs[number]] = number
+        if self.theirs[PAD] != ADDED:
+            table[self.theirs[PAD]] = PAD
+        return table[ids]
+
+    def _chosen(self, tensor: Tensor) -> Tensor:
+        if len(tensor) <= int(self.theirs.max()):
+            raise ModelError(f"vocabulary = {int(self.theirs.max()) + 1:,} pieces: the matrices have {len(tensor):,} rows")
+        return tensor.index_select(0, self.theirs.clamp(min=0))
+
+
+def _unique(pieces: Sequence[str], numbers: Sequence[int]) -> Iterator[str]:
+    """Pieces of which none is called like another or like a special token: a second one has its number beside it."""
+    seen = set(SPECIAL_TOKENS)
+    for piece, number in zip(pieces, numbers, strict=True):
+        name = piece
+        while name in seen:
+            name = f"{name}#{number}"
+        seen.add(name)
+        yield name
+
+
+@torch.no_grad()
+def write(foreign: Foreign, out: Path) -> Run:
+    """Make the run folder, whole or not at all. Weights pass one by one: memory holds the largest of them, and no more."""
+    if out.exists() or out.is_symlink():
+        raise ModelError(f"{out}: is there already; choose another --out")
+    sizes = foreign.tokenizers.source.size, foreign.tokenizers.target.size
+    with Unset():  # no number is ever written into it: it costs addresses, not memory
+        model = model_tensors(build.encoder_decoder(foreign.settings.model, *sizes))
+    shapes = {name: tensor.shape for name, tensor in model.items()}
+    del model
+    _room(out, 4 * sum(map(math.prod, shapes.values())))
+    with new_folder(out) as beside:
+        run = Run(beside, foreign.settings).write()
+        foreign.tokenizers.save(run.tokenizer)
+        path = run.checkpoints / "step-0"
+        path.mkdir(parents=True)
+        with (path / "weights.safetensors").open("wb") as file:
+            _save(file, shapes, foreign.weights)
+        (path / "progress.json").write_text(json.dumps(asdict(Progress()), indent=2) + "\n", encoding="utf-8")
+        seal(path, belonging(run))
+        point_to_best(beside, 0)
+        foreign.origin.save(beside)
+        Log(run.log).tell(f"imported from {foreign.origin.name} ({foreign.origin.format})")
+    return Run.open(out)
+
+
+def _room(out: Path, needed: int) -> None:
+    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.is_dir())
+    free = shutil.disk_usage(there).free
+    if needed > free:
+        raise ResourceError(f"{out}: takes {needed:,} bytes, and there is room for {free:,}; make room first")
+
+
+def _save(file: BinaryIO, shapes: Mapping[str, torch.Size], weights: Weights) -> None:
+    """A safetensors file in float32, of tensors as they come: all shapes are known, so each has its place already."""
+    header, places, end = {}, {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + 4 * math.prod(shape)
+        header[f"model.{name}"] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, end]}
+        places[name] = begin
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    first = file.tell()
+    for name, tensor in weights:
+        if name not in places:
+            raise ModelError(f"{name}: no such weight in a model of these settings, or there twice; is it damaged?")
+        if tensor.shape != shapes[name]:
+            raise ModelError(f"{name} = {tuple(tensor.shape)}: must be {tuple(shapes[name])}; is the model damaged?")
+        if not bool(torch.isfinite(tensor).all()):
+            raise ModelError(f"{name}: has numbers that are infinite, or none; is the model damaged?")
+        file.seek(first + places.pop(name))
+        file.write(memoryview(tensor.float().contiguous().numpy()).cast("B"))
+    if places:
+        raise ModelError(f"{min(places)}: the model has no such weight; {len(places)} are missing")
+
+
+def settled(values: Mapping[str, object], where: str) -> Settings:
+    """Settings that a foreign file leads to. What they refuse is the fault of that file."""
+    try:
+        return read(Settings, values, where)
+    except SettingsError as problem:
+        raise ModelError(str(problem)) from None

@@ -1,0 +1,344 @@
+"""Folders of the `transformers` library, which is not needed to read them: Marian (OPUS-MT), M2M-100, NLLB, mBART, BART.
+
+``config.json`` says the architecture, ``model.safetensors`` (or several, with an index; or ``pytorch_model.bin``, which
+is not executed) has the weights. Ids come from ``vocab.json`` or, with sentencepiece alone, from fairseq's order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from regard.convert.foreign import Foreign, Ids, settled
+from regard.convert.names import Family, activation, same
+from regard.convert.package import Package, read_bytes, read_json
+from regard.convert.pickles import LazyTensor, TorchFile
+from regard.convert.tokenizing import read_text
+from regard.errors import ModelError
+from regard.models import build
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.runs.checkpoint import load_model
+from regard.text.foreign import ByteMergesTokenizer, SentencePieceTokenizer
+from regard.text.special import END, SPECIAL_TOKENS
+from regard.text.subwords import open_model
+from regard.text.tokenizers import Frame, Tokenizers
+from regard.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+CONFIG: Final = "config.json"
+KINDS: Final = ("marian", "m2m_100", "mbart", "bart")
+_SENTENCEPIECE = "sentencepiece.bpe.model"
+_FIRST = ("<s>", "<pad>", "</s>", "<unk>")  # of fairseq; sentencepiece's own three come before its pieces
+_LANGUAGE = re.compile(r">>[\w-]{2,20}<<")
+_END = (SPECIAL_TOKENS[END],)
+_EXTRA = ("<s>", "<mask>")
+_MOST_ADDED = 10_000  # tokens beside a vocabulary
+
+
+class _SafeTensors:
+    """The tensors of one safetensors file or several."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        try:
+            self.files = {name: file for file in map(_safe, paths) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as problem:
+            raise ModelError(f"{paths[0].parent}: not a safetensors file, or a damaged one ({problem})") from None
+        self.names = list(self.files)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self.files[name].get_slice(name).get_shape())
+
+    def tensor(self, name: str) -> Tensor:
+        found: Tensor = self.files[name].get_tensor(name)
+        return found.float()
+
+
+def _safe(path: Path) -> Any:
+    return safe_open(path, framework="pt")
+
+
+class _Pickled:
+    """The tensors of ``pytorch_model.bin``."""
+
+    def __init__(self, path: Path) -> None:
+        content = TorchFile(path).content
+        if not isinstance(content, dict):
+            raise ModelError(f"{path}: is no table of tensors; only such are read")
+        self.found = {str(name): each for name, each in content.items() if isinstance(each, LazyTensor)}
+        self.names = list(self.found)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.found[name].shape
+
+    def tensor(self, name: str) -> Tensor:
+        return self.found[name].read().float()
+
+
+class _Loaded:
+    """The tensors of a model that is in memory, as they are."""
+
+    def __init__(self, named: Mapping[str, Tensor]) -> None:
+        self.named, self.names = named, list(named)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self.named[name].shape)
+
+    def tensor(self, name: str) -> Tensor:
+        return self.named[name]
+
+
+def is_model(folder: Path) -> bool:
+    """Whether a folder is one of these, by the names of its files."""
+    return (folder / CONFIG).is_file() and any((folder / name).is_file() for name in _WEIGHTS)
+
+
+_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+
+
+def _tensors(folder: Path) -> _SafeTensors | _Pickled:
+    whole, index, pickled = (folder / name for name in _WEIGHTS)
+    if whole.is_file():
+        return _SafeTensors([whole])
+    if index.is_file():
+        names = sorted({str(name) for name in dict(read_json(index).get("weight_map") or {}).values()})
+        if not names or any(Path(name).name != name or not (folder / name).is_file() for name in names):
+            raise ModelError(f"{index}: names files that are not beside it; is the folder whole?")
+        return _SafeTensors([folder / name for name in names])
+    return _Pickled(pickled)
+
+
+def read(package: Package) -> Foreign:
+    """A folder that ``save_pretrained`` wrote."""
+    config = _config(package.folder)
+    family = Family(tensors := _tensors(package.folder), str(package.folder), **_kept(config))
+    text = _Text(package, config)
+    ids = tuple(text.ids(side, family.shape(family.embedding(side))[0]) for side in ("encoder", "decoder"))
+    tokenizers = text.tokenizers(*ids)
+    settings = settled(text.package.values(_model(config, family), tokenizers), str(package.folder))
+    kind = "pickled" if isinstance(tensors, _Pickled) else "safetensors"
+    origin = text.package.origin(f"Hugging Face {config['model_type']}, {kind}")
+    return Foreign(settings, family.weights(*ids), tokenizers, origin)
+
+
+def from_transformers(model: PreTrainedModel, unknown: int | None = None) -> tuple[EncoderDecoder, Ids, Ids]:
+    """The same function with our parts: equal logits for equal tokens, and which of the other's ids ours are."""
+    config = {**model.config.to_dict(), "model_type": model.config.model_type}
+    family = Family(_Loaded(model.state_dict()), str(config["model_type"]), **_kept(config))
+    sizes = (family.shape(family.embedding(side))[0] for side in ("encoder", "decoder"))
+    source, target = (_ids([str(number) for number in range(size)], config, unknown) for size in sizes)
+    made = build.encoder_decoder(_settings(config, family).model, len(source.pieces), len(target.pieces))
+    made = made.to(next(model.parameters()).dtype)  # before weights are copied: float64 is not rounded on the way
+    with torch.no_grad():
+        load_model(made, dict(family.weights(source, target)), family.where)
+    return made.eval(), source, target
+
+
+def _settings(config: Mapping[str, Any], family: Family) -> Any:
+    return settled({"model": _model(config, family)}, family.where)
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    config: dict[str, Any] = read_json(folder / CONFIG)
+    if (folder / "generation_config.json").is_file():
+        config |= {name: each for name, each in read_json(folder / "generation_config.json").items() if each is not None}
+    if config.get("model_type") not in KINDS:
+        known = ", ".join(KINDS)
+        raise ModelError(f"{folder / CONFIG}: model_type = {config.get('model_type')}: is not read; known: {known}")
+    return config
+
+
+def _kept(config: Mapping[str, Any]) -> dict[str, Any]:
+    """How weights are shared, and whether positions are among them."""
+    tied = config.get("tie_word_embeddings", True)
+    shared = config["model_type"] != "marian" or config.get("share_encoder_decoder_embeddings", True)
+    learned = config["model_type"] in ("bart", "mbart")
+    return {"tie": "none" if not tied else "all" if shared else "target", "learned": learned}
+
+
+def _model(config: Mapping[str, Any], family: Family) -> dict[str, Any]:
+    kind, where = config["model_type"], family.where
+    before = kind in ("m2m_100", "mbart")
+    width = family.shape(family.embedding("decoder"))[-1]
+    positions: dict[str, Any] = {"interleaved": False}  # Marian's
+    if kind == "m2m_100":
+        positions |= {"frequencies": "marian", "first_position": _number(config, "pad_token_id", 1) + 1}
+    elif family.learned:
+        positions = {"positions": "learned", "longest": family.shape("encoder.embed_positions.weight")[0] - 2}
+    return {
+        "kind": "transformer",
+        "width": width,
+        "heads": same(config, "attention_heads", where),
+        "hidden": family.shape("encoder.layers.0.fc1.weight")[0],
+        "encoder_depth": family.depth("encoder"),
+        "decoder_depth": family.depth("decoder"),
+        "activation": activation(config, "activation_function", where, "relu" if kind == "m2m_100" else "gelu"),
+        "norm_place": "before" if before else "after",
+        "embedding_norm": kind in ("bart", "mbart"),
+        "embedding_scale": bool(config.get("scale_embedding", kind == "m2m_100")),
+        "tie": family.tie,
+        **positions,
+    }
+
+
+def _number(config: Mapping[str, Any], name: str, default: int) -> int:
+    """An id; of several ends the first."""
+    found = config.get(name)
+    found = found[0] if isinstance(found, list) and found else found
+    if found is not None and (not isinstance(found, int) or not 0 <= found < 1 << 31):
+        raise ModelError(f"{CONFIG}: {name} = {str(found)[:40]}: must be an id")
+    return default if found is None else found
+
+
+def _ids(pieces: list[str], config: Mapping[str, Any], unknown: int | None, rows: int = 0, start: int | None = None) -> Ids:
+    """A configuration does not name ``<unk>``: where the vocabulary does not, it is the first id that is not special."""
+    pad, end = _number(config, "pad_token_id", 0), _number(config, "eos_token_id", 0)
+    start = _number(config, "decoder_start_token_id", pad) if start is None else start
+    if unknown is None:
+        unknown = next(number for number in (1, 3, 4, 5) if number not in (pad, start, end))
+    return Ids.of(pieces, pad=pad, start=start, end=end, unknown=unknown, rows=rows)
+
+
+class _Text:
+    """The tokenizer files of a folder."""
+
+    def __init__(self, package: Package, config: Mapping[str, Any]) -> None:
+        self.folder, self.config = package.folder, config
+        self.kind = config["model_type"]
+        self.about = _optional(self.folder / "tokenizer_config.json")
+        self.control: list[str] = []
+        self.vocabularies = {"encoder": self._pieces("vocab.json")}
+        target = "target_vocab.json" if (self.folder / "target_vocab.json").is_file() else "vocab.json"
+        self.vocabularies["decoder"] = self._pieces(target)
+        codes = self._codes(package.languages)
+        self.codes = codes
+        self.package = Package(package.file, package.name, package.root, package.outer, "-".join(codes))
+
+    def _pieces(self, name: str) -> list[str]:
+        """Pieces by their ids: those of a file, then what was added, in the order of its ids or as it is listed."""
+        path = self.folder / name
+        own = _numbered(path) if path.is_file() or self.kind in ("marian", "bart") else self._offset()
+        table, known = dict(enumerate(own)), set(own)
+        for number, token in _added(self.folder):
+            if token not in known and len(own) <= number < len(own) + _MOST_ADDED:
+                table[number] = token
+        known = set(table.values())
+        for token in self._additional():
+            if token not in known:
+                table[max(table) + 1] = token
+        pieces = [table.get(number, f"<unused {number}>") for number in range(max(table, default=-1) + 1)]
+        languages = filter(_LANGUAGE.fullmatch, own) if self.kind == "marian" else pieces[len(own) :]
+        self.control = [*dict.fromkeys((*self.control, *languages, *(each for each in _EXTRA if each in known)))]
+        return pieces
+
+    def _offset(self) -> list[str]:
+        """Of sentencepiece alone: fairseq's four, then its pieces but for its own three."""
+        processor = open_model(read_bytes(self.folder / _SENTENCEPIECE))
+        return [*_FIRST, *(processor.id_to_piece(number) for number in range(3, processor.get_piece_size()))]
+
+    def _additional(self) -> list[str]:
+        """Languages, in the order of their ids."""
+        maps = self.about, _optional(self.folder / "special_tokens_map.json")
+        names = ("additional_special_tokens", "extra_special_tokens")
+        lists = [each[name] for each in maps for name in names if isinstance(each.get(name), list)]
+        tokens = (each.get("content") if isinstance(each, dict) else each for each in (lists[0] if lists else ()))
+        return [token for token in tokens if isinstance(token, str)][:_MOST_ADDED]
+
+    def _codes(self, given: str) -> tuple[str, ...]:
+        """Which two languages; where a model has many, they must be named."""
+        many = [token for token in self.control if token not in (*_EXTRA, *SPECIAL_TOKENS)]
+        if not many:
+            said = (str(self.about.get("source_lang") or ""), str(self.about.get("target_lang") or ""))
+            return tuple(given.split("-", 1)) if given else said if all(said) else ()
+        known = {self._plain(token): token for token in many}
+        places = [place for place, letter in enumerate(given) if letter == "-"]
+        for place in places:
+            source, target = given[:place], given[place + 1 :]
+            if target in known and (source in known or self.kind == "marian"):
+                return source, target
+        some = ", ".join(sorted(known)[:8])
+        raise ModelError(
+            f"{self.folder}: has {len(known)} languages; choose two with --languages SOURCE-TARGET; known: {some}, …"
+        )
+
+    @staticmethod
+    def _plain(token: str) -> str:
+        return token.strip("<>_") if token.startswith((">>", "__")) else token
+
+    def _token(self, code: str) -> str:
+        return next((token for token in self.control if self._plain(token) == code), "")
+
+    def ids(self, side: str, rows: int) -> Ids:
+        pieces, start = self.vocabularies[side], None
+        if self._starts_with_language() and self.codes:
+            start = self.vocabularies["decoder"].index(self._token(self.codes[1]))
+        unknown = pieces.index("<unk>") if "<unk>" in pieces else None
+        if len(pieces) > rows:
+            raise ModelError(f"{self.folder}: vocabulary = {len(pieces):,} pieces: the model has {rows:,} rows for them")
+        return _ids(pieces, self.config, unknown, rows, start)
+
+    def _starts_with_language(self) -> bool:
+        """mBART's first form; its second starts with ``</s>`` and is given the language."""
+        return self.kind == "mbart" and self.about.get("tokenizer_class", "") in ("MBartTokenizer", "MBartTokenizerFast")
+
+    def frame(self, target: Ids) -> Frame:
+        if self.kind == "bart":
+            forced = self.config.get("forced_bos_token_id")
+            begin = ("<s>",) if forced is not None and "<s>" in target.pieces else ()
+            return Frame(before=("<s>",), after=_END, begin=begin)
+        if not self.codes or not self._token(self.codes[1]):
+            return Frame()
+        source, written = (self._token(code) for code in self.codes)
+        if self.kind == "marian":
+            return Frame(before=(written,))
+        if self._starts_with_language():
+            return Frame(after=(*_END, source))
+        return Frame(before=(source,), after=_END, begin=(written,))
+
+    def tokenizers(self, source: Ids, target: Ids) -> Tokenizers:
+        control, folder = tuple(self.control), self.folder
+        vocabularies = [Vocabulary(each.pieces) for each in (source, target)]
+        frame = self.frame(target)
+        if self.kind == "bart":
+            both = ByteMergesTokenizer(vocabularies[0], control, codes=read_text(folder / "merges.txt"))
+            return Tokenizers(both, both, frame=frame)
+        names = ("source.spm", "target.spm") if self.kind == "marian" else (_SENTENCEPIECE, _SENTENCEPIECE)
+        models = [read_bytes(folder / name) for name in names]
+        one, other = (
+            SentencePieceTokenizer(vocabulary, control, model=model)
+            for vocabulary, model in zip(vocabularies, models, strict=True)
+        )
+        alike = models[0] == models[1] and vocabularies[0] == vocabularies[1]
+        return Tokenizers(one, one if alike else other, frame=frame)
+
+
+def _optional(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.is_file() else {}
+
+
+def _numbered(path: Path) -> list[str]:
+    """The pieces of a JSON file that gives each its id."""
+    found = read_json(path)
+    wrong = next((each for each in found.values() if type(each) is not int), None)
+    by_id = {number: piece for piece, number in found.items() if type(number) is int}
+    if wrong is not None or sorted(by_id) != list(range(len(by_id))):
+        raise ModelError(f"{path}: does not number its pieces one by one; is the file damaged?")
+    return [by_id[number] for number in range(len(by_id))]
+
+
+def _added(folder: Path) -> list[tuple[int, str]]:
+    """Tokens that were added to a vocabulary, with their ids."""
+    listed = _optional(folder / "tokenizer.json").get("added_tokens")
+    decoder = _optional(folder / "tokenizer_config.json").get("added_tokens_decoder")
+    found = [(number, token) for token, number in _optional(folder / "added_tokens.json").items()]
+    found += [(each.get("id"), each.get("content")) for each in listed or () if isinstance(each, dict)]
+    if isinstance(decoder, dict):
+        found += [(number, each.get("content")) for number, each in decoder.items() if isinstance(each, dict)]
+    return sorted({(int(n), token) for n, token in found if re.fullmatch(r"\d{1,9}", str(n)) and isinstance(token, str)})

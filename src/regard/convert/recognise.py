@@ -1,0 +1,97 @@
+"""Which model a folder, a file or an archive holds, and who reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from regard.convert import ctranslate2, fairseq, huggingface
+from regard.convert.foreign import Foreign
+from regard.convert.package import Package, is_archive, read_json, unfolded
+from regard.errors import ModelError
+
+_DEEPEST = 6  # folders below the one that was given
+_SAYS_NOTHING = {"model", "models", "checkpoint", "checkpoints", "data"}  # as the name of a model
+_KNOWN = "CTranslate2, Argos, Hugging Face (Marian, M2M-100, NLLB, mBART, BART) and fairseq"
+
+Reader = Callable[[Package], Foreign]
+
+
+class Candidate(NamedTuple):
+    """A model that was found, and who reads it."""
+
+    package: Package
+    read: Reader
+
+
+@contextmanager
+def opened(what: Path, part: str | None = None, languages: str = "") -> Iterator[Candidate]:
+    """The one model that is there, or that of several whose place is named; of one with many languages, two."""
+    if not what.exists():
+        raise ModelError(f"{what}: is not there; check the name")
+    file = None if what.is_dir() or is_archive(what) else what
+    with unfolded(what.parent if file is not None else what) as root:
+        found = dict(_candidates(root, file))
+        if part is not None:
+            found = {name: each for name, each in found.items() if part in (name, each.package.name)}
+        if len(found) != 1:
+            raise ModelError(_which(what, found, part))
+        package, read = next(iter(found.values()))
+        yield Candidate(replace(package, languages=languages or package.languages), read)
+
+
+def _which(what: Path, found: dict[str, Candidate], part: str | None) -> str:
+    if found:
+        return f"{what}: holds {len(found)} models; choose one with --part: {', '.join(found)}"
+    named = f" called {part}" if part is not None else ""
+    return f"{what}: no model{named} that is known here; read are {_KNOWN}"
+
+
+def _candidates(root: Path, file: Path | None) -> Iterator[tuple[str, Candidate]]:
+    """Every model in a folder and those inside, by its place; of a file, that one alone."""
+    for folder in [root] if file is not None else _folders(root, _DEEPEST):
+        for path, read in _models(folder):
+            if file is None or path == file:
+                place = path.parent if path.name in (ctranslate2.MODEL, "config.json") else path
+                yield place.relative_to(root).as_posix(), Candidate(_package(path, root), read)
+
+
+def _folders(folder: Path, deep: int) -> Iterator[Path]:
+    yield folder
+    inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()) if deep else ()
+    for path in inside:
+        if not path.name.startswith("."):
+            yield from _folders(path, deep - 1)
+
+
+def _models(folder: Path) -> Iterator[tuple[Path, Reader]]:
+    """The models that lie in a folder itself, by what their files are called."""
+    if (folder / ctranslate2.MODEL).is_file():
+        yield folder / ctranslate2.MODEL, ctranslate2.read
+    elif huggingface.is_model(folder):
+        yield folder / huggingface.CONFIG, huggingface.read
+    for path in sorted(folder.glob("*.pt")):
+        if path.is_file() and fairseq.has_dictionaries(path):
+            yield path, fairseq.read
+
+
+def _package(path: Path, root: Path) -> Package:
+    folder, languages = path.parent, ""
+    around = [place for place in (folder, *folder.parents) if place.is_relative_to(root)]
+    argos = next((place for place in around[:2] if (place / "metadata.json").is_file()), None)
+    if argos is not None:
+        about = read_json(argos / "metadata.json")
+        codes = about.get("from_code"), about.get("to_code")
+        languages = "-".join(map(str, codes)) if all(codes) else ""
+    telling = (place.name for place in around if place.name not in _SAYS_NOTHING)
+    name = next(telling, folder.name) or path.stem
+    return Package(path, _plain(name), argos or folder, root, languages)
+
+
+def _plain(name: str) -> str:
+    """A name that a run can have."""
+    return re.sub(r"[^\w.-]+", "-", name.removesuffix(".unfolded")).strip("-.")[:80] or "imported"

@@ -1,0 +1,282 @@
+"""Going on with the weights of another run: on other text, whole, in parts, with adapters, with new pieces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import corpora_for_tests as small
+from regard.cli.display import validation_line
+from regard.cli.main import run as cli
+from regard.errors import ModelError, RegardError
+from regard.evaluate.report import learning
+from regard.runs import checkpoint
+from regard.runs.folder import MANIFEST, Run, best_checkpoint, digest
+from regard.settings import Settings
+from regard.tasks.load import load
+from regard.text.tokenizers import Tokenizers
+from regard.trainer.start import absolute, fitted, preflight, resume, start
+
+QUICK = ("train.batch=128", "train.steps=12", "train.validate_every=5", "train.warmup=4")
+ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore"}
+
+
+def taught(base: Path | str, *overrides: str) -> Settings:
+    """Settings of a run that begins with the weights of another."""
+    return fitted("", f"train.base={base}", *QUICK, *overrides, device="cpu")[0]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translator of a few words, and a corpus for it."""
+    folder = tmp_path_factory.mktemp("base")
+    overrides = ("text.tokenizer=bpe", "text.size=320", "train.steps=30", "train.rate=0.01")
+    start(folder / "run", small.settings("transformer-tiny", *overrides), small.Notes(), device="cpu")
+    small.animals(folder)
+    return folder / "run"
+
+
+def animals(base: Path) -> tuple[str, ...]:
+    return small.animals(base.parent)
+
+
+def weights_of(path: Path) -> dict[str, torch.Tensor]:
+    return checkpoint.load_weights(path)
+
+
+def test_a_run_begins_with_the_weights_tokenizers_and_settings_of_another(base: Path, tmp_path: Path) -> None:
+    theirs, notes = Run.open(base), small.Notes()
+    start(tmp_path / "new", taught(base, *animals(base), "train.keep=9", "train.rate=0.01"), notes, device="cpu")
+    run = Run.open(tmp_path / "new")
+    assert (run.settings.model, run.settings.text) == (theirs.settings.model, theirs.settings.text)
+    assert run.settings.train.base == str(base)
+    assert run.settings.train.base_weights == digest(best_checkpoint(theirs) / MANIFEST)
+    first, before = (weights_of(path) for path in (run.checkpoints / "step-0", best_checkpoint(theirs)))
+    assert all(torch.equal(first[name], tensor) for name, tensor in before.items())
+    assert Tokenizers.load(run.tokenizer).source == Tokenizers.load(theirs.tokenizer).source
+    assert [validation.step for validation in notes.validations] == [0, 5, 10, 12]
+    assert notes.validations[-1].loss < notes.validations[0].loss - 0.1
+    assert best_checkpoint(run).name == "step-12"
+    assert not checkpoint.load(run.checkpoints / "step-0").optimizer
+
+
+def test_words_of_the_new_text_have_been_seen_then(base: Path, tmp_path: Path) -> None:
+    start(tmp_path / "new", taught(base, *animals(base), "train.steps=1"), small.Notes(), device="cpu")
+    before, after = (Tokenizers.load(folder / "tokenizer").known for folder in (base, tmp_path / "new"))
+    assert before is not None
+    assert after is not None
+    assert "honey" in after
+    assert set(before.counted) < set(after.counted) | {"honey"}
+
+
+def test_what_does_not_help_leaves_the_weights_as_they_were_best(base: Path, tmp_path: Path) -> None:
+    settings = taught(
+        base, "data.corpus=fable:fr", "data.pairs=300", "data.words=8", "train.rate=9.0", "train.clip=0.0"
+    )
+    start(tmp_path / "new", settings, small.Notes(), device="cpu")
+    assert best_checkpoint(Run.open(tmp_path / "new")).name == "step-0"
+    assert load(tmp_path / "new").translate("the cat").text == load(base).translate("the cat").text
+
+
+@pytest.mark.parametrize(
+    ("task", "preset"),
+    [("language", "gru"), ("tag", "lstm"), ("classify", "transformer-tiny"), ("translate", "luong-hard")],
+)
+def test_every_task_goes_on(task: str, preset: str, tmp_path: Path) -> None:
+    start(tmp_path / "base", small.settings(preset, f"task={task}"), small.Notes(), device="cpu")
+    notes = small.Notes()
+    settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=200", "data.words=5", "train.rate=0.01")
+    start(tmp_path / "new", settings, notes, device="cpu")
+    assert settings.task == task
+    assert notes.validations[-1].loss < notes.validations[0].loss
+
+
+@pytest.mark.usefixtures("with_demo")
+def test_the_run_of_the_package_can_be_taught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small.animals(tmp_path)
+    files = ("--source", "train.en", "--target", "train.fr", "--device", "cpu", "--steps", "1", "--quiet")
+    assert cli(["train", "--from", "demo", *files]) == 0
+    run = Run.open(tmp_path / "runs" / "en-fr")
+    assert run.settings.train.base == "demo"
+    assert '"note"' in run.log.read_text()
+    assert "to teach demo: " in run.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        (["model.width=32"], "model.width = 32: .*run has 16, and its weights need that; leave the setting out"),
+        (["text.size=500"], "text.size = 500: .*run has 320, and its weights need that"),
+        (["text.tokenizer=word"], "text.tokenizer = word: .*run has bpe"),
+        (["task=language"], "task = language: .*run has translate"),
+    ],
+)
+def test_what_the_weights_do_not_fit_is_refused_by_its_name(base: Path, overrides: list[str], problem: str) -> None:
+    with pytest.raises(RegardError, match=problem):
+        taught(base, *animals(base), *overrides)
+
+
+def test_a_preset_beside_a_run_to_begin_with_is_refused(base: Path) -> None:
+    with pytest.raises(RegardError, match=r"lstm: a run that begins with the weights of .*has its settings; name no"):
+        fitted("lstm", f"train.base={base}")
+    with pytest.raises(ModelError, match="no such folder"):
+        taught(base / "nowhere", "data.corpus=fable:fr")
+
+
+def test_dropout_is_not_in_the_weights(base: Path) -> None:
+    assert taught(base, *animals(base), "model.dropout=0.3").model.dropout == 0.3
+
+
+def test_weights_that_have_learned_take_a_tenth_of_the_rate_and_few_steps(base: Path) -> None:
+    made, reason = fitted("", f"train.base={base}", *animals(base), device="cpu")
+    assert made.train.rate == pytest.approx(3e-4)
+    assert made.train.steps == 100
+    assert made.train.warmup == 10
+    assert made.train.schedule == "cosine"
+    assert f"to teach {base}: " in reason
+    assert "a rate of 0.0003 that falls to zero" in reason
+
+
+def test_weights_that_have_changed_since_the_run_was_prepared_are_refused(tmp_path: Path) -> None:
+    start(tmp_path / "base", small.settings("gru", "train.steps=2"), small.Notes(), device="cpu")
+    settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=50")
+    preflight(tmp_path / "new", settings, device="cpu")
+    resume(tmp_path / "base", small.Notes(), device="cpu", more="5")
+    with pytest.raises(ModelError, match="its best weights are others than when this run was made; begin anew"):
+        resume(tmp_path / "new", small.Notes(), device="cpu")
+
+
+EXACT = {
+    "whole": ("train.average={kind='moving'}",),
+    "lora": ("train.average={kind='moving'}", "train.adapt={kind='lora', rank=3}", "train.keep=1"),
+    "frozen": ("train.freeze=encoder", "train.average={kind='last', count=2}"),
+}
+
+
+@pytest.mark.parametrize("way", EXACT)
+def test_killed_and_resumed_it_ends_bit_for_bit_where_it_would_have(way: str, base: Path, tmp_path: Path) -> None:
+    given = (f"train.base={base}", *QUICK, *animals(base), "train.validate_every=2", *EXACT[way])
+    log = tmp_path / "killed" / "log.jsonl"
+    command = [sys.executable, "-m", "regard", "train", *given, "--out", str(tmp_path / "killed"), "--device", "cpu"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=ENVIRONMENT) as child:
+        while child.poll() is None and not (log.exists() and log.read_text().count('"validation"') > 1):
+            time.sleep(0.01)
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+    assert resume(tmp_path / "killed", small.Notes(), device="cpu").progress.step == 12
+    start(tmp_path / "whole", fitted("", *given, device="cpu")[0], small.Notes(), device="cpu")
+    assert small.weights(tmp_path / "killed") == small.weights(tmp_path / "whole")
+
+
+def test_killed_before_its_first_checkpoint_it_begins_again(base: Path, tmp_path: Path) -> None:
+    settings = taught(base, *animals(base))
+    preflight(tmp_path / "prepared", settings, device="cpu")
+    assert not (tmp_path / "prepared" / "checkpoints").exists()
+    resume(tmp_path / "prepared", small.Notes(), device="cpu")
+    start(tmp_path / "whole", settings, small.Notes(), device="cpu")
+    assert small.weights(tmp_path / "prepared") == small.weights(tmp_path / "whole")
+
+
+def test_adapters_are_merged_into_all_that_is_kept(base: Path, tmp_path: Path) -> None:
+    """The base stays frozen, the matrices of the layers change by a matrix of the rank, and a reader sees weights."""
+    settings = taught(base, *animals(base), "train.adapt={kind='lora', rank=3}", "train.rate=0.05", "train.keep=1")
+    notes = small.Notes()
+    start(tmp_path / "new", settings, notes, device="cpu")
+    run = Run.open(tmp_path / "new")
+    before, after = (checkpoint.load_trained(run.checkpoints / name) for name in ("step-0", "step-12"))
+    changed = {name for name, tensor in before.items() if name.startswith("model.") and not after[name].equal(tensor)}
+    assert changed == {name for name in before if ".layers." in name and name.endswith("weight") and "norm" not in name}
+    for name in changed:
+        ranks = torch.linalg.matrix_rank((after[name] - before[name]).double(), rtol=1e-4)
+        assert 1 <= int(ranks) <= 3
+    assert notes.validations[-1].loss < notes.validations[0].loss - 0.1
+    assert len(checkpoint.load(run.checkpoints / "step-12").optimizer) == 3 * 2 * len(changed)
+    assert load(tmp_path / "new").translate("the cat").text
+
+
+def test_frozen_parts_stay_and_the_optimizer_does_not_hold_them(base: Path, tmp_path: Path) -> None:
+    settings = taught(base, *animals(base), "train.freeze=['encoder.layers', 'embeddings']", "train.keep=9")
+    start(tmp_path / "new", settings, small.Notes(), device="cpu")
+    run = Run.open(tmp_path / "new")
+    before, last = weights_of(run.checkpoints / "step-0"), checkpoint.load(run.checkpoints / "step-12")
+    same = {name for name, tensor in before.items() if last.weights[name].equal(tensor)}
+    assert same == {name for name in before if name.startswith("model.encoder.layers") or ".embedding." in name}
+    assert len(last.optimizer) == 3 * (len(before) - len(same))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        (["train.freeze=encode"], "train.freeze = encode: no such part; did you mean 'encoder'"),
+        (["train.freeze=encoder,decoder"], "train.freeze = encoder, decoder: leaves nothing that learns; freeze less"),
+        (["train.freeze=encoder.layers,decoder.layers", "train.adapt.kind=lora"], "and here is none that learns"),
+        (["train.adapt={kind='lora', rank=0}"], "train.adapt.rank = 0: not valid"),
+    ],
+)
+def test_what_cannot_learn_is_refused(overrides: list[str], problem: str, base: Path, tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match=problem):
+        start(tmp_path / "new", taught(base, *animals(base), *overrides), small.Notes(), device="cpu")
+    assert not (tmp_path / "new").exists()
+
+
+def test_adapters_need_weights_to_add_to() -> None:
+    with pytest.raises(RegardError, match=r"train.adapt.kind = lora: adds to weights that have learned; begin with"):
+        small.settings("transformer-tiny", "train.adapt.kind=lora")
+
+
+def test_adapters_cannot_go_on_without_what_they_add_to(base: Path, tmp_path: Path) -> None:
+    settings = taught(base, *animals(base), "train.adapt.kind=lora")
+    start(tmp_path / "new", settings, small.Notes(), device="cpu")
+    shutil.rmtree(tmp_path / "new" / "checkpoints" / "step-0")
+    with pytest.raises(ModelError, match=r"step-0/manifest.json: missing or damaged"):
+        resume(tmp_path / "new", small.Notes(), device="cpu", more="+5")
+
+
+def test_a_general_test_set_is_measured_beside_the_own_and_against_the_beginning(base: Path, tmp_path: Path) -> None:
+    """In the log, in what is said, in the report; and a resumed training remembers the beginning."""
+    settings = taught(base, *animals(base), "data.general=fable:fr", "data.words=8", "train.rate=0.05")
+    notes = small.Notes()
+    start(tmp_path / "new", settings, notes, device="cpu")
+    first, *_, last = notes.validations
+    assert first.general_loss == first.general_before == last.general_before
+    assert first.general_loss != first.loss
+    assert first.forgotten == 0.0
+    assert last.forgotten is not None
+    assert last.forgotten > 0.05
+    assert f"({last.forgotten:+.3f} since the beginning)  BLEU" in validation_line(last)
+    again = small.Notes()
+    resume(tmp_path / "new", again, device="cpu", more="+1")
+    assert again.validations[-1].general_before == first.general_loss
+    learned = learning(Run.open(tmp_path / "new"))
+    assert learned.validations[0].general_loss == first.general_loss
+
+
+@pytest.mark.parametrize(
+    ("task", "name"), [("translate", "BLEU"), ("language", "perplexity"), ("tag", "accuracy"), ("classify", "accuracy")]
+)
+def test_a_general_test_set_goes_with_every_task(task: str, name: str, tmp_path: Path) -> None:
+    preset = "gru" if task == "language" else "transformer-tiny"
+    notes = small.Notes()
+    settings = small.settings(preset, f"task={task}", "data.general=fable:fr", "train.steps=2")
+    start(tmp_path / "run", settings, notes, device="cpu")
+    assert notes.validations[-1].name == name
+    assert notes.validations[-1].general_loss == pytest.approx(notes.validations[-1].loss)
+    assert notes.validations[-1].general_score == pytest.approx(notes.validations[-1].score)
+    assert notes.validations[-1].forgotten is None
+
+
+def test_files_of_a_general_test_set_must_be_there(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RegardError, match=r"nowhere.en: cannot be read"):
+        start(tmp_path / "new", taught(base, *animals(base), "data.general=nowhere.en,nowhere.fr"), small.Notes())
+    monkeypatch.chdir(base.parent)
+    settings = absolute(taught(base, *animals(base), "data.general=valid.en,valid.fr"))
+    assert settings.data.general == tuple(str(base.parent / name) for name in ("valid.en", "valid.fr"))
