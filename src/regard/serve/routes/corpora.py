@@ -24,7 +24,7 @@ class CorporaAnswer(BaseModel):
     """What can be trained on."""
 
     corpora: list[CorpusSummary]
-    changes: Annotated[bool, Field(description="Whether who asks may send, check, split, train and compare here.")]
+    changes: Annotated[bool, Field(description="Whether this client may send, check, split, train and compare here.")]
 
 
 class CheckRequest(Body):

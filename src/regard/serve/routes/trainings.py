@@ -50,7 +50,7 @@ class TrainingsAnswer(BaseModel):
     """Running ones first, then the newest."""
 
     trainings: list[Training]
-    most: int = Field(description="How many may run at once; 0 where who asks may not train.")
+    most: int = Field(description="How many may run at once; 0 where this client may not train.")
 
 
 router = APIRouter(prefix="/api/v1/trainings", tags=["trainings"])
