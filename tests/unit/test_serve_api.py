@@ -24,7 +24,7 @@ from regard.serve.detect import Detector, Letters
 from regard.serve.library import Library
 from regard.serve.shape import shape
 from regard.settings import DataSettings, Settings
-from regard.settings.languages import Languages, languages_of, name_of
+from regard.settings.languages import Languages, languages_of, matching, name_of
 from regard.tasks.load import load
 from regard.text.tokenizers import learn
 from serving import CAT
@@ -352,6 +352,33 @@ def test_more_alternatives_than_the_beam_may_hold_are_refused(runs: Path) -> Non
         assert refused(client, "/translate", q=CAT, source="en", target="fr", alternatives=5) == expected
 
 
+@pytest.mark.parametrize(
+    ("known", "source", "target", "meant"),
+    [
+        (["en-pt_BR"], "en", "pt_BR", ["en-pt_BR"]),
+        (["en-pt_BR"], "eng", "pt-br", ["en-pt_BR"]),
+        (["en-pt_BR"], "en", "pt", ["en-pt_BR"]),
+        (["en-pt_BR"], "en", "pt_PT", []),
+        (["en-pt_BR", "en-pt_PT"], "en", "pt", ["en-pt_BR", "en-pt_PT"]),
+        (["en-pt_BR", "en-pt"], "eng_Latn", "pt", []),
+        (["en-pt_BR", "en-pt"], "eng", "pt", ["en-pt"]),
+        (["eng_Latn-fra_Latn", "zh-Hans-en"], "en", "fr", ["eng_Latn-fra_Latn"]),
+        (["eng_Latn-fra_Latn", "zh-Hans-en"], "zh", "en", ["zh-Hans-en"]),
+        (["eng_Latn-fra_Latn", "zh-Hans-en"], "", "en", ["zh-Hans-en"]),
+    ],
+)
+def test_a_plain_code_means_the_one_run_of_its_language(
+    known: list[str], source: str, target: str, meant: list[str]
+) -> None:
+    assert [str(pair) for pair in matching(map(Languages.of, known), source, target)] == meant
+
+
+def test_a_language_is_named_with_its_kind() -> None:
+    assert name_of("pt_BR") == "Portuguese (BR)"
+    assert name_of("eng_Latn") == "English (Latn)"
+    assert (name_of("fra"), name_of("xx_YY")) == ("French", "xx_YY")
+
+
 def test_languages_and_settings_are_libretranslates(client: TestClient) -> None:
     assert client.get("/languages").json() == [
         {"code": "en", "name": "English", "targets": ["fr", "hi"]},
@@ -381,6 +408,9 @@ def with_data(**values: str) -> Settings:
         ({"source": "a.txt", "target": "b.txt"}, None),
         ({"source": "a.en", "target": "b.en"}, None),
         ({"corpus": "pairs.tsv"}, None),
+        ({"languages": "pt_BR-en"}, Languages("pt_BR", "en")),
+        ({"languages": "eng_Latn-zh-Hans"}, Languages("eng_Latn", "zh-Hans")),
+        ({"languages": "zh-Hans-es-419"}, Languages("zh-Hans", "es-419")),
         ({"corpus": "pairs.tsv", "languages": "pt-gl"}, Languages("pt", "gl")),
     ],
 )

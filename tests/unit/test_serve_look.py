@@ -676,7 +676,7 @@ def test_memory_is_counted_with_what_searches_by_the_weights(folder: Path) -> No
     fused = weight_of(model)
     output = model.model.decoder.output.weight
     assert fused >= weights + output.numel() * output.element_size()
-    converted = CTranslate2(None, model.tokenizers.source, model.tokenizers.target, 7, bytes=1000)
+    converted = CTranslate2(None, model.tokenizers, 7, bytes=1000)
     searcher = replace(model.search.searcher, engine=converted)
     assert weight_of(replace(model, searcher=searcher)) == fused + 1000
 

@@ -1,4 +1,4 @@
-"""Folders of the `transformers` library, which is not needed to read them: Marian (OPUS-MT), M2M-100, NLLB, mBART, BART.
+"""Folders of the `transformers` library, which is not needed for it: Marian (OPUS-MT), M2M-100, NLLB, mBART, BART.
 
 ``config.json`` says the architecture, ``model.safetensors`` (or several, with an index; or ``pytorch_model.bin``, which
 is not executed) has the weights. Ids come from ``vocab.json`` or, with sentencepiece alone, from fairseq's order.
@@ -148,7 +148,9 @@ def _settings(config: Mapping[str, Any], family: Family) -> Any:
 def _config(folder: Path) -> dict[str, Any]:
     config: dict[str, Any] = read_json(folder / CONFIG)
     if (folder / "generation_config.json").is_file():
-        config |= {name: each for name, each in read_json(folder / "generation_config.json").items() if each is not None}
+        config |= {
+            name: each for name, each in read_json(folder / "generation_config.json").items() if each is not None
+        }
     if config.get("model_type") not in KINDS:
         known = ", ".join(KINDS)
         raise ModelError(f"{folder / CONFIG}: model_type = {config.get('model_type')}: is not read; known: {known}")
@@ -197,8 +199,10 @@ def _number(config: Mapping[str, Any], name: str, default: int) -> int:
     return default if found is None else found
 
 
-def _ids(pieces: list[str], config: Mapping[str, Any], unknown: int | None, rows: int = 0, start: int | None = None) -> Ids:
-    """A configuration does not name ``<unk>``: where the vocabulary does not, it is the first id that is not special."""
+def _ids(
+    pieces: list[str], config: Mapping[str, Any], unknown: int | None, rows: int = 0, start: int | None = None
+) -> Ids:
+    """A configuration does not name ``<unk>``: where no vocabulary does, it is the first id that is not special."""
     pad, end = _number(config, "pad_token_id", 0), _number(config, "eos_token_id", 0)
     start = _number(config, "decoder_start_token_id", pad) if start is None else start
     if unknown is None:
@@ -281,12 +285,17 @@ class _Text:
             start = self.vocabularies["decoder"].index(self._token(self.codes[1]))
         unknown = pieces.index("<unk>") if "<unk>" in pieces else None
         if len(pieces) > rows:
-            raise ModelError(f"{self.folder}: vocabulary = {len(pieces):,} pieces: the model has {rows:,} rows for them")
+            raise ModelError(
+                f"{self.folder}: vocabulary = {len(pieces):,} pieces: the model has {rows:,} rows for them"
+            )
         return _ids(pieces, self.config, unknown, rows, start)
 
     def _starts_with_language(self) -> bool:
         """mBART's first form; its second starts with ``</s>`` and is given the language."""
-        return self.kind == "mbart" and self.about.get("tokenizer_class", "") in ("MBartTokenizer", "MBartTokenizerFast")
+        return self.kind == "mbart" and self.about.get("tokenizer_class", "") in (
+            "MBartTokenizer",
+            "MBartTokenizerFast",
+        )
 
     def frame(self, target: Ids) -> Frame:
         if self.kind == "bart":
@@ -337,8 +346,12 @@ def _added(folder: Path) -> list[tuple[int, str]]:
     """Tokens that were added to a vocabulary, with their ids."""
     listed = _optional(folder / "tokenizer.json").get("added_tokens")
     decoder = _optional(folder / "tokenizer_config.json").get("added_tokens_decoder")
-    found = [(number, token) for token, number in _optional(folder / "added_tokens.json").items()]
+    found: list[tuple[object, object]] = [
+        (number, token) for token, number in _optional(folder / "added_tokens.json").items()
+    ]
     found += [(each.get("id"), each.get("content")) for each in listed or () if isinstance(each, dict)]
     if isinstance(decoder, dict):
         found += [(number, each.get("content")) for number, each in decoder.items() if isinstance(each, dict)]
-    return sorted({(int(n), token) for n, token in found if re.fullmatch(r"\d{1,9}", str(n)) and isinstance(token, str)})
+    return sorted(
+        {(int(str(n)), token) for n, token in found if re.fullmatch(r"\d{1,9}", str(n)) and isinstance(token, str)}
+    )

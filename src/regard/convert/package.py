@@ -73,7 +73,7 @@ class Package:
 
 
 def _notices(folder: Path) -> dict[str, str]:
-    """README, licences and the like, from a folder and, of an archive, the folders in which Python packages keep them."""
+    """README, licences and the like, from a folder and, in what a wheel held, the folders that have them."""
     found = {}
     depth = [folder, *sorted(folder.glob("*.dist-info")), *sorted(folder.glob("*.dist-info/licenses"))]
     for path in (each for place in depth for each in sorted(place.iterdir())):

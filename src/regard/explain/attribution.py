@@ -23,7 +23,7 @@ from torch import Tensor
 from regard.decode.cancel import check_cancelled
 from regard.errors import DataError
 from regard.explain.replay import PLAIN, Model, Spelling, check, forward, forward_all, reads_backwards, resting
-from regard.explain.side import Rows, Side, apart, spell
+from regard.explain.side import Rows, Side, spell, with_letters
 from regard.explain.words import Folded, members
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.text.special import PAD, UNK
@@ -200,7 +200,7 @@ def _without(
 ) -> Tensor:
     """The log-probabilities (B, T) when the pieces of each of the groups are not there."""
     sources: list[Rows] = [source_ids] * len(groups)
-    ids, letters = apart(source_ids)
+    ids, letters = with_letters(source_ids)
     observer: Observer = UNOBSERVED
     match how:
         case "blank":

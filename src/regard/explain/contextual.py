@@ -73,7 +73,7 @@ def layers(
     pair = tokenizer if isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
     labels = model.task == "label"
     read = Reader(pair.source, letters, device).text(sentence) if labels else pair.read(sentence)
-    side = spell(read, pair.source, sentence)
+    side = spell(read, pair.source, sentence, at_spaces=True)
     if not side.words:
         raise DataError("sentence = '': an empty sentence has no meaning to look at; give it a word")
     check_cancelled()
@@ -215,7 +215,7 @@ def translations(
     """
     found = []
     for one in occurrences:
-        source = spell(tokenizers.read(one.sentence), tokenizers.source, one.sentence)
+        source = spell(tokenizers.read(one.sentence), tokenizers.source, one.sentence, at_spaces=True)
         source.pieces_of(one.word)
         target = spell(write(model, source.ids, prefix=tokenizers.begin), tokenizers.target)
         if aligner is None:

@@ -16,7 +16,7 @@ from regard.errors import DataError, SettingsError, did_you_mean
 from regard.explain.alignment import Aligner, Attended
 from regard.explain.heatmap import HeatMap, Numbers, reaching
 from regard.explain.recurrent import filling, gates
-from regard.explain.side import OUTSIDE, Side
+from regard.explain.side import OUTSIDE, Side, apart
 from regard.explain.trace import Trace
 from regard.explain.words import Folded, fold, members
 from regard.text.special import START
@@ -172,14 +172,6 @@ def read_so_far(trace: Trace) -> Side:
     """What a decoder read at each step: ``<start>``, then the output but for its last piece."""
     written = trace.target
     return Side((START, *written.ids[:-1]), trace.inputs, (OUTSIDE, *written.word_of[:-1]), written.words)
-
-
-def apart(side: Side) -> Side:
-    """Every piece as a word of its own; special tokens stay what they are."""
-    printed = [legible(piece) for piece, owner in zip(side.pieces, side.word_of, strict=True) if owner != OUTSIDE]
-    places = iter(range(len(printed)))
-    owners = tuple(OUTSIDE if owner == OUTSIDE else next(places) for owner in side.word_of)
-    return Side(side.ids, side.pieces, owners, tuple(printed))
 
 
 def numbers(values: Tensor) -> Numbers:

@@ -43,6 +43,7 @@ from regard.runs.folder import (
     used_weights,
     verify,
 )
+from regard.runs.origin import ORIGIN
 from regard.settings.reading import Frozen, read
 from regard.text.tokenizers import Tokenizers
 
@@ -53,7 +54,7 @@ _LARGEST_HEADER = 1 << 16  # bytes of a name, or of what tar says of a file besi
 _LARGEST_TEXT = 1 << 26  # bytes of a file that is read whole: log, settings, vocabulary; weights have no limit
 _BLOCK = 1 << 20
 _PARTS = re.compile(
-    r"settings\.toml|labels\.tsv|words\.tsv|aligner\.json|best|log\.jsonl"
+    r"settings\.toml|labels\.tsv|words\.tsv|aligner\.json|origin\.json|best|log\.jsonl"
     r"|tokenizer(/[\w-]{1,64}){0,2}/[\w-]{1,64}\.(json|tsv|model)"
     r"|checkpoints/step-\d{1,18}/[\w-]{1,64}\.(json|safetensors)",
     re.ASCII,
@@ -178,7 +179,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
 def _shared(run: Run) -> Iterator[Path]:
     """What a run has once, however many checkpoints."""
     yield run.folder / SETTINGS
-    yield from (path for path in (run.labels, run.words, run.aligner) if path.is_file())
+    yield from (path for path in (run.labels, run.words, run.aligner, run.folder / ORIGIN) if path.is_file())
     yield from sorted(path for path in run.tokenizer.rglob("*") if path.is_file())
 
 

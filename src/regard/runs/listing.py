@@ -34,6 +34,7 @@ from regard.runs.folder import (
     steps,
 )
 from regard.runs.log import outline, read_log
+from regard.runs.origin import ORIGIN
 from regard.settings import (
     ContextDecoderSettings,
     ModelSettings,
@@ -212,7 +213,8 @@ def _state(run: Run, progress: Progress) -> State:
         return "running"
     if not steps(run.checkpoints):
         return "prepared"
-    return "finished" if _is_over(run.settings.train, progress) else "interrupted"
+    imported = not progress.step and (run.folder / ORIGIN).exists()  # others have trained it
+    return "finished" if imported or _is_over(run.settings.train, progress) else "interrupted"
 
 
 def _is_over(train: TrainSettings, progress: Progress) -> bool:

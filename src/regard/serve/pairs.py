@@ -91,7 +91,7 @@ def _first(library: Library, several: Sequence[Summary]) -> str:
 def pairs(library: Library) -> dict[Languages, str]:
     """Which run translates which languages."""
     found = best_runs(library).items()
-    return {Languages(*codes.split("-")): run for (task, codes), run in found if task == "translate" and codes}
+    return {Languages.of(codes): run for (task, codes), run in found if task == "translate" and codes}
 
 
 def check_pins(library: Library) -> None:

@@ -11,6 +11,10 @@ from regard.settings.call import Words
 from regard.settings.numbers import Count, Share
 from regard.settings.reading import Frozen
 
+# A code as models and people write it: `de`, `pt_BR`, `eng_Latn`, `zh-Hans`. Behind a hyphen stands a capital or a
+# digit, so that `zh-Hans-en` is a pair.
+LANGUAGE = r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,8}|-(?:[A-Z][A-Za-z]{1,3}|[0-9]{3}))*"
+
 
 class TextSettings(Frozen):
     """How text becomes numbers."""
@@ -58,8 +62,9 @@ class DataSettings(Frozen):
     that is taught one kind of text forgets others, it shows there."""
     columns: str = ""
     """Which columns of a table to read, by name or number, with commas: `2,1`."""
-    languages: Annotated[str, Field(pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$")] = ""
-    """Which language is translated into which, as codes: `de-en`. Empty: what the names of corpus or files say."""
+    languages: Annotated[str, Field(pattern=rf"^({LANGUAGE}-{LANGUAGE})?$")] = ""
+    """Which language is translated into which, as codes: `de-en`, `pt_BR-en`, `eng_Latn-zh-Hans`. Empty: what the names
+    of corpus or files say."""
     longest: Count = 200
     """Pieces; longer examples are left out of training, and counted."""
     pairs: Count = 100_000
@@ -183,6 +188,9 @@ class TrainSettings(Frozen):
     freeze: Words = ()
     """Parts that do not learn: `embeddings`, `encoder`, `decoder`, or anything as its weights are called, such as
     `encoder.layers.0`. What is shared with a part is frozen with it."""
+    graft: Annotated[int, Field(ge=0)] = 0
+    """Pieces, learned on the text of this run, that are added at the most to the vocabulary of the run that it begins
+    with; each begins as the mean of the pieces it was cut into before."""
     watch: str = ""
     """A sentence to watch: its output and attention are logged at each validation, and after 1, 2, 4, 8, … steps."""
     seed: Annotated[int, Field(ge=0)] = 1
@@ -198,6 +206,19 @@ class TrainSettings(Frozen):
             raise SettingsError(
                 "train.adapt.kind = lora: adds to weights that have learned; begin with those of a run (--from), "
                 "or use 'none'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _grafts_onto_something(self) -> Self:
+        if self.graft and not self.base:
+            raise SettingsError(
+                f"train.graft = {self.graft}: adds to the vocabulary of another run; begin with one (--from), or use 0"
+            )
+        if self.graft and (self.adapt.kind != "none" or "embeddings" in self.freeze):
+            raise SettingsError(
+                f"train.graft = {self.graft}: new pieces learn with the embeddings, which adapters and train.freeze "
+                "leave as they are; use 0, or let all learn"
             )
         return self
 

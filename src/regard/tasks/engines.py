@@ -228,7 +228,8 @@ class CTranslate2:
 
     There as here, the W best continuations count at each step, an end among them is an output, W outputs end the
     search, and they are compared by ``log p / length^a`` with ``<end>`` in the length. At a limit we end a hypothesis
-    and CTranslate2 cuts it, so a sentence whose search came that far is given back.
+    and CTranslate2 cuts it, so a sentence whose search came that far is given back. Tokens that a target
+    begins with count as certain there, too; an output that has nothing behind them is not always considered.
     """
 
     program: Any

@@ -21,7 +21,7 @@ from regard.serve.limits import LINE, NAME, TooLargeError
 from regard.serve.pairs import detector, pairs
 from regard.serve.passage import Translatable, passage
 from regard.serve.worker import Translated
-from regard.settings.languages import Languages, name_of
+from regard.settings.languages import Languages, matching, name_of
 
 
 class LibreBody(BaseModel):
@@ -240,7 +240,7 @@ async def _languages_of(
     """Each text's language: what the client says, else what its letters say, of those that can be translated."""
     if question.source != AUTO:
         return [Detection(100.0, question.source)] * len(texts)
-    able = {pair.source for pair in known if pair.target == question.target}
+    able = {pair.source for pair in matching(known, "", question.target)}
     if not able:
         _run(known, AUTO, question.target)
     found = await _detect(request, texts, tuple(known.items()))
@@ -261,8 +261,12 @@ async def _detect(
 
 
 def _run(known: Mapping[Languages, str], source: str, target: str) -> str:
-    if (found := known.get(Languages(source, target))) is not None:
-        return found
+    found = matching(known, source, target)
+    if len(found) == 1:
+        return known[found[0]]
+    if found:
+        which = ", ".join(f"{pair.source} to {pair.target}" for pair in found)
+        raise DataError(f"source, target = {source[:20]}, {target[:20]}: may be {which}; say which")
     there = ", ".join(f"{pair.source} to {pair.target}" for pair in known) or "nothing yet"
     raise DataError(f"source, target = {source[:20]}, {target[:20]}: no run translates that; here is {there}")
 

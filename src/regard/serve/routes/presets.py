@@ -20,6 +20,7 @@ from regard.serve.limits import LINE, NAME, OVERRIDES, WORD, Body
 from regard.serve.trainings import DEMO, asked_for
 from regard.settings import Settings, TransformerModel, load_settings, preset_names
 from regard.settings.demo import demo_settings
+from regard.settings.learning import LANGUAGE
 from regard.trainer.preflight import Preflight
 
 
@@ -40,7 +41,11 @@ Override = Annotated[str, Field(max_length=LINE, pattern=r"^[^\x00]*$")]  # beco
 class EstimateRequest(Body):
     """A training whose cost is to be estimated."""
 
-    preset: str = Field(max_length=NAME, examples=["transformer-tiny"])
+    preset: str = Field("", max_length=NAME, examples=["transformer-tiny"])
+    base: str = Field("", max_length=NAME, description="The run to begin with, instead of a preset.")
+    keep_watching: str = Field(
+        "", max_length=NAME, description="A corpus to measure as well, so that forgetting shows.", examples=["fable:fr"]
+    )
     corpus: str = Field(max_length=NAME, examples=["fable:fr"])
     time: str = Field(
         "", max_length=WORD, description="At the most: 90s, 10m, 2h; empty for no limit.", examples=["2m"]
@@ -48,7 +53,7 @@ class EstimateRequest(Body):
     languages: str = Field(
         "",
         max_length=WORD,
-        pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$",
+        pattern=rf"^({LANGUAGE}-{LANGUAGE})?$",
         description="Which is translated into which, `en-de`; empty for what the names of the files say.",
     )
     overrides: list[Override] = Field([], max_length=OVERRIDES, examples=[["train.steps=200", "data.pairs=2000"]])
@@ -96,8 +101,16 @@ def _preset(name: str, settings: Settings) -> Preset:
 async def estimate(request: Request, wish: EstimateRequest) -> Preflight:
     """Prepare a training in a temporary folder, measure what it would need, and remove it."""
     state = request.app.state
-    chosen = {"time": wish.time, "languages": wish.languages}
-    asked = asked_for(state.corpora, wish.preset, wish.corpus, wish.overrides, **chosen)
+    asked = asked_for(
+        state.corpora,
+        wish.preset,
+        wish.corpus,
+        wish.overrides,
+        base=state.jobs.library.path(wish.base) if wish.base else None,
+        general=wish.keep_watching,
+        time=wish.time,
+        languages=wish.languages,
+    )
     key = json.dumps([asked, state.corpora.stamp(wish.corpus)])
     if key not in state.estimates:
         corner = Path(tempfile.mkdtemp(prefix="regard-estimate-"))

@@ -259,12 +259,11 @@ def _summary(library: Library, name: str, path: Path, best: set[str], *, changes
         attention, corpus, test = attends(settings), corpus_name(settings.data), test_of(settings)
     except (RegardError, OSError):
         pass  # the summary says that it is unreadable, and why
-    source, _, target = summary.languages.partition("-")
     worker = library.loaded.get(name)
     return RunSummary(
         **_finite(content)
         | {
-            "languages": Languages(source, target) if target else None,
+            "languages": Languages.of(summary.languages) if summary.languages else None,
             "attention": attention,
             "best": name in best,
             "pinned": name in library.pinned,

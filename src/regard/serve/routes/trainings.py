@@ -72,10 +72,19 @@ def every_training(request: Request) -> TrainingsAnswer:
 @router.post("", status_code=201, responses=PROBLEMS)
 def start(request: Request, wish: TrainingRequest) -> RunName:
     """Train a new run. It goes on when the page is closed, and when the server ends."""
-    corpora = request.app.state.corpora
-    chosen = {"time": wish.time, "watch": wish.watch, "languages": wish.languages}
-    asked = asked_for(corpora, wish.preset, wish.corpus, wish.overrides, **chosen)
-    return {"run": _trainings(request).jobs.train(wish.name, asked, wish.model_dump()).run}
+    corpora, jobs = request.app.state.corpora, _trainings(request).jobs
+    asked = asked_for(
+        corpora,
+        wish.preset,
+        wish.corpus,
+        wish.overrides,
+        base=jobs.library.path(wish.base) if wish.base else None,
+        general=wish.keep_watching,
+        time=wish.time,
+        watch=wish.watch,
+        languages=wish.languages,
+    )
+    return {"run": jobs.train(wish.name, asked, wish.model_dump()).run}
 
 
 @router.get("/{run}", responses=PROBLEMS)

@@ -1,12 +1,13 @@
 // Train: a form for a new training; or one training, from its first line to its last, live if it goes on.
 
 import {get} from "../api.js";
-import {read, write} from "../address.js";
+import {link, read, write} from "../address.js";
 import {element, sheet} from "../element.js";
 import {pageHead} from "../pieces/forms.js";
 import {trouble} from "../pieces/trouble.js";
 import {demoButton, trainingForm} from "./train/form.js";
 import {trainingsTable} from "./train/runs.js";
+import {teachForm} from "./train/teach.js";
 import {trainingView} from "./train/view.js";
 
 const LOOK = 2000; // milliseconds between two looks at the list
@@ -29,7 +30,7 @@ class TrainPage {
   }
 
   async show(values) {
-    const state = `${values.run ?? ""} ${values.again ?? ""}`;
+    const state = `${values.run ?? ""} ${values.again ?? ""} ${values.teach ?? "-"}`;
     if (this.state === state && this.shown.update) return this.shown.update(values);
     this.leave();
     this.state = state;
@@ -44,6 +45,7 @@ class TrainPage {
   one(training, most) {
     const view = trainingView(training, {
       changes: most > 0 && !this.runs.find(({name}) => name === training.run)?.fixed,
+      teaches: most > 0,
       open: (values) => this.open(values),
     });
     this.root.replaceChildren(view.node);
@@ -52,11 +54,10 @@ class TrainPage {
 
   all(trainings, most, values) {
     const table = trainingsTable({onopen: (run) => this.open({run})});
-    const form = trainingForm(values, {
-      taken: trainings.map(({run}) => run),
-      again: trainings.find(({run}) => run === values.again),
-      onstart: (run) => this.open({run}),
-    });
+    const again = trainings.find(({run}) => run === values.again);
+    const taught = values.teach !== undefined || Boolean(again?.request?.base);
+    const about = {taken: trainings.map(({run}) => run), again, onstart: (run) => this.open({run})};
+    const form = taught ? teachForm(values, {...about, runs: this.runs}) : trainingForm(values, about);
     const first = trainings.length === 0;
     const asked = values.name === "demo"; // other pages send people here for the demo
     this.root.replaceChildren(
@@ -74,6 +75,15 @@ class TrainPage {
           : null,
         most && (first || asked) ? demoButton({first, onstart: (run) => this.open({run}), taken: trainings}) : null,
         table.node,
+        most && this.runs.length && !values.again
+          ? element(
+              "p",
+              {},
+              taught
+                ? element("a", {href: link("train", {})}, "Train a new model instead")
+                : element("a", {href: link("train", {teach: ""})}, "Teach a model that is here, on your own text"),
+            )
+          : null,
         !most
           ? null
           : first && !this.runs.length

@@ -153,10 +153,10 @@ export const stateWord = (state) => (state === "interrupted" ? "stopped" : state
 
 const names = new Intl.DisplayNames(["en"], {type: "language", fallback: "none"});
 
-/** "French" for "fr"; an unknown code stays. */
+/** "French" for "fr", "Brazilian Portuguese" for "pt_BR"; an unknown code stays. */
 export function language(code) {
   try {
-    return names.of(code) ?? code;
+    return names.of(code.replaceAll("_", "-")) ?? code;
   } catch {
     return code;
   }
