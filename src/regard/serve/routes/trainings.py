@@ -84,7 +84,7 @@ def start(request: Request, wish: TrainingRequest) -> RunName:
         watch=wish.watch,
         languages=wish.languages,
     )
-    return {"run": jobs.train(wish.name, asked, wish.model_dump()).run}
+    return RunName(run=jobs.train(wish.name, asked, wish.model_dump()).run)
 
 
 @router.get("/{run}", responses=PROBLEMS)
