@@ -36,9 +36,7 @@ _NAMES = {"<f4": "float32", "<i1": "int8", "<i2": "int16", "<f2": "float16", "bf
 _INT16_SCALE = 1000.0  # of format 1, which keeps none
 _ACTIVATIONS = {0: "relu", 2: "silu", 3: "gelu"}  # by number
 _CLOSE = 5e-3  # of a table of sinusoids, which may be kept in 16 bits
-_SAID = re.compile(
-    r"(en|de)coder/(num_heads|pre_norm|activation|embeddings_merge|alignment_\w+|scale_embeddings)"
-)
+_SAID = re.compile(r"(en|de)coder/(num_heads|pre_norm|activation|embeddings_merge|alignment_\w+|scale_embeddings)")
 _FIRST_NAMES = (
     *(("transformer/", ""), (":0", ""), ("w_embs", "embeddings/weight"), ("kernel", "weight")),
     *(("LayerNorm", "layer_norm"), ("dense", "projection"), ("conv1d_", "linear_"), ("conv1d", "linear_0")),

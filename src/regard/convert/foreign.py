@@ -27,7 +27,7 @@ from regard.runs.log import Log
 from regard.runs.origin import Origin
 from regard.settings import Settings
 from regard.settings.reading import read
-from regard.text.special import PAD, SPECIAL_TOKENS, START
+from regard.text.special import SPECIAL_TOKENS, START
 from regard.text.tokenizers import Tokenizers
 
 NEVER = -1e9  # a logit: no probability is left of it, and it is finite
@@ -93,13 +93,10 @@ class Ids:
         return self._chosen(bias).masked_fill(never, NEVER).clamp(min=NEVER)
 
     def ours(self, ids: Tensor) -> Tensor:
-        """Their ids as ours. What pads and starts becomes ``<pad>``, for it is met in padded rows."""
-        table = torch.empty(int(self.theirs.max()) + 1, dtype=torch.long)
-        for number in (START, *(each for each in range(len(self.theirs)) if each != START)):
-            if self.theirs[number] != ADDED:
-                table[self.theirs[number]] = number
-        if self.theirs[PAD] != ADDED:
-            table[self.theirs[PAD]] = PAD
+        """Their ids as ours. What starts and also pads or ends is that: it is met in rows."""
+        table, kept = torch.empty(int(self.theirs.max()) + 1, dtype=torch.long), self.theirs != ADDED
+        kept[START] &= not self.doubled
+        table[self.theirs[kept]] = torch.arange(len(kept))[kept]
         return table[ids]
 
     def _chosen(self, tensor: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ _MERGES = ("bpe.model", "bpe.code", "bpe.codes", "bpecodes", "codes")
 def tokenizers_of(
     package: Package, source: Sequence[str], target: Sequence[str], *, joint: bool, frame: Frame = PLAIN
 ) -> Tokenizers:
-    """Of two vocabularies by our ids: Regard's own files, sentencepiece's, subword-nmt's; else what is between spaces."""
+    """Of two vocabularies by our ids: Regard's files, sentencepiece's, subword-nmt's; else what is between spaces."""
     places = (package.folder, package.root)
     if own := next((place / "tokenizer" for place in places if (place / "tokenizer" / PAIR).is_file()), None):
         return _own(own, source, target)

@@ -7,6 +7,7 @@ RUN/words.tsv           the words of the training text, for tagging
 RUN/checkpoints/step-N  see `regard.runs.checkpoint`
 RUN/best                the name of the best checkpoint
 RUN/log.jsonl           what happened
+RUN/origin.json         where an imported model comes from; see `regard.runs.origin`
 RUN/aligner.json        which attention shows the alignment, once it was asked for
 RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
