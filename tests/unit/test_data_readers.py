@@ -13,8 +13,8 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
-from regard.data import Corpus, Labelled, Pair, Tagged, read_labelled, read_pairs, read_tagged, read_texts, tables
-from regard.data.lines import CorpusProblem, ignore, read_lines, refuse
+from regard.data import Corpus, tables
+from regard.data.lines import Complain, CorpusProblem, ignore, read_lines, refuse
 from regard.data.readers import format_of
 from regard.errors import DataError, ResourceError, SettingsError
 
@@ -24,7 +24,20 @@ ROWS = [
     ("", "nothing"),
     ("ja, „gut“", 'yes, "good"'),
 ]
-PAIRS = [Pair(*row) for row in ROWS]
+PAIRS = ROWS
+
+
+def read_rows(corpus: Corpus, names: tuple[str, ...], complain: Complain = refuse) -> Iterator[tuple[str, ...]]:
+    rows = corpus.rows(names, complain)
+    return (row for _, row in rows)
+
+
+def read_pairs(corpus: Corpus, complain: Complain = refuse) -> Iterator[tuple[str, ...]]:
+    return read_rows(corpus, ("source", "target"), complain)
+
+
+def read_texts(corpus: Corpus) -> Iterator[str]:
+    return (text for (text,) in read_rows(corpus, ("text",)))
 
 
 def write(path: Path, text: str) -> str:
@@ -58,22 +71,22 @@ def test_packed_files_read_as_plain_ones(tmp_path) -> None:
 
 def test_tsv_takes_the_first_columns_or_those_asked_for(tmp_path) -> None:
     bare = write(tmp_path / "bare.tsv", "1\tx\ty\n2\tp\tq\n")
-    assert list(read_pairs(Corpus((bare,)))) == [Pair("1", "x"), Pair("2", "p")]
-    assert list(read_pairs(Corpus((bare,), ("3", "2")))) == [Pair("y", "x"), Pair("q", "p")]
+    assert list(read_pairs(Corpus((bare,)))) == [("1", "x"), ("2", "p")]
+    assert list(read_pairs(Corpus((bare,), ("3", "2")))) == [("y", "x"), ("q", "p")]
 
 
 def test_a_header_is_used_where_it_names_what_is_wanted(tmp_path) -> None:
     usual = write(tmp_path / "usual.tsv", "target\tsource\ny\tx\n")
     other = write(tmp_path / "other.tsv", "de\ten\nx\ty\n")
-    assert list(read_pairs(Corpus((usual,)))) == [Pair("x", "y")]
-    assert list(read_pairs(Corpus((other,), ("en", "de")))) == [Pair("y", "x")]
+    assert list(read_pairs(Corpus((usual,)))) == [("x", "y")]
+    assert list(read_pairs(Corpus((other,), ("en", "de")))) == [("y", "x")]
 
 
 def test_csv_may_quote_and_span_lines(tmp_path) -> None:
     path = tmp_path / "a.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([*ROWS, ("two\nlines", "a,b")])
-    assert list(read_pairs(Corpus((str(path),)))) == [*PAIRS, Pair("two\nlines", "a,b")]
+    assert list(read_pairs(Corpus((str(path),)))) == [*PAIRS, ("two\nlines", "a,b")]
 
 
 def test_jsonl_reads_names_numbers_and_nested_fields(tmp_path) -> None:
@@ -82,7 +95,7 @@ def test_jsonl_reads_names_numbers_and_nested_fields(tmp_path) -> None:
     for columns in ((), ("source", "target"), ("1", "2"), ("pair.de", "pair.en")):
         assert list(read_pairs(Corpus((path,), columns))) == PAIRS
     labelled = write(tmp_path / "b.jsonl", '{"text": "fine", "label": 1}')
-    assert list(read_labelled(Corpus((labelled,)))) == [Labelled("fine", "1")]
+    assert list(read_rows(Corpus((labelled,)), ("text", "label"))) == [("fine", "1")]
 
 
 def test_parquet_reads_flat_and_nested_columns(tmp_path) -> None:
@@ -106,9 +119,9 @@ TMX = """<?xml version="1.0" encoding="UTF-8"?>
 
 def test_tmx_gives_units_by_language_without_markup(tmp_path) -> None:
     path = write(tmp_path / "a.tmx", TMX)
-    expected = [Pair("Appuyez ici", "Press here & wait"), Pair("chat", "cat")]
+    expected = [("Appuyez ici", "Press here & wait"), ("chat", "cat")]
     assert list(read_pairs(Corpus((path,), ("fr", "en")))) == expected
-    assert next(read_pairs(Corpus((path,)))) == Pair("Press here & wait", "Appuyez ici")
+    assert next(read_pairs(Corpus((path,)))) == ("Press here & wait", "Appuyez ici")
     assert list(read_texts(Corpus((path,), ("fr",)))) == ["Appuyez ici", "chat"]
 
 
@@ -141,21 +154,14 @@ CONLLU = (
 def test_conllu_gives_words_and_universal_tags(tmp_path) -> None:
     path = write(tmp_path / "a.conllu", CONLLU)
     expected = [
-        Tagged(("Do", "n't", "go"), ("AUX", "PART", "VERB")),
-        Tagged(("10_000", "bears"), ("NUM", "NOUN")),
+        ("Do n't go", "AUX PART VERB"),
+        ("10_000 bears", "NUM NOUN"),
     ]
-    assert list(read_tagged(Corpus((path,)))) == expected
+    assert list(read_rows(Corpus((path,)), ("words", "tags"))) == expected
     assert list(read_texts(Corpus((path,)))) == ["Do n't go", "10_000 bears"]
     bad = write(tmp_path / "bad.conllu", "1\tx\n")
     with pytest.raises(DataError, match=r"bad\.conllu line 1: 2 columns; CoNLL-U has ten"):
-        list(read_tagged(Corpus((bad,))))
-
-
-def test_tags_may_stand_in_a_parallel_file_but_must_match(tmp_path) -> None:
-    words, tags = write(tmp_path / "a.words", "a b\nc\n"), write(tmp_path / "a.tags", "X Y\nZ Z\n")
-    with pytest.raises(DataError, match=r"a\.tags line 2: 1 words but 2 tags; every word needs one tag"):
-        list(read_tagged(Corpus((words, tags))))
-    assert list(read_tagged(Corpus((words, tags)), ignore)) == [Tagged(("a", "b"), ("X", "Y"))]
+        list(read_rows(Corpus((bad,)), ("words", "tags")))
 
 
 def test_texts_are_the_lines_of_a_plain_file(tmp_path) -> None:
@@ -211,7 +217,7 @@ def test_rows_that_lack_columns_are_refused_or_passed_over(tmp_path) -> None:
     table = write(tmp_path / "a.tsv", "a\tb\nc\nd\te\n")
     with pytest.raises(DataError, match=r"a\.tsv line 2: 1 columns; 1 and 2 are needed, counted from 1"):
         list(read_pairs(Corpus((table,))))
-    assert list(read_pairs(Corpus((table,)), ignore)) == [Pair("a", "b"), Pair("d", "e")]
+    assert list(read_pairs(Corpus((table,)), ignore)) == [("a", "b"), ("d", "e")]
     with pytest.raises(DataError, match="0 and 2 are needed, counted from 1"):
         list(read_pairs(Corpus((table,), ("0", "2"))))
 

@@ -18,7 +18,6 @@ import corpora_for_tests as small
 from regard.cli.main import run
 from regard.cli.progress import LineCounter
 from regard.cli.streams import hush
-from regard.data.readers import Pair
 from regard.errors import DataError, SettingsError
 from regard.evaluate import evaluate as evaluation
 from regard.evaluate.evaluate import Texts, alignment_of, check_measures, score, training_counts
@@ -370,7 +369,7 @@ def test_scores_as_json_are_those_of_python(trained: Path, capsys: Capture, monk
     assert run(arguments(trained, "--tokens", "--json", verb="score")) == 0
     *rows, sums = [json.loads(line) for line in capsys.readouterr().out.split("\n")[:-1]]
     monkeypatch.setattr(evaluation, "CHUNK", 1000)
-    expected = list(score(load(trained / "run"), [Pair(*pair) for pair in PAIRS]))
+    expected = list(score(load(trained / "run"), PAIRS))
     for number, (row, scored) in enumerate(zip(rows, expected, strict=True), start=1):
         assert row["line"] == number
         assert row["log_probability"] == pytest.approx(scored.total, abs=1e-4)
@@ -382,7 +381,7 @@ def test_scores_as_json_are_those_of_python(trained: Path, capsys: Capture, monk
 def test_a_line_that_is_no_sentence_is_named(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "LONGEST", 5)
     monkeypatch.setattr(evaluation, "CHUNK", 2)
-    found = score(load(trained / "run"), [Pair("a", "b"), Pair("a", "b"), Pair("a", "b " * 7)])
+    found = score(load(trained / "run"), [("a", "b"), ("a", "b"), ("a", "b " * 7)])
     assert len([next(found), next(found)]) == 2
     with pytest.raises(DataError, match="line 3 = 7 pieces: too long to score; at most 5"):
         next(found)

@@ -42,6 +42,7 @@ from regard.tasks.corpus import Fable, materials
 from regard.tasks.kinds import task_of
 from regard.tasks.load import evaluate, labels_of, load
 from regard.tasks.translator import Translator
+from regard.text.sentences import one_line
 
 HELD_OUT = 500  # sentences of the built-in corpus, by default
 ROUND = 64  # sentences that a system translates before it is the next one's turn
@@ -275,12 +276,7 @@ def save_texts(folder: Path, material: Texts, systems: Sequence[System]) -> None
     for name, lines in texts.items():
         path = folder / f"{name}.txt"
         with new_file(path) as file:
-            file.write("".join(f"{line}\n" for line in map(_one_line, lines)).encode("utf-8", "replace"))
-
-
-def _one_line(text: str) -> str:
-    """One line in, one line out, whatever the model writes."""
-    return " ".join(text.splitlines())
+            file.write("".join(f"{line}\n" for line in map(one_line, lines)).encode("utf-8", "replace"))
 
 
 # The systems
@@ -311,7 +307,7 @@ def _systems(
 
 
 def _caller(translator: Translator, options: Options) -> Translate:
-    return lambda sources: [_one_line(each.text) for each in translator.stream(sources, options)]
+    return lambda sources: [one_line(each.text) for each in translator.stream(sources, options)]
 
 
 def take_turns(

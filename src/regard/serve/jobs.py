@@ -32,7 +32,8 @@ from regard.runs.log import read_log
 from regard.serve.library import Library
 from regard.serve.limits import BusyError
 from regard.serve.processes import Process, spawn
-from regard.settings import Settings, load_settings
+from regard.settings import Settings
+from regard.trainer.teaching import settings_of
 
 TRAININGS = 2  # at once
 COMPARISONS = 1
@@ -105,7 +106,7 @@ class Jobs:
             with new_file(folder / REQUEST) as file:
                 file.write(json.dumps(request).encode())
             with new_file(folder / "settings.toml") as file:
-                file.write(load_settings(*asked).to_toml().encode())
+                file.write(settings_of(asked).to_toml().encode())
             return self._start("train", run, ["train", *asked, "--out", str(place)])
 
     def resume(self, run: str, *, time: str = "", steps: str = "") -> Job:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from regard.decode.options import Options
@@ -24,14 +23,6 @@ from regard.tasks.load import load_predictor
 
 Stamp = tuple[tuple[int, int, int], ...]
 AT = "@"  # between the names of a run and of one of its checkpoints; no name has it
-
-
-@dataclass(frozen=True)
-class _Loaded:
-    """A run in memory, or on its way there."""
-
-    worker: Future[Worker]
-    stamp: Stamp  # of the files it was read from
 
 
 class Library:
@@ -62,7 +53,8 @@ class Library:
         self._device = device
         self._tell = tell
         self.on_batch: Callable[[int], object] = lambda _: None  # told the size of every batch
-        self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
+        # Runs in memory or on their way there, and the stamp of their files; the one asked for last is at the end.
+        self._loaded: dict[str, tuple[Future[Worker], Stamp]] = {}
         self._changing = threading.Lock()
         self._loader = ThreadPoolExecutor(1, "loader")  # one at a time: two might not fit while each alone does
 
@@ -90,7 +82,7 @@ class Library:
         """Put a run away that has another name now, or is gone."""
         with self._changing:
             for each in [each for each in self._loaded if each.partition(AT)[0] == name]:
-                self._loaded.pop(each).worker.add_done_callback(_put_away)
+                self._loaded.pop(each)[0].add_done_callback(_put_away)
 
     def path(self, name: str) -> Path:
         """Where a run is. Only a name from the list is known, so that no path can be smuggled in."""
@@ -123,7 +115,7 @@ class Library:
     @property
     def loaded(self) -> dict[str, Worker]:
         """The runs in memory."""
-        return {name: found.worker.result() for name, found in list(self._loaded.items()) if _is_ready(found.worker)}
+        return {name: worker.result() for name, (worker, _) in list(self._loaded.items()) if _is_ready(worker)}
 
     def close(self, seconds: float = 5.0) -> None:
         """Let every thread finish what it has, all of them within so many seconds; what is being loaded is not waited
@@ -141,14 +133,14 @@ class Library:
         name = run if checkpoint is None else f"{run}{AT}{named_checkpoint(Run.open(path), checkpoint).name}"
         stamp = _stamp(path)
         with self._changing:
-            known = self._loaded.pop(name, None)
-            if known is not None and known.stamp != stamp:
-                known.worker.add_done_callback(_put_away)
-                known = None
-            if known is None or (known.worker.done() and not _is_ready(known.worker)):
-                known = _Loaded(self._loader.submit(self._load, name, path, checkpoint), stamp)
-            self._loaded[name] = known
-            return known.worker
+            worker, then = self._loaded.pop(name, (None, stamp))
+            if worker is not None and then != stamp:
+                worker.add_done_callback(_put_away)
+                worker = None
+            if worker is None or (worker.done() and not _is_ready(worker)):
+                worker = self._loader.submit(self._load, name, path, checkpoint)
+            self._loaded[name] = worker, stamp
+            return worker
 
     def _load(self, name: str, path: Path, checkpoint: str | None) -> Worker:
         self._make_room(name, 4 * (listing.parameters(Run.open(path)) or 0))

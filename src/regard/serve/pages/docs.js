@@ -6,11 +6,13 @@ const METHODS = ["get", "post", "put", "delete"];
 const [BODY, ANSWER] = ["Body", "Answer"];
 const FORM = "application/x-www-form-urlencoded";
 
-/** A schema, with what it refers to in its place. */
+/** A schema, with what it refers to in its place; an object whose names are known has them as fields. */
 function resolve(schema, root) {
-  if (!schema?.$ref) return schema ?? {};
-  const place = schema.$ref.replace("#/", "").split("/");
-  return place.reduce((value, key) => value[key], root);
+  const place = schema?.$ref?.replace("#/", "").split("/") ?? [];
+  const found = place.length ? place.reduce((value, key) => value[key], root) : (schema ?? {});
+  const names = found.propertyNames?.enum ?? [found.propertyNames?.const ?? []].flat();
+  if (!names.length) return found;
+  return {...found, properties: Object.fromEntries(names.map((name) => [name, found.additionalProperties]))};
 }
 
 /** What a value is, in words: `list of text`, `number or nothing`. */

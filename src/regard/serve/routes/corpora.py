@@ -5,28 +5,50 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
 
 from regard.errors import DataError, SettingsError
 from regard.runs.folder import Run, is_occupied
-from regard.serve.answers import Problem
+from regard.serve.answers import problems
 from regard.serve.corpora import BUILT_IN, PARTS, Corpora, CorpusSummary
 from regard.serve.guard import may_change
-from regard.serve.schema.trainings import (
-    CheckAnswer,
-    CheckRequest,
-    CorporaAnswer,
-    CorpusDeleted,
-    SplitRequest,
-)
+from regard.serve.limits import Body
+from regard.settings import TaskName
+
+
+class CorporaAnswer(BaseModel):
+    """What can be trained on."""
+
+    corpora: list[CorpusSummary]
+    changes: Annotated[bool, Field(description="Whether who asks may send, check, split, train and compare here.")]
+
+
+class CheckRequest(Body):
+    """What a corpus is checked for."""
+
+    task: TaskName = "translate"
+
+
+class CheckAnswer(BaseModel):
+    """What `regard data check` found, by part."""
+
+    clean: bool
+    parts: dict[str, dict[str, Any]] = Field(description="Pairs, findings with counts, and examples with their lines.")
+
+
+class SplitRequest(Body):
+    """How many pairs to hold out of the training part."""
+
+    valid: int = Field(500, ge=1, le=100_000, examples=[500])
+    test: int = Field(0, ge=0, le=100_000, examples=[0])
+
 
 router = APIRouter(prefix="/api/v1/corpora", tags=["corpora"])
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem} for status in (400, 404, 411, 413, 415, 429, 503, 504)
-}
+PROBLEMS = problems(400, 404, 411, 413, 415, 429, 503, 504)
 
 
 @router.get("")
@@ -120,15 +142,15 @@ async def split(request: Request, name: str, wish: SplitRequest) -> CorpusSummar
 
 
 @router.delete("/{name}", responses=PROBLEMS)
-def delete(request: Request, name: str) -> CorpusDeleted:
-    """Put a corpus into the trash, unless a training reads it now."""
+def delete(request: Request, name: str) -> dict[Literal["corpus", "restore"], str]:
+    """Put a corpus into the trash, unless a training reads it now. Post to the address `restore` to undo that."""
     corpora, jobs = _corpora(request), request.app.state.jobs
     place = "" if name in BUILT_IN else str(corpora.path(name).resolve())
     for run, path in jobs.library.runs().items():
         if place and is_occupied(path) and f"{place}/" in Run.open(path).settings.to_toml():
             raise SettingsError(f"corpus = {name}: {run} is being trained on it; stop that first")
     corpora.delete(name)
-    return CorpusDeleted(corpus=name, restore=f"/api/v1/corpora/{name}/restore")
+    return {"corpus": name, "restore": f"/api/v1/corpora/{name}/restore"}
 
 
 @router.post("/{name}/restore", responses=PROBLEMS)
