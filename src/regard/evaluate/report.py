@@ -171,8 +171,9 @@ def learning(run: Run) -> Learning:
 
 def _validated(event: dict[str, Any]) -> Validation:
     """Without samples."""
-    general = (event.get(name) for name in ("general_loss", "general_score", "general_before"))
-    return Validation(*(event[name] for name in VALIDATED), (), *general)
+    loss, score, before = (event.get(f"general_{name}") for name in ("loss", "score", "before"))
+    found = Validation(*(event[name] for name in VALIDATED))
+    return replace(found, general_loss=loss, general_score=score, general_before=before)
 
 
 def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:
