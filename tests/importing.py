@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shutil
+import struct
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 import tiny
+from regard.convert.ctranslate2 import ModelFile
 from regard.convert.foreign import Foreign, write
 from regard.convert.recognise import opened
 from regard.models import build
@@ -227,3 +230,33 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
     "huggingface": huggingface_folder,
     "fairseq": checkpoint,
 }
+
+
+def rewritten(engine: Path, folder: Path, changes: dict[str, Any]) -> Path:
+    """A copy of a model of CTranslate2's with other variables; None takes one away."""
+    shutil.copytree(engine, folder)
+    file = ModelFile(engine / "model.bin")
+    names = [name for name in (*file.variables, *changes) if changes.get(name, name) is not None]
+    arrays = {name: changes[name] if name in changes else file._raw(name).numpy() for name in dict.fromkeys(names)}
+    (folder / "model.bin").write_bytes(written(6, arrays, file.aliases))
+    return folder
+
+
+def packed(text: str) -> bytes:
+    return struct.pack("<H", len(text.encode()) + 1) + text.encode() + b"\0"
+
+
+def written(format: int, variables: dict[str, Any], aliases: dict[str, str]) -> bytes:
+    """A file of CTranslate2's, as each format has it."""
+    data = struct.pack("<I", format)
+    if format > 1:
+        data += packed("TransformerSpec") + struct.pack("<I", 3)
+    data += struct.pack("<I", len(variables))
+    for name, array in variables.items():
+        data += packed(name) + struct.pack(f"<B{array.ndim}I", array.ndim, *array.shape)
+        kind = {"float32": 0, "int8": 1, "int16": 2, "int32": 3}[str(array.dtype)]
+        data += struct.pack("<BI", kind, array.nbytes) if format > 3 else struct.pack("<BI", array.itemsize, array.size)
+        data += array.tobytes()
+    if format > 2:
+        data += struct.pack("<I", len(aliases)) + b"".join(packed(one) + packed(two) for one, two in aliases.items())
+    return data

@@ -171,15 +171,7 @@ def _whole(path: Path) -> Iterator[None]:
     """What goes wrong in an archive is one line. A place in it that no file has is refused by the system, nameless."""
     try:
         yield
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        zlib.error,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-    ) as problem:
+    except _DAMAGE as problem:
         raise ModelError(f"{path}: is cut short, damaged or locked ({problem}); copy it again") from None
     except OSError as problem:
         if problem.errno != errno.EINVAL and not isinstance(problem, gzip.BadGzipFile):
