@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 import corpora_for_tests as small
+from regard.runs.folder import Run
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
+from regard.trainer.start import start
 
 TINY = "\n".join([*small.SIZES["transformer"], *small.SMALL[1:3], "train.batch=128", "train.warmup=4"])
 OURS = {"X-Regard": "studio"}
@@ -220,7 +222,7 @@ def test_at_the_first_start_one_button_trains_the_demo(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With fewer and smaller steps than a user gets."""
-    quick = (*small.SMALL, *small.SIZES["transformer"], "about='regard demo'")
+    quick = (*small.SMALL, *small.SIZES["transformer"], "train.validate_every=12", "about='regard demo'")
     monkeypatch.setattr("regard.settings.demo.OVERRIDES", quick)
     page = page_of(tmp_path / "runs")
     page.set_default_timeout(PATIENCE)
@@ -234,3 +236,57 @@ def test_at_the_first_start_one_button_trains_the_demo(
     assert re.search(r"step 12\b", page.locator(".facts").inner_text())
     page.get_by_role("link", name="Translate with it").wait_for()
     accessible(page)
+
+
+def test_a_model_is_taught_on_pasted_pairs_and_watched_against_forgetting(
+    page_of: Callable[[Path], Any], tmp_path: Path, accessible: Callable[[Any], None], fits: Callable[[Any], None]
+) -> None:
+    """From the run's row: full or adapters, pairs from the clipboard, another corpus beside; then the run is there."""
+    runs = tmp_path / "runs"
+    quick = ("train.steps=4", "train.validate_every=2", "text.tokenizer=bpe", "text.size=320")
+    start(runs / "first", small.settings("transformer-tiny", *quick), small.Notes(), device="cpu")
+    page = page_of(runs)
+    page.set_default_timeout(PATIENCE)
+    page.goto("/#runs?run=first")
+    page.get_by_role("link", name="Teach this model").click()
+    page.get_by_role("heading", name="Teach this model").wait_for()
+    assert page.get_by_label("Run", exact=True).input_value() == "first"
+    assert page.get_by_label("Name of the new run").input_value() == "first-taught"
+    page.get_by_text("adapters (LoRA)").click()
+    page.get_by_text("small additions to the attention").wait_for()
+    pairs = "".join(
+        f"{one}\t{other}\n" for one, other in zip(SOURCE.split("\n"), TARGET.split("\n"), strict=True) if one
+    )
+    page.get_by_label("Or paste it here").fill(pairs * 8)
+    page.get_by_label("Keep watching").select_option("fable:fr")
+    page.get_by_text("1 min", exact=True).click()
+    accessible(page)
+    fits(page)
+    page.get_by_role("button", name="Teach it").click()
+    page.get_by_role("heading", name="first-taught").wait_for()
+    until(page, "document.querySelector('.facts').textContent.includes('loss on the general test')")
+    for job in Jobs(Library(runs)).trainings().values():
+        job.process.send(signal.SIGINT)
+    until(
+        page, "[...document.querySelectorAll('.chip')].some((chip) => /stopped|finished|time/.test(chip.textContent))"
+    )
+    settings = Run.open(runs / "first-taught").settings
+    assert settings.train.adapt.kind == "lora"
+    assert settings.train.base == str(runs / "first")
+    assert settings.data.general == ("fable:fr",)
+    assert (runs / "first-taught" / "checkpoints" / "step-0").is_dir()
+
+
+def test_a_failed_teaching_can_be_changed_and_started_again(page_of: Callable[[Path], Any], tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    start(runs / "first", small.settings("gru", "train.steps=2"), small.Notes(), device="cpu")
+    page = page_of(runs)
+    page.set_default_timeout(PATIENCE)
+    page.goto("/#train?teach=first")
+    page.get_by_text("adapters (LoRA)").click()
+    page.get_by_label("Or paste it here").fill("a cat\tun chat\na dog\tun chien")
+    page.get_by_role("button", name="Teach it").click()
+    page.get_by_text("adapts the layers of a Transformer").wait_for()
+    page.get_by_role("button", name="Change and start again").click()
+    page.get_by_role("heading", name="Teach this model").wait_for()
+    assert page.get_by_label("Run", exact=True).input_value() == "first"

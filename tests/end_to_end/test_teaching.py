@@ -20,8 +20,10 @@ from regard.errors import ModelError, RegardError
 from regard.evaluate.report import learning
 from regard.runs import checkpoint
 from regard.runs.folder import MANIFEST, Run, best_checkpoint, digest
+from regard.runs.origin import Origin, origin_of
 from regard.settings import Settings
 from regard.tasks.load import load
+from regard.text.grafting import origins
 from regard.text.tokenizers import Tokenizers
 from regard.trainer.start import absolute, fitted, preflight, resume, start
 
@@ -92,11 +94,13 @@ def test_what_does_not_help_leaves_the_weights_as_they_were_best(base: Path, tmp
 )
 def test_every_task_goes_on(task: str, preset: str, tmp_path: Path) -> None:
     start(tmp_path / "base", small.settings(preset, f"task={task}"), small.Notes(), device="cpu")
-    notes = small.Notes()
+    notes, origin = small.Notes(), Origin("made for a test", preset, "CC BY 4.0")
+    origin.save(tmp_path / "base")
     settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=200", "data.words=5", "train.rate=0.01")
     start(tmp_path / "new", settings, notes, device="cpu")
     assert settings.task == task
     assert notes.validations[-1].loss < notes.validations[0].loss
+    assert origin_of(tmp_path / "new") == origin, "a licence goes with the weights"
 
 
 @pytest.mark.usefixtures("with_demo")
@@ -280,3 +284,55 @@ def test_files_of_a_general_test_set_must_be_there(base: Path, tmp_path: Path, m
     monkeypatch.chdir(base.parent)
     settings = absolute(taught(base, *animals(base), "data.general=valid.en,valid.fr"))
     assert settings.data.general == tuple(str(base.parent / name) for name in ("valid.en", "valid.fr"))
+
+
+def test_new_pieces_begin_as_the_mean_of_the_old_ones(base: Path, tmp_path: Path) -> None:
+    notes = small.Notes()
+    start(
+        tmp_path / "new",
+        taught(base, *animals(base), "train.graft=17", "train.rate=0.01", "train.keep=9"),
+        notes,
+        device="cpu",
+    )
+    run = Run.open(tmp_path / "new")
+    old, new = (Tokenizers.load(folder / "tokenizer").source for folder in (base, tmp_path / "new"))
+    assert new.size == old.size + 17
+    assert "grafted 17 pieces onto the vocabulary" in notes.lines
+    before, first = weights_of(best_checkpoint(Run.open(base))), weights_of(run.checkpoints / "step-0")
+    name = next(name for name in before if name.endswith("encoder.embedding.weight"))
+    assert torch.equal(first[name][: old.size], before[name])
+    for number, rows in enumerate(origins(old, new), old.size):
+        assert "".join(old.token(row) for row in rows) == new.token(number)
+        torch.testing.assert_close(first[name][number], before[name][rows].mean(0))
+    assert notes.validations[-1].loss < notes.validations[0].loss
+    assert load(tmp_path / "new").translate("the bear ate the honey").text
+
+
+def test_a_resumed_training_has_its_grafted_pieces(base: Path, tmp_path: Path) -> None:
+    settings = taught(base, *animals(base), "train.graft=5")
+    preflight(tmp_path / "prepared", settings, device="cpu")
+    resume(tmp_path / "prepared", small.Notes(), device="cpu")
+    start(tmp_path / "whole", settings, small.Notes(), device="cpu")
+    assert small.weights(tmp_path / "prepared") == small.weights(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "problem"),
+    [
+        (["train.graft=5", "train.adapt.kind=lora"], "train.graft = 5: new pieces learn with the embeddings"),
+        (["train.graft=5", "train.freeze=embeddings"], "train.graft = 5: new pieces learn with the embeddings"),
+    ],
+)
+def test_new_pieces_must_learn(overrides: list[str], problem: str, base: Path) -> None:
+    with pytest.raises(RegardError, match=problem):
+        taught(base, *animals(base), *overrides)
+    with pytest.raises(RegardError, match=r"train.graft = 5: adds to the vocabulary of another run; begin with one"):
+        small.settings("gru", "train.graft=5")
+
+
+def test_bytes_take_no_more_pieces(tmp_path: Path) -> None:
+    start(tmp_path / "base", small.settings("gru", "text.tokenizer=byte", "train.steps=1"), small.Notes(), device="cpu")
+    settings = taught(tmp_path / "base", "data.corpus=fable:fr", "data.pairs=30", "train.graft=5")
+    with pytest.raises(RegardError, match=r"train.graft = 5: a tokenizer of kind 'byte' takes no more pieces; use 0"):
+        start(tmp_path / "new", settings, small.Notes(), device="cpu")
+    assert not (tmp_path / "new").exists()

@@ -14,6 +14,7 @@ from regard.convert.foreign import MOST_PIECES, NEVER, Foreign, Ids, write
 from regard.errors import ModelError, ResourceError
 from regard.runs.archive import pack, unpack
 from regard.runs.checkpoint import model_tensors
+from regard.runs.listing import summarise
 from regard.runs.origin import Origin, origin_of
 from regard.tasks.load import load, open_material
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
@@ -81,6 +82,11 @@ def test_weights_that_do_not_fit_leave_nothing(change: dict[str, Any], line: str
     with pytest.raises(ModelError, match=line):
         write(changed(run, **change), tmp_path / "other")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_what_others_have_trained_is_finished(tmp_path: Path) -> None:
+    run = small_run(tmp_path / "run")
+    assert summarise(write(changed(run, {}), tmp_path / "other").folder).state == "finished"
 
 
 def test_a_place_that_is_taken_or_too_small_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,7 +254,11 @@ def test_a_translation_says_what_was_read_and_what_was_never_seen(client: TestCl
     one, other = f"{first.capitalize()} zyx {second}.", f"{first} {third} {second}"
     text, place = f"{one} {other}", len(first) + 1
     (found,) = ask(client, "/api/v1/translate", run="attentive", texts=[text])["translations"]
-    assert found["sentences"] == [{"start": 0, "end": len(one)}, {"start": len(one) + 1, "end": len(text)}]
+    assert [(each["start"], each["end"]) for each in found["sentences"]] == [
+        (0, len(one)),
+        (len(one) + 1, len(text)),
+    ]
+    assert found["sentences"][0]["text"] == one
     assert found["unknown"] == [{"start": place, "end": place + 3, "word": "zyx"}]
     assert found["read_as"] == f"{first} zyx {second}. {other}"
     assert "zyx" in found["warning"]
@@ -508,7 +512,10 @@ def test_every_operation_is_described_with_its_problems(client: TestClient) -> N
 
 def test_links_and_unknown_words_are_described(client: TestClient) -> None:
     known = client.get("/openapi.json").json()["components"]["schemas"]
-    assert known["WordLink"]["properties"]["weight"]["description"] == "The attention weight, 0 to 1."
+    assert (
+        known["WordLink"]["properties"]["weight"]["description"]
+        == "The attention weight, 0 to 1; null where nothing is attended to."
+    )
     assert [known["Unknown"]["properties"][name]["description"] for name in ("start", "end")] == [
         "Its first character.",
         "The one behind its last.",

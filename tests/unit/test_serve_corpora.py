@@ -16,8 +16,9 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect, Request
 
+import corpora_for_tests as small
 import studios
-from regard.errors import DataError, ModelError, ResourceError, SettingsError
+from regard.errors import DataError, ModelError, RegardError, ResourceError, SettingsError
 from regard.runs.folder import occupied
 from regard.runs.listing import find
 from regard.serve.commands import CommandResult, Commands
@@ -27,6 +28,8 @@ from regard.serve.trainings import asked_for
 from regard.settings import load_settings
 from regard.settings.demo import demo_settings
 from regard.trainer.preflight import Preflight
+from regard.trainer.start import start
+from regard.trainer.teaching import settings_of
 
 SOURCE = "the cat sleeps\nthe dog eats\na bird sings\nthe old man sees a house\nshe reads\n"
 TARGET = "le chat dort\nle chien mange\nun oiseau chante\nle vieil homme voit une maison\nelle lit\n"
@@ -340,8 +343,7 @@ def test_what_a_training_needs_of_a_corpus_is_complained_of_when_missing(tmp_pat
         corpora.settings("mine")
     with corpora.receive("mine", "train.text") as file:
         file.write(SOURCE.encode())
-    with pytest.raises(DataError, match="has no valid part to be judged by"):
-        corpora.settings("mine")
+    assert {name: Path(path).name for name, path in corpora.settings("mine").items()} == {"source": "train.text"}
     with pytest.raises(DataError, match="neither a test nor a validation part"):
         corpora.pairs("mine", 7)
     with corpora.receive("mine", "valid.text") as file:
@@ -350,6 +352,15 @@ def test_what_a_training_needs_of_a_corpus_is_complained_of_when_missing(tmp_pat
         "source": "train.text",
         "valid_source": "valid.text",
     }
+    with corpora.receive("tests", "test.text") as file:
+        file.write(SOURCE.encode())
+    with pytest.raises(DataError, match="has no train part to learn from"):
+        corpora.settings("tests")
+    assert [Path(path).name for path in corpora.test_files("tests")] == ["test.text"]
+    with corpora.receive("half", "train.source") as file:
+        file.write(SOURCE.encode())
+    with pytest.raises(DataError, match=r"train\.source has no test\.target beside it"):
+        corpora.test_files("half")
     with pytest.raises(ModelError, match="no such corpus here; did you mean 'mine'"):
         corpora.settings("mime")
 
@@ -507,3 +518,23 @@ def test_an_estimate_is_told_in_words(changes: dict[str, Any], expected: str) ->
     known = {"parameters": 73_679, "examples": 2500, "too_long": 0, "batches_per_epoch": 36, "padding": (0.0, 0.0)}
     known |= {"unknown": 0.0, "longest": 57, "memory": 150 << 20, "seconds": 119.0, "steps": 1000, "within": 1000}
     assert expected in Preflight(**known | {"disk": 0, "free": 0} | changes).words
+
+
+def test_a_client_may_begin_with_a_run_and_keep_watching_a_corpus(tmp_path: Path) -> None:
+    """And with no folder or file of its own choice."""
+    mine = tmp_path / "runs" / "mine"
+    start(mine, small.settings("gru", "train.steps=1"), small.Notes(), device="cpu")
+    corpora = Corpora(tmp_path / "runs" / "corpora")
+    settings = settings_of(asked_for(corpora, "", "fable:fr", [], base=mine, general="fable:fr", time="1m"))
+    assert settings.train.base == str(mine)
+    assert settings.data.general == ("fable:fr",)
+    assert settings.model == small.settings("gru").model
+    for preset, overrides, chosen, problem in (
+        ("lstm", ["train={base='/etc'}"], {}, "train.base: is the run to begin with"),
+        ("lstm", [f"train.base={mine}"], {}, "train.base: is the run to begin with; choose that, and leave this out"),
+        ("lstm", ["data.general=/etc/passwd"], {}, "data.general: comes from the corpus to keep watching"),
+        ("lstm", [], {"base": mine}, "preset = lstm: a run to begin with has its own settings; leave this out"),
+        ("lstm", [], {"general": "nothing"}, "corpus = nothing: "),
+    ):
+        with pytest.raises(RegardError, match=problem):
+            asked_for(corpora, preset, "fable:fr", overrides, **chosen)  # type: ignore[arg-type]

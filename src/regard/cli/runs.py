@@ -109,7 +109,7 @@ def show(context: typer.Context, run: RunFolder) -> None:
 
     portrait = portray(run)
     if common(context).json:
-        put(json.dumps(portrait.to_dict(), indent=2, ensure_ascii=False))
+        put(json.dumps(asdict(portrait), indent=2, ensure_ascii=False))
         return
     for name, value in _facts(portrait):
         put(f"{name:14}{value}")

@@ -147,6 +147,12 @@ def load(path: Path) -> Checkpoint:
     return Checkpoint(progress=load_progress(path), **parts)
 
 
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """The weights to use: the averaged ones where there are any."""
+    verify(path)
+    return _tensors(used_weights(path))
+
+
 def load_trained(path: Path) -> dict[str, Tensor]:
     """The weights that were trained, whether or not there are averaged ones."""
     verify(path)

@@ -11,7 +11,7 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +34,7 @@ from regard.runs.folder import (
     steps,
 )
 from regard.runs.log import outline, read_log
+from regard.runs.origin import ORIGIN
 from regard.settings import (
     ContextDecoderSettings,
     ModelSettings,
@@ -104,9 +105,6 @@ class RunDetails:
     losses: tuple[tuple[int, float], ...]  # of training, by step
     validations: tuple[tuple[int, float, float], ...]  # step, loss, score
     checkpoints: tuple[CheckpointSummary, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def find(folder: Path) -> Iterator[Path]:
@@ -215,7 +213,8 @@ def _state(run: Run, progress: Progress) -> State:
         return "running"
     if not steps(run.checkpoints):
         return "prepared"
-    return "finished" if _is_over(run.settings.train, progress) else "interrupted"
+    imported = not progress.step and (run.folder / ORIGIN).exists()  # others have trained it
+    return "finished" if imported or _is_over(run.settings.train, progress) else "interrupted"
 
 
 def _is_over(train: TrainSettings, progress: Progress) -> bool:

@@ -140,7 +140,8 @@ class Corpora:
         return next((each for each in found if each is not None), None)
 
     def settings(self, name: str) -> dict[str, str]:
-        """What a training must be told to read this corpus: settings of ``data``, by name."""
+        """What a training must be told to read this corpus: settings of ``data``, by name. Without a validation part it
+        holds some rows out by itself."""
         if name in BUILT_IN:
             return {"corpus": name}
         languages = self.languages(name)
@@ -148,10 +149,20 @@ class Corpora:
         wanted: tuple[tuple[Part, str], ...] = (("train", ""), ("valid", "valid_"))
         for part, prefix in wanted:
             files = self.files(name, part)
-            if not _is_whole([file.name for file in files]):
+            if not _is_whole([file.name for file in files]) and (files or part == "train"):
                 raise DataError(self._missing(name, part, files))
             found |= {f"{prefix}{_setting(file.name)}": str(file.resolve()) for file in files}
         return found
+
+    def test_files(self, name: str) -> tuple[str, ...]:
+        """What to measure a run on that does not learn from this corpus: its test, else what it would validate on."""
+        if name in BUILT_IN:
+            return (name,)
+        order: tuple[Part, ...] = ("test", "valid", "train")
+        files: tuple[Path, ...] = next((found for part in order if (found := self.files(name, part))), ())
+        if not files or not _is_whole([file.name for file in files]):
+            raise DataError(self._missing(name, "test", files))
+        return tuple(str(file.resolve()) for file in files)
 
     def _missing(self, name: str, part: str, files: Sequence[Path]) -> str:
         if files:

@@ -24,9 +24,11 @@ from regard.serve.pairs import settings_at, summary_at
 from regard.settings import demo as demonstration
 from regard.settings import load_settings, preset_names
 from regard.settings.languages import languages_of
+from regard.trainer.teaching import given, settings_of
 
 DEMO = "demo"  # the preset of the first button
 FILES = ("corpus", "source", "target", "valid_corpus", "valid_source", "valid_target")
+BASE = "train.base: is the run to begin with; choose that, and leave this out"
 State = Literal["prepared", "running", "interrupted", "finished", "unreadable", "failed"]
 Stage = Literal["", "starting", "preparing", "training", "validating", "stopping"]
 TICK = 0.3  # seconds between two looks at a log
@@ -39,24 +41,38 @@ def asked_for(
     corpus: str,
     overrides: Sequence[str],
     *,
+    base: Path | None = None,
+    general: str = "",
     time: str = "",
     watch: str = "",
     languages: str = "",
 ) -> list[str]:
-    """The arguments of `regard train` for a client's request: a preset, and only those settings that were chosen,
-    so that the others are fitted. Files are those of its corpus and no others."""
+    """The arguments of `regard train` for a client's request: a preset or a run to begin with, and only those settings
+    that were chosen, so that the others are fitted. Files are those of its corpora and no others."""
     data = corpora.settings(corpus) | ({"languages": languages} if languages else {})
-    given = [f"data.{name}={json.dumps(path)}" for name, path in data.items()]
-    given += [f"train.{name}={json.dumps(value)}" for name, value in (("time", time), ("watch", watch)) if value]
-    if preset == DEMO:
-        preset, given = demonstration.PRESET, [*demonstration.OVERRIDES, *given]
+    chosen = [f"data.{name}={json.dumps(path)}" for name, path in data.items()]
+    chosen += [f"train.{name}={json.dumps(value)}" for name, value in (("time", time), ("watch", watch)) if value]
+    if given("train.base", overrides):
+        raise SettingsError(BASE)
+    watched = corpora.test_files(general) if general else ()
+    chosen += [f"data.general={json.dumps(watched)}"] if watched else []
+    if base is not None:
+        if preset:
+            raise SettingsError(f"preset = {preset[:100]}: a run to begin with has its own settings; leave this out")
+        chosen = [f"train.base={json.dumps(str(base))}", *chosen]
+    elif preset == DEMO:
+        preset, chosen = demonstration.PRESET, [*demonstration.OVERRIDES, *chosen]
     elif preset not in preset_names():
         raise SettingsError(f"preset = {preset[:100]}: no such preset; {did_you_mean(preset, [DEMO, *preset_names()])}")
-    asked = [preset, *given, *overrides]
-    settings = load_settings(*asked)
+    asked = [*([] if base is not None else [preset]), *chosen, *overrides]
+    settings = settings_of(asked)
     for name in FILES:
         if (found := getattr(settings.data, name)) != data.get(name, ""):
             raise SettingsError(f"data.{name} = {found[:100]}: comes from the corpus; choose that, and leave this out")
+    if settings.data.general != tuple(watched):
+        raise SettingsError("data.general: comes from the corpus to keep watching; choose that, and leave this out")
+    if settings.train.base != ("" if base is None else str(base)):
+        raise SettingsError(BASE)
     if settings.model.vectors.file:
         raise SettingsError("model.vectors.file: files are read on the command line alone; use regard train")
     return asked
@@ -105,6 +121,10 @@ class Training(Answer):
     error: Annotated[Complaint | None, Field(description="Why it failed, where it did.")] = None
 
 
+SHARED = (  # what a training has from the summary of its run
+    *("task", "preset", "steps", "of_steps", "time", "loss", "score", "score_name", "parameters", "changed"),
+    *("architecture", "languages"),
+)
 _SETTING = re.compile(r"(?:^|: )((?:model|text|data|train)(?:\.\w+)+|size|preset|corpus|time|name|task)\b(?: = |:)")
 _FLAGS = {"--source": "the source file", "--target": "the target file", "--out": "the name", "--time": "the time"}
 
@@ -177,7 +197,9 @@ class Trainings:
         job = self.jobs.training(run)
         ours = job is not None and job.process.alive
         state, note = summary.state, summary.note
-        training = None if state == "unreadable" else settings_at(path).train
+        shared: dict[str, Any] = {name: getattr(summary, name) for name in SHARED}
+        if state != "unreadable":
+            shared |= settings_at(path).train.model_dump(include={"validate_every", "watch"})
         words, right = ("", "") if ours or state not in ("prepared", "interrupted") else self.jobs.trouble(run)
         running = ours or state == "running"
         return Training(
@@ -185,22 +207,9 @@ class Trainings:
             "running" if running else "failed" if words else state,
             self._stage(run, path) if running else "",
             plain(words) or self.jobs.shown(note),
-            summary.task,
-            summary.preset,
-            summary.steps,
-            summary.of_steps,
-            "" if training is None else training.time,
-            0 if training is None else training.validate_every,
-            "" if training is None else training.watch,
-            summary.loss,
-            summary.score,
-            summary.score_name,
-            summary.parameters,
-            summary.changed,
-            ours,
+            **shared,
+            ours=ours,
             is_run=True,
-            architecture=summary.architecture,
-            languages=summary.languages,
             request=self.jobs.request(run),
             error=complaint(words, right) if words else None,
         )

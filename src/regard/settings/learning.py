@@ -188,6 +188,9 @@ class TrainSettings(Frozen):
     freeze: Words = ()
     """Parts that do not learn: `embeddings`, `encoder`, `decoder`, or anything as its weights are called, such as
     `encoder.layers.0`. What is shared with a part is frozen with it."""
+    graft: Annotated[int, Field(ge=0)] = 0
+    """Pieces, learned on the text of this run, that are added at the most to the vocabulary of the run that it begins
+    with; each begins as the mean of the pieces it was cut into before."""
     watch: str = ""
     """A sentence to watch: its output and attention are logged at each validation, and after 1, 2, 4, 8, … steps."""
     seed: Annotated[int, Field(ge=0)] = 1
@@ -203,6 +206,19 @@ class TrainSettings(Frozen):
             raise SettingsError(
                 "train.adapt.kind = lora: adds to weights that have learned; begin with those of a run (--from), "
                 "or use 'none'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _grafts_onto_something(self) -> Self:
+        if self.graft and not self.base:
+            raise SettingsError(
+                f"train.graft = {self.graft}: adds to the vocabulary of another run; begin with one (--from), or use 0"
+            )
+        if self.graft and (self.adapt.kind != "none" or "embeddings" in self.freeze):
+            raise SettingsError(
+                f"train.graft = {self.graft}: new pieces learn with the embeddings, which adapters and train.freeze "
+                "leave as they are; use 0, or let all learn"
             )
         return self
 

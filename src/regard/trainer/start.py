@@ -75,7 +75,7 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
     if Path(preset).suffix == ".toml":
         return load_settings(preset, *overrides), ""
     machine = Machine(pick_device(device).type == "cuda", torch.get_num_threads())
-    if base := _given("train.base", overrides):
+    if base := teaching.given("train.base", overrides):
         if preset:
             raise SettingsError(
                 f"{preset}: a run that begins with the weights of {base} has its settings; name no preset"
@@ -92,15 +92,7 @@ def fitted(preset: str | Path, *overrides: str, device: str = "auto") -> tuple[S
 
 def _any_preset(overrides: tuple[str, ...]) -> str:
     """One that the overrides fit, until the corpus is known and one can be chosen."""
-    return "lstm" if _given("task", overrides) in ("tag", "classify") else "transformer-tiny"
-
-
-def _given(name: str, overrides: tuple[str, ...]) -> str:
-    """What overrides say of a setting that is a text; empty where they say nothing."""
-    found = [
-        text.strip("\"' ") for each, _, text in (each.partition("=") for each in overrides) if each.strip() == name
-    ]
-    return found[-1] if found else ""
+    return "lstm" if teaching.given("task", overrides) in ("tag", "classify") else "transformer-tiny"
 
 
 def free_place(preset: str | Path, settings: Settings) -> Path:
@@ -255,7 +247,7 @@ def _begin(opened: Opened) -> None:
     Later they are in the checkpoints."""
     run = opened.run
     if run.settings.train.base:
-        teaching.begin(opened.trainer)
+        teaching.begin(opened.trainer, run)
     if run.settings.model.vectors.file:
         tokenizer = Tokenizers.load(run.tokenizer).source
         vectors.begin(opened.task.model, tokenizer, run.settings.model.vectors, opened.trainer.listener.tell)
@@ -366,11 +358,13 @@ def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
 
 
 def _encoded(rows: Material, encoder: RowEncoder, folder: Path, tell: Tell) -> Examples:
-    """Encoded rows. A corpus that has changed since the run was made is reported."""
-    before = _fingerprint(folder)
+    """Encoded rows. A corpus that has changed since the run was made, or that was damaged there, is reported."""
+    before, place = _fingerprint(folder), folder.stat().st_ino if folder.exists() else None
     examples = rows.encode(encoder, folder, ProgressLines(tell, f"encoding {folder.name}"))
-    if before and _fingerprint(folder) != before:
-        tell(f"the {folder.name} corpus has changed since this run was prepared, and was encoded anew")
+    if place not in (None, folder.stat().st_ino):
+        changed = before and _fingerprint(folder) != before
+        what = "has changed since this run was prepared" if changed else "was damaged in the folder of the run"
+        tell(f"the {folder.name} corpus {what}, and was encoded anew")
     return examples
 
 
@@ -405,7 +399,7 @@ def _tokenizers(run: Run, kind: type[Task], rows: Material, tell: Tell) -> Token
         return Tokenizers.load(run.tokenizer)
     settings, text = run.settings, run.settings.text
     if settings.train.base:
-        return teaching.inherit(run, kind, rows)
+        return teaching.inherit(run, kind, rows, tell)
     tell(f"learning a {text.tokenizer} tokenizer of at most {text.size:,} pieces")
     names, pair = kind.columns, kind.texts == 2
     progress = ProgressLines(tell, "reading for the tokenizer")

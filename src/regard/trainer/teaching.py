@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import torch
 
 from regard.errors import ModelError, SettingsError
 from regard.runs import checkpoint
 from regard.runs.folder import MANIFEST, Run, belongs, best_checkpoint, digest, flat
-from regard.settings import Settings, read_settings
+from regard.runs.origin import ORIGIN
+from regard.settings import Settings, load_settings, read_settings
 from regard.settings.languages import languages_of
 from regard.tasks.predictor import Rows
 from regard.tasks.task import Task, column
+from regard.text.grafting import graft_both, origins
 from regard.text.known import WordCounter
+from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
 from regard.text.vocabulary import Vocabulary
+from regard.trainer.averaging import Weights
 from regard.trainer.loop import Trainer
 
 MEANING = ("task", "pool", "model", "text")  # the settings that say what weights mean
@@ -24,6 +32,19 @@ CARRIED = (
     *("optimizer", "weight_decay", "momentum", "second_moment", "clip"),
     *("smoothing", "word_dropout", "scheduled_sampling", "reinforce"),
 )
+
+
+def settings_of(words: Sequence[str]) -> Settings:
+    """The settings that the words of `regard train` name, before any is fitted: a preset's or another run's, with what
+    is changed."""
+    base = given("train.base", words)
+    return settings_from(base, *words) if base else load_settings(*words)
+
+
+def given(name: str, overrides: Sequence[str]) -> str:
+    """What overrides say of a setting that is a text; empty where they say nothing."""
+    said = dict(each.split("=", 1) for each in overrides if "=" in each)
+    return next((text.strip("\"' ") for each, text in said.items() if each.strip() == name), "")
 
 
 def settings_from(place: str, *overrides: str) -> Settings:
@@ -53,12 +74,14 @@ def resolve(settings: Settings) -> Settings:
     return settings.model_copy(update={"train": settings.train.model_copy(update=update)})
 
 
-def inherit(run: Run, kind: type[Task], rows: Rows) -> Tokenizers:
-    """The tokenizers of the other run, which goes on seeing words, and its labels. They are the new run's own now."""
+def inherit(run: Run, kind: type[Task], rows: Rows, tell: Callable[[str], None]) -> Tokenizers:
+    """The tokenizers of the other run, which goes on seeing words, its labels, and where it came from. They are the new
+    run's own now."""
     base = Run.open(Path(run.settings.train.base))
     theirs, counted = Tokenizers.load(base.tokenizer), None
-    if base.labels.exists():
-        shutil.copyfile(base.labels, run.labels)
+    for name in (base.labels.name, ORIGIN):  # whose licence goes with the weights
+        if (base.folder / name).exists():
+            shutil.copyfile(base.folder / name, run.folder / name)
     if base.words.exists():
         words = (word for text in column(rows, kind.columns, 0) for word in text.split())
         Vocabulary.load(base.words).extended(words).save(run.words)
@@ -68,12 +91,32 @@ def inherit(run: Run, kind: type[Task], rows: Rows) -> Tokenizers:
         for _ in counter.watch(column(rows, kind.columns, 0)):
             pass
         counted = counter.commonest()
-    tokenizers = Tokenizers(theirs.source, theirs.target, counted)
+    tokenizers = replace(theirs, counted=counted, folder=None)
+    if count := run.settings.train.graft:
+        sides = [column(rows, kind.columns, place) for place in range(kind.texts)]
+        tokenizers = graft_both(tokenizers, sides[0], sides[-1] if len(sides) > 1 else iter(()), count)
+        grown = sorted({each.size - old.size for old, each in _sides(theirs, tokenizers)})
+        tell(f"grafted {' and '.join(f'{more:,}' for more in grown)} pieces onto the vocabulary")
     tokenizers.save(run.tokenizer)
     return tokenizers
 
 
-def begin(trainer: Trainer) -> None:
+def _sides(old: Tokenizers, new: Tokenizers) -> tuple[tuple[Tokenizer, Tokenizer], tuple[Tokenizer, Tokenizer]]:
+    return (old.source, new.source), (old.target, new.target)
+
+
+def _grown(weights: Weights, own: Weights, old: Tokenizers, new: Tokenizers) -> Weights:
+    """Weights with rows for the pieces that were added: the mean of the rows of the pieces that each was before."""
+    source, target = (origins(*side) for side in _sides(old, new))
+    found = dict(weights)
+    for name, tensor in weights.items():
+        added = source if name.startswith("model.encoder.") else target
+        if name in own and len(own[name]) == len(tensor) + len(added) and added:
+            found[name] = torch.cat((tensor, torch.stack([tensor[rows].mean(0) for rows in added])))
+    return found
+
+
+def begin(trainer: Trainer, run: Run) -> None:
     """Before the very first step: the best weights of the other run. Later they are in the checkpoints."""
     base = Run.open(Path(trainer.settings.base))
     path = best_checkpoint(base)
@@ -83,4 +126,8 @@ def begin(trainer: Trainer) -> None:
             "begin anew with another --out"
         )
     belongs(base, path)
-    trainer.begin(checkpoint.load_weights(path))
+    weights = checkpoint.load_weights(path)
+    if trainer.settings.graft:
+        both = (Tokenizers.load(each.tokenizer) for each in (base, run))
+        weights = _grown(weights, trainer.weights, *both)
+    trainer.begin(weights)

@@ -1,18 +1,22 @@
 // Train: a form for a new training; or one training, from its first line to its last, live if it goes on.
 
 import {get} from "../api.js";
-import {read, write} from "../address.js";
+import {link, read, write} from "../address.js";
 import {element, sheet} from "../element.js";
 import {pageHead} from "../pieces/forms.js";
 import {trouble} from "../pieces/trouble.js";
 import {demoButton, trainingForm} from "./train/form.js";
 import {trainingsTable} from "./train/runs.js";
+import {teachForm} from "./train/teach.js";
 import {trainingView} from "./train/view.js";
 
 const LOOK = 2000; // milliseconds between two looks at the list
 const LEAD =
   "Choose a corpus and an architecture, and watch the model learn. Training goes on when you close this page, " +
   "and nothing leaves this machine.";
+const TEACHING =
+  "Choose a run and a text of your own, and watch the model learn it. The run stays as it is, training goes on when you " +
+  "close this page, and nothing leaves this machine.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/train.css");
@@ -29,7 +33,7 @@ class TrainPage {
   }
 
   async show(values) {
-    const state = `${values.run ?? ""} ${values.again ?? ""}`;
+    const state = `${values.run ?? ""} ${values.again ?? ""} ${values.teach ?? "-"}`;
     if (this.state === state && this.shown.update) return this.shown.update(values);
     this.leave();
     this.state = state;
@@ -44,6 +48,7 @@ class TrainPage {
   one(training, most) {
     const view = trainingView(training, {
       changes: most > 0 && !this.runs.find(({name}) => name === training.run)?.fixed,
+      teaches: most > 0,
       open: (values) => this.open(values),
     });
     this.root.replaceChildren(view.node);
@@ -52,16 +57,15 @@ class TrainPage {
 
   all(trainings, most, values) {
     const table = trainingsTable({onopen: (run) => this.open({run})});
-    const form = trainingForm(values, {
-      taken: trainings.map(({run}) => run),
-      again: trainings.find(({run}) => run === values.again),
-      onstart: (run) => this.open({run}),
-    });
+    const again = trainings.find(({run}) => run === values.again);
+    const taught = values.teach !== undefined || Boolean(again?.request?.base);
+    const about = {taken: trainings.map(({run}) => run), again, onstart: (run) => this.open({run})};
+    const form = taught ? teachForm(values, {...about, runs: this.runs}) : trainingForm(values, about);
     const first = trainings.length === 0;
     const asked = values.name === "demo"; // other pages send people here for the demo
     this.root.replaceChildren(
       ...[
-        pageHead("Train", LEAD),
+        pageHead("Train", taught ? TEACHING : LEAD),
         values.run
           ? element(
               "p",
@@ -74,6 +78,15 @@ class TrainPage {
           : null,
         most && (first || asked) ? demoButton({first, onstart: (run) => this.open({run}), taken: trainings}) : null,
         table.node,
+        most && this.runs.length && !values.again
+          ? element(
+              "p",
+              {},
+              taught
+                ? element("a", {href: link("train", {})}, "Train a new model instead")
+                : element("a", {href: link("train", {teach: ""})}, "Teach a model that is here, on your own text"),
+            )
+          : null,
         !most
           ? null
           : first && !this.runs.length

@@ -56,6 +56,7 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
     able ? to("Report", `${path}/report`, {target: "_blank", rel: "noopener"}) : null,
     button("Settings", settings),
     to("Training", link("train", {run: name})),
+    able ? to("Teach this model", link("train", {teach: name})) : null,
     able && shares ? to("Compare with…", link("compare", {run: name})) : null,
     able ? to("Export", `${path}/export`, {download: ""}) : null,
     run.fixed

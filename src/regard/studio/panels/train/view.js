@@ -21,11 +21,11 @@ const FRAME = 200; // milliseconds between two drawings while events pour in
 
 /**
  * @param {any} training as /api/v1/trainings has it
- * @param {{open: (values: object) => void, changes: boolean}} about  `changes`: whether it can be stopped, gone on with
- *   and removed here
+ * @param {{open: (values: object) => void, changes: boolean, teaches: boolean}} wishes  `changes`: whether it can be
+ *   stopped, gone on with and removed here; `teaches`: whether new trainings can be started
  */
-export function trainingView(training, {open, changes}) {
-  return new TrainingView(training, open, changes);
+export function trainingView(training, wishes) {
+  return new TrainingView(training, wishes);
 }
 
 class TrainingView {
@@ -33,8 +33,9 @@ class TrainingView {
   /** @type {WatchedSentence} */ watched;
   /** @type {() => void} stops following the log */ stop;
 
-  constructor(training, open, changes) {
+  constructor(training, {open, changes, teaches}) {
     this.changes = changes;
+    this.teaches = teaches;
     this.training = training;
     this.open = open;
     this.log = new TrainingLog();
@@ -230,6 +231,9 @@ class TrainingView {
         : null,
       tried
         ? element("a", {class: "button quiet", href: link("look", {run, text: this.training.watch})}, "Look inside")
+        : null,
+      tried && still && this.teaches
+        ? element("a", {class: "button quiet", href: link("train", {teach: run})}, "Teach this model")
         : null,
       still && this.changes ? button("Remove", "quiet", () => this.remove()) : null,
     ].filter(Boolean);

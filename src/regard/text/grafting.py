@@ -1,0 +1,199 @@
+"""New pieces for a vocabulary that a model has learned with: they are added at its end, so that no id changes."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import chain, pairwise
+
+from regard.errors import SettingsError
+from regard.text.characters import CharacterTokenizer
+from regard.text.foreign import SentencePieceTokenizer
+from regard.text.special import UNK
+from regard.text.subwords import SPACE, SubwordTokenizer, open_model
+from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizers import Tokenizers
+from regard.text.vocabulary import Vocabulary
+from regard.text.words import SpaceTokenizer, WordTokenizer
+
+FEWEST = 2  # times that a new piece is seen
+Word = tuple[str, ...]  # its pieces
+Pair = tuple[str, str]
+
+
+def graft_both(tokenizers: Tokenizers, source: Iterable[str], target: Iterable[str], count: int) -> Tokenizers:
+    """Tokenizers with at most `count` pieces more each, learned from the texts of both sides."""
+    if tokenizers.source is tokenizers.target:
+        both = graft(tokenizers.source, chain(source, target), count)
+        return replace(tokenizers, source=both, target=both)
+    if tokenizers.joint:
+        raise SettingsError(f"train.graft = {count}: here two tokenizers share one vocabulary, which stays; use 0")
+    one, other = graft(tokenizers.source, source, count), graft(tokenizers.target, target, count)
+    return replace(tokenizers, source=one, target=other)
+
+
+def graft(tokenizer: Tokenizer, lines: Iterable[str], count: int) -> Tokenizer:
+    """The tokenizer with at most `count` pieces more: the commonest words or characters that it does not know, or the
+    merges with which byte-pair encoding would go on."""
+    match tokenizer:
+        case WordTokenizer() | SpaceTokenizer() | CharacterTokenizer():
+            if tokenizer.vocabulary.seen < tokenizer.size:
+                raise SettingsError(f"train.graft = {count}: the vocabulary ends with words of a vector file; use 0")
+            return replace(tokenizer, vocabulary=_with_unknown(tokenizer, lines, count))
+        case SubwordTokenizer() | SentencePieceTokenizer():
+            scores = _scores(tokenizer)
+            new = _merges(Counter(_words(tokenizer, lines, scores)), scores, count)
+            model = tokenizer.model + b"".join(_entry(piece, score) for piece, score in new.items())
+            if isinstance(tokenizer, SentencePieceTokenizer):
+                return replace(tokenizer, model=model, vocabulary=tokenizer.vocabulary.extended(new))
+            return replace(tokenizer, model=model)
+        case _:
+            raise SettingsError(
+                f"train.graft = {count}: a tokenizer of kind '{tokenizer.kind}' takes no more pieces; use 0"
+            )
+
+
+def origins(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
+    """For each piece that was added, the ids of the old pieces that it was cut into before."""
+    pieces = [new.token(number) for number in range(old.size, new.size)]
+    if not isinstance(old, SubwordTokenizer | SentencePieceTokenizer):
+        return [[UNK] for _ in pieces]
+    scores = _scores(old)
+    cut = _cut_by_merges if _ranks(scores) else _cut_by_probability
+    return [[old.id(part) for part in cut(piece, scores)] for piece in pieces]
+
+
+def _with_unknown(
+    tokenizer: WordTokenizer | SpaceTokenizer | CharacterTokenizer, lines: Iterable[str], count: int
+) -> Vocabulary:
+    known = tokenizer.vocabulary
+    found = Counter(piece for line in lines for piece in tokenizer.pieces(line) if piece not in known)
+    new = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:count]
+    return Vocabulary(known.tokens + tuple(piece for piece, _ in new), known.counts + tuple(times for _, times in new))
+
+
+def _scores(tokenizer: SubwordTokenizer | SentencePieceTokenizer) -> dict[str, float]:
+    """The ordinary pieces of a sentencepiece model: log-probabilities or, of byte-pair encoding, ranks below zero."""
+    model = open_model(tokenizer.model)
+    special = model.is_byte, model.is_control, model.is_unknown, model.is_unused
+    ordinary = (number for number in range(model.get_piece_size()) if not any(kind(number) for kind in special))
+    return {model.id_to_piece(number): model.get_score(number) for number in ordinary}
+
+
+def _ranks(scores: Mapping[str, float]) -> bool:
+    """Whether scores are the ranks of merges."""
+    return all(score == int(score) for score in scores.values())
+
+
+def _words(
+    tokenizer: SubwordTokenizer | SentencePieceTokenizer, lines: Iterable[str], scores: Mapping[str, float]
+) -> Iterable[Word]:
+    """The stretches of ordinary pieces in a text, each of one word."""
+    for line in lines:
+        word: list[str] = []
+        for piece in tokenizer.pieces(line):
+            if word and (piece.startswith(SPACE) or piece not in scores):
+                yield tuple(word)
+                word = []
+            if piece in scores:
+                word.append(piece)
+        if word:
+            yield tuple(word)
+
+
+def _merges(words: Counter[Word], scores: Mapping[str, float], count: int) -> dict[str, float]:
+    """The pieces that byte-pair encoding would learn next, with scores that let the model use them."""
+    ranks, lowest = _ranks(scores), min(scores.values(), default=0.0)
+    total = sum(len(word) * times for word, times in words.items())
+    pairs, where = Counter[Pair](), defaultdict[Pair, set[Word]](set)
+    for word, times in words.items():
+        for pair in pairwise(word):
+            pairs[pair] += times
+            where[pair].add(word)
+    new: dict[str, float] = {}
+    while pairs and len(new) < count:
+        pair, times = max(pairs.items(), key=lambda item: (item[1], item[0]))
+        if times < FEWEST:
+            break
+        piece = "".join(pair)
+        if piece not in scores and piece not in new:
+            known = sum(new.get(part, scores.get(part, lowest)) for part in pair)
+            new[piece] = lowest - 1 - len(new) if ranks else max(math.log(times / total), known + 1e-3)
+        for word in list(where[pair]):
+            _replace(word, _joined(word, pair), words, pairs, where)
+        pairs.pop(pair, None)
+    return new
+
+
+def _replace(
+    word: Word,
+    joined: Word,
+    words: Counter[Word],
+    pairs: Counter[Pair],
+    where: dict[Pair, set[Word]],
+) -> None:
+    """Count a word with one piece less in place of what it was."""
+    times = words.pop(word)
+    for pair in pairwise(word):
+        pairs[pair] -= times
+        where[pair].discard(word)
+    words[joined] += times
+    for pair in pairwise(joined):
+        pairs[pair] += times
+        where[pair].add(joined)
+
+
+def _joined(word: Word, pair: Pair) -> Word:
+    parts, place = list[str](), 0
+    while place < len(word):
+        both = word[place : place + 2] == pair
+        parts.append("".join(pair) if both else word[place])
+        place += 1 + both
+    return tuple(parts)
+
+
+def _entry(piece: str, score: float) -> bytes:
+    """A piece as an entry of sentencepiece's file, a protocol buffer whose first field is the list of pieces: written
+    after the end of the file it is the last of them."""
+    text = piece.encode()
+    entry = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", score)
+    return b"\x0a" + _varint(len(entry)) + entry
+
+
+def _varint(number: int) -> bytes:
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
+
+
+def _cut_by_merges(piece: str, scores: Mapping[str, float]) -> list[str]:
+    """As byte-pair encoding does: of two neighbours that make a piece, the best first."""
+    parts = list(piece)
+    while True:
+        joined = [scores.get(left + right, -math.inf) for left, right in pairwise(parts)]
+        if not joined or (best := max(joined)) == -math.inf:
+            return parts
+        place = joined.index(best)
+        parts[place : place + 2] = [parts[place] + parts[place + 1]]
+
+
+def _cut_by_probability(piece: str, scores: Mapping[str, float]) -> list[str]:
+    """The most probable cut; a character without a piece stands alone, and costs as much as the rarest."""
+    lowest = min(scores.values(), default=0.0) - 10
+    best: list[tuple[float, int]] = [(0.0, 0)]  # of the first characters: the score, and where the last part begins
+    for end in range(1, len(piece) + 1):
+        parts = ((begin, piece[begin:end]) for begin in range(end))
+        ways = [
+            (best[begin][0] + scores.get(part, lowest), begin)
+            for begin, part in parts
+            if part in scores or len(part) == 1
+        ]
+        best.append(max(ways))
+    cut, end = list[str](), len(piece)
+    while end:
+        begin = best[end][1]
+        cut.append(piece[begin:end])
+        end = begin
+    return cut[::-1]
