@@ -109,6 +109,6 @@ def test_where_a_model_comes_from_goes_with_its_archive(tmp_path: Path) -> None:
     assert origin_of(unpack(tmp_path / "run.tar", tmp_path / "again").folder) == origin_of(run)
     assert load(tmp_path / "again").translate("the cat").text is not None
     (run / "origin.json").write_text("[1]", encoding="utf-8")
-    with pytest.raises(ModelError, match="origin.json: is damaged"):
+    with pytest.raises(ModelError, match=r"origin\.json: is damaged"):
         origin_of(run)
     assert origin_of(tmp_path) is None
