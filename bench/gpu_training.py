@@ -29,7 +29,7 @@ import transformers
 from torch import Tensor, nn
 
 import regard
-from regard.convert.marian import from_marian
+from regard.convert.huggingface import from_transformers
 from regard.data.batches import Batches, menu_for
 from regard.runs.folder import Run
 from regard.tasks.task import Tensors
@@ -86,7 +86,7 @@ def plain_loop(dropout: float) -> Take:
 
 def regard_step(kind: str, dropout: float, task: TranslateTask) -> Take:
     """One of Regard's steps, from the weights that the plain loop begins with."""
-    model = from_marian(marian(0.0)).to(CUDA)
+    model = from_transformers(marian(0.0))[0].to(CUDA)
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = dropout

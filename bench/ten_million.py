@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.data import Batches, Corpus, PairEncoder, prepare_corpus, read_pairs
+from regard.data import Batches, Corpus, PairEncoder, prepare_corpus
 from regard.text import Tokenizers
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
@@ -139,7 +139,8 @@ def measure(options: argparse.Namespace, sampler: Sampler) -> dict[str, object]:
     with stage("write"):
         corpus = write_corpus(options.folder, options.pairs)
     with stage("learn tokenizer"):
-        sides = [(pair.source for pair in read_pairs(corpus)), (pair.target for pair in read_pairs(corpus))]
+        rows = [corpus.rows(PairEncoder.names) for _ in range(2)]
+        sides = [(source for _, (source, _) in rows[0]), (target for _, (_, target) in rows[1])]
         tokenizers = Tokenizers.learn("bpe", *sides, joint=True, size=8000)
     with stage("prepare"):
         shards = prepare_corpus(corpus, PairEncoder(tokenizers), options.folder / "shards", processes=options.processes)

@@ -26,7 +26,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 
 import regard
 from ledger import enter, exponent
-from regard.convert.marian import from_marian
+from regard.convert.huggingface import from_transformers
 from regard.decode.grouping import of_like_length
 from regard.decode.rules import Beam
 from regard.decode.search import search
@@ -116,7 +116,7 @@ def random_match(sentences: int, batch: int) -> Match:
         theirs.final_logits_bias[0, END] = NEVER
     lengths = torch.randn(sentences).mul(5).add(15).round().clamp(4, 40).long().tolist()
     rows = [[*torch.randint(4, 8000, (length,)).tolist(), END] for length in lengths]
-    return Match(theirs, from_marian(theirs), rows, lengths, batch)
+    return Match(theirs, from_transformers(theirs)[0], rows, lengths, batch)
 
 
 def run_match(run: Path, source: Path, sentences: int, batch: int) -> Match:
@@ -132,7 +132,7 @@ def run_match(run: Path, source: Path, sentences: int, batch: int) -> Match:
 
 @torch.no_grad()
 def copy_into(theirs: MarianMTModel, ours: EncoderDecoder) -> None:
-    """`from_marian` backwards: let it carry numbers instead of weights, and see where each arrives."""
+    """`from_transformers` backwards: let it carry numbers instead of weights, and see where each arrives."""
     named = {name: tensor for name, tensor in theirs.double().state_dict().items() if "embed_positions" not in name}
     tensors = {tensor.data_ptr(): tensor for tensor in named.values()}.values()  # tied ones once
     first = 0
@@ -140,7 +140,7 @@ def copy_into(theirs: MarianMTModel, ours: EncoderDecoder) -> None:
         tensor.copy_(torch.arange(first, first + tensor.numel()).reshape(tensor.shape))
         first += tensor.numel()
     values = torch.zeros(first, dtype=torch.float64)
-    numbers = from_marian(theirs).state_dict()
+    numbers = from_transformers(theirs)[0].state_dict()
     for name, tensor in ours.state_dict().items():
         if name in numbers:
             values[numbers[name].round().long().flatten()] = tensor.double().flatten()

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import tiny
+from regard.decode.constraints import Prefix
 from regard.decode.engines.ctranslate2 import to_ctranslate2, unfit
 from regard.decode.engines.engine import Engine
 from regard.decode.rules import Beam
@@ -15,8 +16,9 @@ from regard.decode.search import Hypothesis, search
 from regard.errors import ModelError, ResourceError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.embeddings import Embedding
-from regard.tasks.engines import CTranslate2
+from regard.tasks.engines import CTranslate2, ends_plainly
 from regard.text.special import END, PAD, SPECIAL_TOKENS, START, UNK
+from regard.text.tokenizers import Frame, Tokenizers
 from regard.text.vocabulary import Vocabulary
 from regard.text.words import SpaceTokenizer
 
@@ -37,6 +39,7 @@ VARIANTS = {
     "no scale, epsilon": ("model.embedding_scale=false", "model.norm_epsilon=0.01"),
 }
 PLACES = 89
+PLAIN = Frame()
 
 
 def prepared(*overrides: str) -> EncoderDecoder:
@@ -58,14 +61,16 @@ def words(size: int) -> SpaceTokenizer:
     return SpaceTokenizer(Vocabulary((*SPECIAL_TOKENS, *(f"w{number}" for number in range(4, size)))))
 
 
-def engine_of(model: EncoderDecoder, folder: Path, quantization: str = "float32") -> CTranslate2:
+def engine_of(model: EncoderDecoder, folder: Path, quantization: str = "float32", frame: Frame = PLAIN) -> CTranslate2:
     embedding = model.encoder.embedding
     assert isinstance(embedding, Embedding)
     sides = words(len(embedding.weight)), words(tiny.TARGET_SIZE)
     tokens = [[side.token(number) for number in range(side.size)] for side in sides]
-    to_ctranslate2(model, *tokens, folder, quantization=quantization, places=PLACES)
+    both = Tokenizers(*sides, frame=frame)
+    end = ends_plainly(both)
+    to_ctranslate2(model, *tokens, folder, end=end, quantization=quantization, places=PLACES)
     program = ctranslate2.Translator(str(folder), "cpu", compute_type=quantization, intra_threads=1)
-    return CTranslate2(program, *sides, places=PLACES)
+    return CTranslate2(program, both, places=PLACES)
 
 
 def sources(count: int) -> list[list[int]]:
@@ -74,9 +79,12 @@ def sources(count: int) -> list[list[int]]:
     return [[*row[:length], END] for row, length in zip(ids, lengths, strict=True)]
 
 
-def native(model: EncoderDecoder, rows: list[list[int]], limits: list[int], rule: Beam) -> list[list[Hypothesis]]:
+def native(
+    model: EncoderDecoder, rows: list[list[int]], limits: list[int], rule: Beam, begin: tuple[int, ...] = ()
+) -> list[list[Hypothesis]]:
     padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
-    return search(model, *model.start(padded), torch.tensor(limits), rule=rule)
+    constraints = [Prefix([begin] * len(rows), given=len(begin))] if begin else []
+    return search(model, *model.start(padded), torch.tensor(limits), rule=rule, constraints=constraints)
 
 
 @pytest.mark.parametrize("overrides", VARIANTS.values(), ids=VARIANTS)
@@ -96,6 +104,25 @@ def test_greedy_and_beam_write_the_same_tokens_with_the_same_scores(overrides: t
                 logs = [each.log_probability for each in ours]
                 assert [each.log_probability for each in theirs] == pytest.approx(logs, abs=1e-3)
     assert compared > 29  # of 116; the others came to their limit
+
+
+def test_a_source_with_a_frame_and_a_target_that_is_begun_are_searched_alike(tmp_path: Path) -> None:
+    """But for an output with nothing behind its beginning, which CTranslate2 does not always consider."""
+    model = prepared()
+    frame = Frame(before=("w9",), after=("<end>", "w11"), begin=("w7", "w5"))
+    engine = engine_of(model, tmp_path, frame=frame)
+    rows = [[9, *row, 11] for row in sources(23)]
+    limits, compared = [31] * len(rows), 0
+    for rule in (Beam(1), Beam(5, length_penalty=0.0, best=2)):
+        expected = native(model, rows, limits, rule, (7, 5))
+        for ours, theirs in zip(expected, engine.search(rows, limits, rule, 997), strict=True):
+            assert ours[0].tokens[:2] == [7, 5]
+            if theirs is not None and (len(ours[0].tokens) > 2 or len(theirs[0].tokens) == 2):
+                compared += 1
+                assert [each.tokens for each in theirs] == [each.tokens for each in ours]
+                logs = [each.log_probability for each in ours]
+                assert [each.log_probability for each in theirs] == pytest.approx(logs, abs=1e-3)
+    assert compared > 9
 
 
 def test_a_search_that_comes_to_its_limit_is_given_back(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, MarianConfig, MarianMTModel
 
-from regard.convert.marian import MarianIds, from_marian
+from regard.convert.huggingface import from_transformers
 from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.text.special import END, PAD, START, UNK
@@ -93,7 +93,7 @@ def theirs(model: MarianMTModel, source: Tensor, kind: str, beam: int, penalty: 
 
 
 def ours(model: MarianMTModel, source: Tensor, beam: int, penalty: float) -> list[list[int]]:
-    converted, ids = from_marian(model), MarianIds.of(model.config, 131)
+    converted, _, ids = from_transformers(model)
     first, state = converted.start(ids.ours(source))
     limits = torch.full((len(source),), LONGEST)
     found = search(converted, first, state, limits, rule=Beam(beam, penalty))

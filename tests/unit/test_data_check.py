@@ -1,13 +1,14 @@
 """Checking, cleaning, counting and splitting corpora."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from regard.cli.main import run
-from regard.data import CheckReport, Corpus, Pair, check, clean, mend, read_pairs, split, stats
-from regard.data.check import Finding
+from regard.data import CheckReport, Corpus, check, clean, mend, split, stats
+from regard.data.check import SIDES, Finding
 from regard.data.seen import Seen
 from regard.data.split import suffixes
 from regard.errors import DataError, SettingsError
@@ -102,9 +103,9 @@ def test_reports_are_json(tmp_path) -> None:
     corpus = write(tmp_path, [*GOOD, ("", "x")])
     tokenizers = Tokenizers(ByteTokenizer(), ByteTokenizer())
     report = check(corpus, tokenizers=tokenizers)
-    content = json.loads(json.dumps(report.to_dict()))
+    content = json.loads(json.dumps(asdict(report)))
     assert content["findings"][0]["kind"] == "empty"
-    assert json.loads(json.dumps(stats(corpus, tokenizers).to_dict()))["pairs"] == 41
+    assert json.loads(json.dumps(asdict(stats(corpus, tokenizers))))["pairs"] == 41
 
 
 def test_progress_is_told(tmp_path) -> None:
@@ -140,9 +141,9 @@ def test_cleaning_mends_drops_and_says_why(tmp_path) -> None:
     report = clean(corpus, *out)
     assert (report.read, report.kept, report.mended) == (46, 41, 1)
     assert report.dropped == {"empty": 1, "encoding": 1, "duplicate": 1, "identical": 1, "ratio": 1}
-    assert report.to_dict()["files"] == tuple(map(str, out))
-    pairs = list(read_pairs(Corpus((str(out[0]), str(out[1])))))
-    assert pairs == [*(Pair(*row) for row in GOOD), Pair("ein Bär", "a bear")]
+    assert asdict(report)["files"] == tuple(map(str, out))
+    pairs = [row for _, row in Corpus((str(out[0]), str(out[1]))).rows(SIDES)]
+    assert pairs == [*GOOD, ("ein Bär", "a bear")]
     rows = [line.split("\t") for line in out[2].read_text(encoding="utf-8").splitlines()]
     assert [row[:2] for row in rows] == [
         ["line", "reason"],
@@ -211,17 +212,17 @@ def test_a_split_is_whole_seeded_and_disjoint_by_source(tmp_path) -> None:
     rows = [(f"Satz {n % 200}", f"sentence {n}") for n in range(400)]
     corpus = write(tmp_path, rows)
 
-    def parts(seed: int) -> dict[str, list[Pair]]:
+    def parts(seed: int) -> dict[str, list[tuple[str, ...]]]:
         folder = tmp_path / f"split{seed}"
         report = split(corpus, folder, valid=41, test=20, seed=seed)
         sets = {n: Corpus((str(folder / f"{n}.de"), str(folder / f"{n}.en"))) for n in ("test", "valid", "train")}
-        read = {name: list(read_pairs(part)) for name, part in sets.items()}
+        read = {name: [row for _, row in part.rows(SIDES)] for name, part in sets.items()}
         assert {name: len(part) for name, part in read.items()} == {
             "test": report.test,
             "valid": report.valid,
             "train": report.train,
         }
-        assert len(report.to_dict()["files"]) == 6
+        assert len(asdict(report)["files"]) == 6
         return read
 
     first = parts(0)
@@ -230,8 +231,8 @@ def test_a_split_is_whole_seeded_and_disjoint_by_source(tmp_path) -> None:
         42,
         338,
     )  # pairs stay together
-    assert sorted((p.source, p.target) for part in first.values() for p in part) == sorted(rows)
-    sources = [source for part in first.values() for source in {pair.source for pair in part}]
+    assert sorted(pair for part in first.values() for pair in part) == sorted(rows)
+    sources = [source for part in first.values() for source in {source for source, _ in part}]
     assert len(sources) == len(set(sources)) == 200
     assert parts(0) == first
     assert parts(1) != first

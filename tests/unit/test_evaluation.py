@@ -18,7 +18,6 @@ import corpora_for_tests as small
 from regard.cli.main import run
 from regard.cli.progress import LineCounter
 from regard.cli.streams import hush
-from regard.data.readers import Pair
 from regard.errors import DataError, SettingsError
 from regard.evaluate import evaluate as evaluation
 from regard.evaluate.evaluate import Texts, alignment_of, check_measures, score, training_counts
@@ -74,7 +73,9 @@ def test_a_run_translates_and_what_it_wrote_is_measured(trained: Path, tmp_path:
     assert written == [each.text for each in found_again]
     assert found["sentences"] == len(PAIRS)
     assert found["output"] == "beam 2"
-    expected = measure(written, [target for _, target in PAIRS], resamples=11)
+    expected = measure(
+        written, [target for _, target in PAIRS], MeasureSettings(metrics=("bleu", "chrf", "ter"), resamples=11)
+    )
     assert found["qualities"] == [vars(quality) for quality in expected]
 
 
@@ -101,7 +102,7 @@ def test_an_output_that_is_there_needs_no_model(
     assert [quality["name"] for quality in found["qualities"]] == ["chrF2++", "BLEU"]
     worse = (trained / "worse.fr").read_text(encoding="utf-8").split("\n")[:-1]
     sources, references = zip(*PAIRS, strict=True)
-    expected = by_length(sources, worse, references, (6, 7), metric="chrf++", resamples=0)
+    expected = by_length(sources, worse, references, MeasureSettings(metrics=("chrf++",), edges=(6, 7), resamples=0))
     assert found["lengths"] == [asdict(bucket) for bucket in expected]
     assert sum(bucket["count"] for bucket in found["rarities"]) == len(worse) == 61
     assert found["counts"] == "the run's source vocabulary"
@@ -370,7 +371,7 @@ def test_scores_as_json_are_those_of_python(trained: Path, capsys: Capture, monk
     assert run(arguments(trained, "--tokens", "--json", verb="score")) == 0
     *rows, sums = [json.loads(line) for line in capsys.readouterr().out.split("\n")[:-1]]
     monkeypatch.setattr(evaluation, "CHUNK", 1000)
-    expected = list(score(load(trained / "run"), [Pair(*pair) for pair in PAIRS]))
+    expected = list(score(load(trained / "run"), PAIRS))
     for number, (row, scored) in enumerate(zip(rows, expected, strict=True), start=1):
         assert row["line"] == number
         assert row["log_probability"] == pytest.approx(scored.total, abs=1e-4)
@@ -382,7 +383,7 @@ def test_scores_as_json_are_those_of_python(trained: Path, capsys: Capture, monk
 def test_a_line_that_is_no_sentence_is_named(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "LONGEST", 5)
     monkeypatch.setattr(evaluation, "CHUNK", 2)
-    found = score(load(trained / "run"), [Pair("a", "b"), Pair("a", "b"), Pair("a", "b " * 7)])
+    found = score(load(trained / "run"), [("a", "b"), ("a", "b"), ("a", "b " * 7)])
     assert len([next(found), next(found)]) == 2
     with pytest.raises(DataError, match="line 3 = 7 pieces: too long to score; at most 5"):
         next(found)

@@ -57,28 +57,28 @@ def test_without_context_a_word_is_itself_and_with_it_it_differs(preset: str) ->
 def test_a_labeller_has_meaning_too() -> None:
     found = meaning(tiny.tagger("gru"), SOURCES, find("s5", SENTENCES))
     assert [layer.shape for layer in found.vectors] == [(3, 7), (3, 11)]
-    assert [points.shape for points in found.plane().points] == [(3, 2), (3, 2)]
+    assert [points.shape for points in plane(found.vectors)[0]] == [(3, 2), (3, 2)]
 
 
 def test_all_layers_lie_on_the_same_axes() -> None:
     layer = torch.randn(7, 5, dtype=torch.float64)
-    twice = plane([layer, layer, 3 * layer])
-    torch.testing.assert_close(twice.points[0], twice.points[1])
-    torch.testing.assert_close(twice.points[0], twice.points[2])  # it is angles that count
-    assert 0 < twice.explained[0] <= 1
+    points, explained = plane([layer, layer, 3 * layer])
+    torch.testing.assert_close(points[0], points[1])
+    torch.testing.assert_close(points[0], points[2])  # it is angles that count
+    assert 0 < explained[0] <= 1
 
 
 def test_the_plane_shows_the_most_there_is_to_see() -> None:
     flat = torch.zeros(5, 4, dtype=torch.float64)
     angle = torch.linspace(0, 3, 5, dtype=torch.float64)
     flat[:, 1], flat[:, 3] = angle.cos(), angle.sin()
-    found = plane([flat])
-    assert found.explained[0] == pytest.approx(1.0)
-    torch.testing.assert_close(torch.cdist(found.points[0], found.points[0]), torch.cdist(flat, flat))
+    points, explained = plane([flat])
+    assert explained[0] == pytest.approx(1.0)
+    torch.testing.assert_close(torch.cdist(points[0], points[0]), torch.cdist(flat, flat))
 
 
 def test_one_occurrence_is_a_point() -> None:
-    assert plane([torch.ones(1, 3)]).points[0].tolist() == [[0.0, 0.0]]
+    assert plane([torch.ones(1, 3)])[0][0].tolist() == [[0.0, 0.0]]
 
 
 def test_the_nearest_neighbour_of_a_word_is_the_same_word_elsewhere() -> None:

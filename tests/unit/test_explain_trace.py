@@ -37,6 +37,22 @@ def tokenizers() -> list[Tokenizer]:
     ]
 
 
+def test_in_a_script_without_spaces_each_piece_is_a_word() -> None:
+    lines = ["银行在河边", "他在银行取钱", "河边有人"] * 9
+    tokenizer = SubwordTokenizer.learn("bpe", lines, size=275)
+    text = "银行在河边"
+    side = spell([*tokenizer.encode(text), END], tokenizer, text)
+    assert len(side.words) > 2
+    assert "".join(side.words) == text
+    assert all(side.words)  # a mark of space alone belongs to what follows
+    assert side.word_of[-1] == OUTSIDE
+    assert spell(tokenizer.encode(text), tokenizer, text, at_spaces=True).words == (text,)
+    apart = "银行 在 河边"  # words that stand apart already are counted so
+    counted = spell(tokenizer.encode(apart), tokenizer, apart)
+    assert len(counted.words) >= 3
+    assert spell(ByteTokenizer().encode(text), ByteTokenizer(), text).words == (text,)
+
+
 def test_a_trace_comes_back_as_it_was_saved(trace: Trace, tmp_path: Path) -> None:
     trace.save(tmp_path / "one")
     for name in ("one", "one.json", "one.safetensors"):

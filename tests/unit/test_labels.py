@@ -170,10 +170,13 @@ BAD = [("a dull cold film", "0"), ("dull and slow", "0"), ("a cold mess", "0")]
 
 def test_counting_words_beats_the_commonest_label() -> None:
     pytest.importorskip("sklearn")
-    commonest, bag, rare = baselines(GOOD + BAD, [("fine , warm", "1"), ("cold and dull", "0"), ("slow mess", "0")])
-    assert (commonest.name, commonest.accuracy) == ("commonest label", pytest.approx(1 / 3))
-    assert (bag.name, bag.accuracy, bag.macro_f1) == ("bag of words", 1.0, 1.0)
-    assert (rare.name, rare.accuracy) == ("TF-IDF", 1.0)
+    found = baselines(GOOD + BAD, [("fine , warm", "1"), ("cold and dull", "0"), ("slow mess", "0")])
+    assert {name: each.accuracy for name, each in found.items()} == {
+        "commonest label": pytest.approx(1 / 3),
+        "bag of words": 1.0,
+        "TF-IDF": 1.0,
+    }
+    assert found["bag of words"].macro_f1 == 1.0
 
 
 def test_baselines_need_texts_and_two_labels() -> None:

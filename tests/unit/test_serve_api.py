@@ -24,7 +24,7 @@ from regard.serve.detect import Detector, Letters
 from regard.serve.library import Library
 from regard.serve.shape import shape
 from regard.settings import DataSettings, Settings
-from regard.settings.languages import Languages, languages_of, name_of
+from regard.settings.languages import Languages, languages_of, matching, name_of
 from regard.tasks.load import load
 from regard.text.tokenizers import learn
 from serving import CAT
@@ -254,7 +254,11 @@ def test_a_translation_says_what_was_read_and_what_was_never_seen(client: TestCl
     one, other = f"{first.capitalize()} zyx {second}.", f"{first} {third} {second}"
     text, place = f"{one} {other}", len(first) + 1
     (found,) = ask(client, "/api/v1/translate", run="attentive", texts=[text])["translations"]
-    assert found["sentences"] == [{"start": 0, "end": len(one)}, {"start": len(one) + 1, "end": len(text)}]
+    assert [(each["start"], each["end"]) for each in found["sentences"]] == [
+        (0, len(one)),
+        (len(one) + 1, len(text)),
+    ]
+    assert found["sentences"][0]["text"] == one
     assert found["unknown"] == [{"start": place, "end": place + 3, "word": "zyx"}]
     assert found["read_as"] == f"{first} zyx {second}. {other}"
     assert "zyx" in found["warning"]
@@ -348,6 +352,33 @@ def test_more_alternatives_than_the_beam_may_hold_are_refused(runs: Path) -> Non
         assert refused(client, "/translate", q=CAT, source="en", target="fr", alternatives=5) == expected
 
 
+@pytest.mark.parametrize(
+    ("known", "source", "target", "meant"),
+    [
+        (["en-pt_BR"], "en", "pt_BR", ["en-pt_BR"]),
+        (["en-pt_BR"], "eng", "pt-br", ["en-pt_BR"]),
+        (["en-pt_BR"], "en", "pt", ["en-pt_BR"]),
+        (["en-pt_BR"], "en", "pt_PT", []),
+        (["en-pt_BR", "en-pt_PT"], "en", "pt", ["en-pt_BR", "en-pt_PT"]),
+        (["en-pt_BR", "en-pt"], "eng_Latn", "pt", []),
+        (["en-pt_BR", "en-pt"], "eng", "pt", ["en-pt"]),
+        (["eng_Latn-fra_Latn", "zh-Hans-en"], "en", "fr", ["eng_Latn-fra_Latn"]),
+        (["eng_Latn-fra_Latn", "zh-Hans-en"], "zh", "en", ["zh-Hans-en"]),
+        (["eng_Latn-fra_Latn", "zh-Hans-en"], "", "en", ["zh-Hans-en"]),
+    ],
+)
+def test_a_plain_code_means_the_one_run_of_its_language(
+    known: list[str], source: str, target: str, meant: list[str]
+) -> None:
+    assert [str(pair) for pair in matching(map(Languages.of, known), source, target)] == meant
+
+
+def test_a_language_is_named_with_its_kind() -> None:
+    assert name_of("pt_BR") == "Portuguese (BR)"
+    assert name_of("eng_Latn") == "English (Latn)"
+    assert (name_of("fra"), name_of("xx_YY")) == ("French", "xx_YY")
+
+
 def test_languages_and_settings_are_libretranslates(client: TestClient) -> None:
     assert client.get("/languages").json() == [
         {"code": "en", "name": "English", "targets": ["fr", "hi"]},
@@ -377,6 +408,9 @@ def with_data(**values: str) -> Settings:
         ({"source": "a.txt", "target": "b.txt"}, None),
         ({"source": "a.en", "target": "b.en"}, None),
         ({"corpus": "pairs.tsv"}, None),
+        ({"languages": "pt_BR-en"}, Languages("pt_BR", "en")),
+        ({"languages": "eng_Latn-zh-Hans"}, Languages("eng_Latn", "zh-Hans")),
+        ({"languages": "zh-Hans-es-419"}, Languages("zh-Hans", "es-419")),
         ({"corpus": "pairs.tsv", "languages": "pt-gl"}, Languages("pt", "gl")),
     ],
 )
@@ -478,7 +512,10 @@ def test_every_operation_is_described_with_its_problems(client: TestClient) -> N
 
 def test_links_and_unknown_words_are_described(client: TestClient) -> None:
     known = client.get("/openapi.json").json()["components"]["schemas"]
-    assert known["WordLink"]["properties"]["weight"]["description"] == "The attention weight, 0 to 1."
+    assert (
+        known["WordLink"]["properties"]["weight"]["description"]
+        == "The attention weight, 0 to 1; null where nothing is attended to."
+    )
     assert [known["Unknown"]["properties"][name]["description"] for name in ("start", "end")] == [
         "Its first character.",
         "The one behind its last.",

@@ -248,19 +248,19 @@ def test_a_full_queue_is_429_with_the_seconds_to_wait(runs: Path, monkeypatch: p
 def test_a_bug_is_500_counted_and_logged_as_one_without_a_stack_trace_for_the_client(
     runs: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("regard.serve.routes.libre.Health", lambda: 1 // 0)
+    monkeypatch.setattr("regard.serve.routes.libre.pairs", lambda _: 1 // 0)
     log: list[str] = []
     with serving.client(runs, log=log) as client:
-        answer = client.get("/health")
+        answer = client.get("/languages")
         counted = client.get("/metrics").text
     assert answer.status_code == 500
     assert line(answer) == "this is a bug of Regard's, not yours; the service's log says where"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
-    assert 'regard_requests_total{method="GET",route="/health",status="500"} 1.0' in counted
+    assert 'regard_requests_total{method="GET",route="/languages",status="500"} 1.0' in counted
     assert json.loads(log[0])["status"] == 500
     (record,) = (each for each in caplog.records if each.name.startswith("regard"))
-    assert (record.levelname, record.getMessage()) == ("ERROR", "a bug, in the answer to GET /health")
+    assert (record.levelname, record.getMessage()) == ("ERROR", "a bug, in the answer to GET /languages")
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
 

@@ -26,7 +26,7 @@ from regard.explain.alignment import Aligner, Attended
 from regard.explain.answer import pack
 from regard.explain.attribution import gradient, masking
 from regard.explain.checks import checks
-from regard.explain.contextual import Neighbours, find, meaning
+from regard.explain.contextual import Neighbours, find, meaning, plane
 from regard.explain.edits import KINDS, Editor, Scene, from_data
 from regard.explain.meaning import validation_texts
 from regard.explain.recurrent import filling, saliency
@@ -500,8 +500,9 @@ def test_meanings_are_those_of_the_python_calls(ask: Ask, translator: Translator
     occurrences = [*find("cat", sentences), *find("bird", sentences)]
     expected = meaning(translator.model, tokenizer, occurrences)
     assert same(found["cosines"], expected.cosines())
-    assert same(found["points"], torch.stack(expected.plane(2).points))  # the axes are the word's, not the control's
-    assert found["explained"] == list(expected.plane(2).explained)
+    points, explained = plane(expected.vectors, 2)  # the axes are the word's, not the control's
+    assert same(found["points"], torch.stack(points))
+    assert found["explained"] == explained
     assert found["layers"] == ["embedding", "layer 1", "layer 2"]
     told = [(one["sentence"], one["word"], one["place"], one["control"]) for one in found["occurrences"]]
     assert told == [
@@ -675,7 +676,7 @@ def test_memory_is_counted_with_what_searches_by_the_weights(folder: Path) -> No
     fused = weight_of(model)
     output = model.model.decoder.output.weight
     assert fused >= weights + output.numel() * output.element_size()
-    converted = CTranslate2(None, model.tokenizers.source, model.tokenizers.target, 7, bytes=1000)
+    converted = CTranslate2(None, model.tokenizers, 7, bytes=1000)
     searcher = replace(model.search.searcher, engine=converted)
     assert weight_of(replace(model, searcher=searcher)) == fused + 1000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -89,6 +90,28 @@ def test_a_run_on_own_text_comes_before_better_ones_on_the_built_in_corpus(tmp_p
     library = Library(tmp_path)
     with serving.client_of(library) as client:
         assert used(client, "fr") == "german"
+    library.close()
+
+
+def test_a_plain_language_finds_the_one_run_that_has_a_fuller_code(tmp_path: Path, eight: Path) -> None:
+    for name, pair in {"german": "eng_Latn-pt_BR", "hindi": "zh-Hans-en"}.items():
+        shutil.copytree(eight / name, tmp_path / name)
+        settings = tmp_path / name / "settings.toml"
+        settings.write_text(re.sub(r"languages = .*\n", "", settings.read_text()))
+        settings.write_text(settings.read_text().replace("[data]\n", f'[data]\nlanguages = "{pair}"\n', 1))
+    shutil.copytree(tmp_path / "german", tmp_path / "portugal")
+    library = Library(tmp_path)
+    with serving.client_of(library) as client:
+        languages = {each["code"]: each["name"] for each in client.get("/languages").json()}
+        assert languages["pt_BR"] == "Portuguese (BR)"
+        assert languages["zh-Hans"] == "Chinese (Hans)"
+        for source, target in (("eng_Latn", "pt_BR"), ("en", "pt"), ("auto", "pt-br")):
+            assert used(client, target, source) in ("german", "portugal")
+        settings = tmp_path / "portugal" / "settings.toml"
+        settings.write_text(settings.read_text().replace("pt_BR", "pt_PT"))
+        answer = client.post("/translate", json={"q": CAT, "source": "en", "target": "pt"})
+        assert answer.status_code == 400
+        assert answer.json()["error"].endswith("may be eng_Latn to pt_BR, eng_Latn to pt_PT; say which")
     library.close()
 
 

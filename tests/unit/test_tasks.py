@@ -12,7 +12,7 @@ import pytest
 import corpora_for_tests as small
 from regard.decode.rules import Beam
 from regard.runs.folder import Run
-from regard.serve.schema.predict import Prediction
+from regard.serve.routes.predict import Prediction
 from regard.settings import TaskName
 from regard.tasks.corpus import materials
 from regard.tasks.kinds import task_of

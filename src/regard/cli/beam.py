@@ -46,7 +46,7 @@ def beam(
 def _print(tree: Searched) -> None:
     from rich.text import Text
 
-    from regard.cli.streams import say, show, terminal_width
+    from regard.cli.streams import one_line, say, show, terminal_width
     from regard.metrics.numbers import probability, signed
     from regard.show.terminal import lines
     from regard.show.tree import PRUNED
@@ -61,6 +61,6 @@ def _print(tree: Searched) -> None:
     for other in tree.beams:
         here = " (this one)" if other.beam == tree.beam else ""
         scores = f"{signed(other.log_probability, 3):>9}{signed(other.score, 3):>9}"
-        text = " ".join(other.text.splitlines())
+        text = one_line(other.text)
         line = f"{other.beam:>4}{probability(other.log_probability):>9}{scores}  {text}{here}"
         show([Text(line, "bold" if here else "")])

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -99,7 +100,7 @@ def check(
     if report.clean and not report.pairs:
         raise DataError(f"{', '.join(report.files)}: no lines at all; a corpus has at least one")
     if common(context).json:
-        put(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
+        put(json.dumps(asdict(report), ensure_ascii=False, indent=2))
     else:
         _show_check(report)
     return 0 if report.clean else DataError.exit_code
@@ -166,7 +167,7 @@ def clean(
         progress=_progress(),
     )
     if common(context).json:
-        print(json.dumps(report.to_dict(), indent=2))
+        print(json.dumps(asdict(report), indent=2))
         return
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
     print(f"{report.kept:,} of {report.read:,} pairs kept, {report.mended:,} of them mended; dropped: {reasons}")
@@ -184,7 +185,7 @@ def stats(
     names = SIDES if (other := _other_task(task)) is None else other.columns
     report = count(_corpus(files, columns), _tokenizers(run), names)
     if common(context).json:
-        print(json.dumps(report.to_dict(), indent=2))
+        print(json.dumps(asdict(report), indent=2))
         return
     print(f"{', '.join(report.files)}: {report.pairs:,} pairs")
     print(f"{'':20}{'total':>14}{'mean':>8}{'median':>8}{'95 %':>8}{'longest':>9}")
@@ -211,7 +212,7 @@ def split(
 
     report = divide(_corpus(files, columns), out, valid=valid, test=test, seed=seed)
     if common(context).json:
-        print(json.dumps(report.to_dict(), indent=2))
+        print(json.dumps(asdict(report), indent=2))
     else:
         say(f"{report.train:,} train, {report.valid:,} valid, {report.test:,} test in {out}")
 

@@ -139,7 +139,7 @@ def _comet(texts: Texts, outputs: list[str], model: str, place: str) -> list[Qua
 
 
 def _as_dict(result: Evaluation, judged: list[Quality]) -> dict[str, Any]:
-    shown = result.to_dict()
+    shown = asdict(result)
     shown["qualities"] += [asdict(quality) for quality in judged]
     return shown
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.streams import put, say, suffix_of, terminal_width, write_whole
+from regard.cli.streams import one_line, put, say, suffix_of, terminal_width, write_whole
 from regard.cli.verb import Sentence, called, common, only_one
 from regard.errors import SettingsError
 from regard.metrics.numbers import signed
@@ -122,7 +122,7 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcom
 
     console = Console(highlight=False, markup=False, emoji=False)
     coloured = console.is_terminal and console.color_system in MANY and not os.environ.get("NO_COLOR")
-    for line in _changes(outcome) if outcome else [_one_line(shown.output)]:
+    for line in _changes(outcome) if outcome else [one_line(shown.output)]:
         put(line)
     print()
     if every:
@@ -132,10 +132,6 @@ def _print(shown: Explanation, view: View, picture: HeatMap, outcome: EditOutcom
             console.print(drawn, soft_wrap=True)
         say(f"{picture.unit}s: {picture.origin}")
     say(f"log-probability: {signed(shown.trace.score)} in {len(shown.trace.target)} steps")
-
-
-def _one_line(words: str) -> str:
-    return " ".join(words.splitlines())
 
 
 def _changes(outcome: EditOutcome) -> list[str]:

@@ -26,7 +26,8 @@ def score(
 ) -> None:
     """How probable a model finds given translations: natural log-probabilities, one line for each pair."""
     from regard.cli.progress import LineCounter
-    from regard.data.readers import Corpus, read_pairs
+    from regard.data.encoding import PairEncoder
+    from regard.data.readers import Corpus
     from regard.errors import DataError
     from regard.evaluate import evaluate as evaluation
     from regard.tasks.load import load
@@ -35,7 +36,8 @@ def score(
     translator = load(run, device=asked.place)
     told = LineCounter("scored")
     lines, pieces, total = 0, 0, 0.0
-    for scored in evaluation.score(translator, read_pairs(Corpus((str(source), str(target))))):
+    rows = Corpus((str(source), str(target))).rows(PairEncoder.names)
+    for scored in evaluation.score(translator, (row for _, row in rows)):
         lines, pieces, total = lines + 1, pieces + len(scored.pieces), total + scored.total
         put(_json(scored, lines, tokens) if asked.json else _text(scored, tokens))
         if lines % evaluation.CHUNK == 0:

@@ -221,6 +221,11 @@ def _waiting(arrived: _Lines) -> list[bytes | OSError]:
     return lines
 
 
+def one_line(text: str) -> str:
+    """One line in, one line out, whatever the model writes."""
+    return " ".join(text.splitlines())
+
+
 def put(text: str) -> None:
     """Text on stdout: as it is in a file or a pipe, and such as cannot command a terminal in one."""
     print(printable(text) if sys.stdout.isatty() else text, flush=True)

@@ -12,7 +12,7 @@ import typer
 
 from regard.cli.called import printable
 from regard.cli.imports import unswept
-from regard.cli.streams import Remarks, destination, kind_of, say, texts_of
+from regard.cli.streams import Remarks, destination, kind_of, one_line, say, texts_of
 from regard.cli.verb import apart, called, common, with_settings
 from regard.errors import SettingsError, did_you_mean
 
@@ -83,7 +83,7 @@ def _write(found: Iterable[Translation], remarks: Remarks, out: Path | None, cou
 
 
 def _remark(found: Translation) -> str:
-    return "; ".join(filter(None, (found.warning, found.read_as and f"read as: {_one_line(found.read_as)}")))
+    return "; ".join(filter(None, (found.warning, found.read_as and f"read as: {one_line(found.read_as)}")))
 
 
 def _glossary(path: Path, set_too: Glossary | None) -> Glossary:
@@ -95,19 +95,14 @@ def _glossary(path: Path, set_too: Glossary | None) -> Glossary:
     return Glossary({**found.terms, **set_too.terms}) if set_too else found
 
 
-def _one_line(text: str) -> str:
-    """One line in, one line out, whatever the model writes."""
-    return " ".join(text.splitlines())
-
-
 def _text(found: Translation, output: Output) -> str:
     """In one line, unless the source has several."""
-    return output.text if "\n" in found.source else _one_line(output.text)
+    return output.text if "\n" in found.source else one_line(output.text)
 
 
 def _lines(found: Translation, count: int, show: str) -> Iterator[str]:
     for rank, output in enumerate(found.outputs[:count]):
-        text = _one_line(output.text) if show == "scores" else _text(found, output)
+        text = one_line(output.text) if show == "scores" else _text(found, output)
         yield f"{output.score:.4f}\t{output.log_probability:.4f}\t{text}" if show == "scores" else text
         if show == "align":
             links = found.alignment(rank)

@@ -1,14 +1,13 @@
 """CTranslate2's ``model.bin``, formats 1 to 6, whatever its numbers are kept as.
 
-u32 format; from format 2 on a string, what kind of model it is, and u32 revision; u32 count of variables, each a string,
-u8 rank, u32 sizes, u8 kind of number, u32 bytes (before format 4: u8 bytes of a number, u32 how many numbers), data;
+u32 format; from format 2 on a string, the kind of model, and u32 revision; u32 count of variables, each a string, u8
+rank, u32 sizes, u8 kind of number, u32 bytes (before format 4: u8 bytes of a number, u32 how many numbers), data;
 from format 3 on u32 count of aliases, two strings each. A string is u16 length, text, NUL. A weight that is kept in
 integers is ``q / scale`` with one scale a row, or one for all. Queries, keys and values are one map there.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import struct
@@ -26,7 +25,8 @@ from regard.convert.package import Package, read_json
 from regard.convert.tokenizing import tokenizers_of
 from regard.errors import ModelError
 from regard.nn.positions import Sinusoidal
-from regard.text.special import SPECIAL_TOKENS
+from regard.text.special import END, SPECIAL_TOKENS, START
+from regard.text.tokenizers import Frame
 
 MODEL: Final = "model.bin"
 _NEWEST = 6
@@ -35,8 +35,8 @@ _BY_SIZE = {4: "<f4", 2: "<i2", 1: "<i1"}  # before format 4
 _NAMES = {"<f4": "float32", "<i1": "int8", "<i2": "int16", "<f2": "float16", "bfloat16": "bfloat16", "<i4": "int32"}
 _INT16_SCALE = 1000.0  # of format 1, which keeps none
 _ACTIVATIONS = {0: "relu", 2: "silu", 3: "gelu"}  # by number
-_CLOSE = 1e-3  # of a table of sinusoids made in float32, whose last angles are large
-_SAID = re.compile(r"(en|de)coder/(num_heads|pre_norm|activation|embeddings_merge|alignment_\w+|scale_embeddings|\w*alibi\w*)")
+_CLOSE = 5e-3  # of a table of sinusoids, which may be kept in 16 bits
+_SAID = re.compile(r"(en|de)coder/(num_heads|pre_norm|activation|embeddings_merge|alignment_\w+|scale_embeddings)")
 _FIRST_NAMES = (
     *(("transformer/", ""), (":0", ""), ("w_embs", "embeddings/weight"), ("kernel", "weight")),
     *(("LayerNorm", "layer_norm"), ("dense", "projection"), ("conv1d_", "linear_"), ("conv1d", "linear_0")),
@@ -72,7 +72,7 @@ class ModelFile:
         if not 1 <= self.format <= _NEWEST:
             raise ModelError(f"{self.path}: format {self.format}: is read up to {_NEWEST}; is it one of CTranslate2's?")
         kind, revision = (self._text(), self._number("I")) if self.format > 1 else ("", 1)
-        if kind and not kind.startswith("Transformer") or "Encoder" in kind or (kind and "Decoder" in kind):
+        if (kind and not kind.startswith("Transformer")) or "Encoder" in kind or (kind and "Decoder" in kind):
             raise ModelError(f"{self.path}: {kind[:60]}: only Transformers that translate are read (TransformerSpec)")
         for _ in range(self._number("I")):
             name = self._text()
@@ -82,7 +82,7 @@ class ModelFile:
             self.aliases[alias], self.aliases[f"{alias}_scale"] = name, f"{name}_scale"
 
     def _number(self, kind: str) -> int:
-        (found,) = struct.unpack_from(f"<{kind}", self._data, self._place)
+        (found,) = struct.unpack_from(f"<{kind}", self._data.data, self._place)
         self._place += struct.calcsize(kind)
         return int(found)
 
@@ -131,7 +131,9 @@ class ModelFile:
             return raw.float()
         scale = self._raw(f"{name}_scale").float() if f"{name}_scale" in self else torch.tensor(_INT16_SCALE)
         if scale.numel() not in (1, len(raw) if raw.dim() else 1):
-            raise ModelError(f"{self.path}: {name}_scale = {tuple(scale.shape)}: must be one number a row, or one alone")
+            raise ModelError(
+                f"{self.path}: {name}_scale = {tuple(scale.shape)}: must be one number a row, or one alone"
+            )
         return raw.float().div_(scale.reshape(-1, *(1 for _ in raw.shape[1:])))
 
     def _raw(self, name: str) -> Tensor:
@@ -177,7 +179,7 @@ def read(package: Package) -> Foreign:
     model = _Reader(file, config)
     ids = model.ids(source, "encoder"), model.ids(target, "decoder")
     joint = joint and source == target
-    tokenizers = tokenizers_of(package, ids[0].pieces, ids[1].pieces, joint=joint)
+    tokenizers = tokenizers_of(package, ids[0].pieces, ids[1].pieces, joint=joint, frame=model.frame())
     values = model.settings(joint=joint, epsilon=config.get("layer_norm_epsilon"))
     settings = settled(package.values(values, tokenizers), str(folder))
     found = _NAMES[file.variables[file.named("decoder/embeddings/weight")].kind]
@@ -233,14 +235,21 @@ class _Reader:
         end = self._special("eos_token", "</s>")
         if end not in numbers:
             raise ModelError(f"{self.file.path}: eos_token = {end[:60]!r}: is not in the vocabulary of the {side}")
-        zero = self.file.value("decoder/start_from_zero_embedding", 0)
         start = self._special("decoder_start_token", self._special("bos_token", "<s>"))
         pads = [numbers[name] for name in ("<pad>", "<blank>") if name in numbers]
         unknown = numbers.get(self._special("unk_token", "<unk>"))
         rows = self.file.shape(self.embedding(side))[0]
-        begin = None if zero else numbers.get(start)
         pad = pads[0] if pads and pads[0] not in (numbers[end], unknown) else None
-        return Ids.of(pieces, pad=pad, start=begin, end=numbers[end], unknown=unknown, rows=rows)
+        return Ids.of(pieces, pad=pad, start=numbers.get(start), end=numbers[end], unknown=unknown, rows=rows)
+
+    def frame(self) -> Frame:
+        """What is read around a source: by default nothing, not even an end."""
+        start, begin = (self._special(name, "<s>") for name in ("decoder_start_token", "bos_token"))
+        before = SPECIAL_TOKENS[START] if begin == start else begin
+        return Frame(
+            before=(before,) if self.config.get("add_source_bos") else (),
+            after=(SPECIAL_TOKENS[END],) if self.config.get("add_source_eos") else (),
+        )
 
     def _special(self, name: str, default: str) -> str:
         found = self.config.get(name)
@@ -253,19 +262,23 @@ class _Reader:
     @cached_property
     def depths(self) -> dict[str, int]:
         """How many layers there are, counted."""
-        found = {}
+        found: dict[str, int] = {}
         for side in ("encoder", "decoder"):
             while f"{side}/layer_{found.get(side, 0)}/ffn/linear_0/weight" in self.file:
                 found[side] = found.get(side, 0) + 1
         if len(found) < 2:
-            raise ModelError(f"{self.file.path}: has no layers of an encoder and a decoder; is it a model that translates?")
+            raise ModelError(
+                f"{self.file.path}: has no layers of an encoder and a decoder; is it a model that translates?"
+            )
         return found
 
     def _same(self, name: str, default: float) -> float:
         """What encoder and decoder must have in common."""
         first, second = (self.file.value(f"{side}/{name}", default) for side in ("encoder", "decoder"))
         if first != second:
-            raise ModelError(f"{self.file.path}: decoder/{name} = {second:g}: the encoder has {first:g}; must be the same")
+            raise ModelError(
+                f"{self.file.path}: decoder/{name} = {second:g}: the encoder has {first:g}; must be the same"
+            )
         return first
 
     def _both(self, name: str) -> bool:
@@ -310,7 +323,9 @@ class _Reader:
             found.append(self.file.value(name, 1))
         root = width**0.5
         if found[0] != found[1] or min(abs(found[0] - usual) for usual in (0, 1, root)) > 1e-3:
-            raise ModelError(f"{self.file.path}: scale_embeddings = {found[0]:g}, {found[1]:g}: must be √width, or none")
+            raise ModelError(
+                f"{self.file.path}: scale_embeddings = {found[0]:g}, {found[1]:g}: must be √width, or none"
+            )
         flag = self.file.variables.get(self.file.named("decoder/scale_embeddings"))
         one = flag is not None and flag.kind == "<f4"
         return abs(found[0] - root) <= 1e-3 if one else bool(found[0])
@@ -344,7 +359,9 @@ class _Reader:
         whole = width // max(1, int(self._same("num_heads", 8)))
         kinds = usual | {"dim": (0, whole)}
         if any(self._same(f"{where}_{name}", known[0]) not in known for name, known in kinds.items()):
-            raise ModelError(f"{self.file.path}: {where}: of a kind that is not read; whole heads, alternating, base 10000 are")
+            raise ModelError(
+                f"{self.file.path}: {where}: of a kind that is not read; whole heads, alternating, base 10000 are"
+            )
         return {"positions": "rotary"}
 
     def weights(self, source: Ids, target: Ids) -> Iterator[tuple[str, Tensor]]:
@@ -377,7 +394,9 @@ class _Reader:
         for place, block in enumerate(blocks):
             yield from self._norm(f"{theirs}/{block}/layer_norm", f"{ours}.residuals.{place}.norm")
         maps = f"{ours}.attention.projections"
-        yield from self._linear(f"{theirs}/self_attention/linear_0", *(f"{maps}.{name}" for name in ("query", "key", "value")))
+        yield from self._linear(
+            f"{theirs}/self_attention/linear_0", *(f"{maps}.{name}" for name in ("query", "key", "value"))
+        )
         yield from self._linear(f"{theirs}/self_attention/linear_1", f"{maps}.output")
         if side == "decoder":
             maps = f"{ours}.cross.projections"
@@ -393,7 +412,9 @@ class _Reader:
         """One map there, one or several of equal size here."""
         weight = self.file.tensor(f"{theirs}/weight")
         if weight.dim() != 2 or len(weight) % len(ours):
-            raise ModelError(f"{self.file.path}: {theirs}/weight = {tuple(weight.shape)}: must be {len(ours)} equal matrices")
+            raise ModelError(
+                f"{self.file.path}: {theirs}/weight = {tuple(weight.shape)}: must be {len(ours)} equal matrices"
+            )
         named = f"{theirs}/bias" in self.file
         bias = self.file.tensor(f"{theirs}/bias") if named else weight.new_zeros(len(weight))
         if named and not biased:
@@ -410,11 +431,14 @@ class _Reader:
             yield f"{ours}.shift", self.file.tensor(f"{theirs}/beta")
 
     def _nothing_else(self) -> None:
-        """A variable that was not asked for is a part of the model that ours would not have."""
-        alibi = self.file.value("decoder/alibi", 0)
+        """A variable that was not asked for is a part of the model that ours would not have, unless it says no."""
         for name in sorted(self.file.variables.keys() - self.file.used):
-            if alibi or ("/" in name and not _SAID.fullmatch(name)):
-                raise ModelError(f"{self.file.path}: {name[:100]}: is a part that models here do not have; it is not read")
+            scalar = not self.file.shape(name)
+            first = re.sub(r"layer_\d+", "layer_0", name)
+            repeated = scalar and first in self.file and self.file.value(name, 0) == self.file.value(first, 1)
+            silent = scalar and not self.file.value(name, 0)
+            if "/" in name and not (_SAID.fullmatch(name) or silent or (first != name and repeated)):
+                raise ModelError(f"{self.file.path}: {name[:100]}: is a part that models here do not have")
 
 
 def sinusoid_of(table: Tensor) -> dict[str, Any] | None:

@@ -1,13 +1,12 @@
 """fairseq's checkpoints: ``checkpoint_best.pt`` with ``dict.XX.txt``, one for each language, and the merges.
 
-Special tokens are 0 ``<s>``, 1 ``<pad>``, 2 ``</s>``, 3 ``<unk>``; then come the words of the dictionary. What starts an
-output is ``</s>``. Positions begin with 2, because they are counted from the padding's id.
+Special tokens are 0 ``<s>``, 1 ``<pad>``, 2 ``</s>``, 3 ``<unk>``; then come the words of the dictionary. An output
+starts with ``</s>``. Positions begin with 2, because they are counted from the padding's id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -139,7 +138,8 @@ def _languages(package: Package, config: Mapping[str, Any], family: Family) -> t
     codes = sorted(path.name.split(".", 1)[1].removesuffix(".txt") for path in _data(package).glob("dict.*.txt"))
     rows = [family.shape(family.embedding(side))[0] for side in ("encoder", "decoder")]
     sizes = {code: len(_dictionary(package, code)) for code in codes[:_MOST_CODES]}
-    fitting = [code for code in product(sizes, repeat=2) if [_padded(sizes[each]) for each in code] == rows]
+    pairs = ((one, other) for one in sizes for other in sizes)
+    fitting = [pair for pair in pairs if [_padded(sizes[each]) for each in pair] == rows]
     if len(fitting) == 1:
         return fitting[0]
     raise ModelError(
@@ -163,5 +163,7 @@ def _dictionary(package: Package, code: str) -> tuple[str, ...]:
 def _ids(words: tuple[str, ...], family: Family, side: str) -> Ids:
     rows = family.shape(family.embedding(side))[0]
     if len(words) > rows:
-        raise ModelError(f"{family.where}: {side}.embed_tokens = {rows:,} rows: the dictionary has {len(words):,} words")
+        raise ModelError(
+            f"{family.where}: {side}.embed_tokens = {rows:,} rows: the dictionary has {len(words):,} words"
+        )
     return Ids.of(words, pad=_PAD, start=_END, end=_END, unknown=_UNKNOWN, rows=rows)

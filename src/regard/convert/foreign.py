@@ -27,7 +27,7 @@ from regard.runs.log import Log
 from regard.runs.origin import Origin
 from regard.settings import Settings
 from regard.settings.reading import read
-from regard.text.special import PAD, SPECIAL_TOKENS, START
+from regard.text.special import SPECIAL_TOKENS, START
 from regard.text.tokenizers import Tokenizers
 
 NEVER = -1e9  # a logit: no probability is left of it, and it is finite
@@ -49,8 +49,8 @@ class Foreign:
 
 @dataclass(frozen=True)
 class Ids:
-    """Which row of another vocabulary each of our ids is. Special tokens come first here; there they stand anywhere, may
-    be missing, and the one that starts an output is often the one that pads or ends."""
+    """Which row of another vocabulary each of our ids is. Special tokens come first here; there they stand anywhere or
+    are missing, and the one that starts an output is often the one that pads or ends."""
 
     pieces: tuple[str, ...]  # by our id
     theirs: Tensor  # (V,) by our id; `ADDED` where there is none
@@ -93,18 +93,17 @@ class Ids:
         return self._chosen(bias).masked_fill(never, NEVER).clamp(min=NEVER)
 
     def ours(self, ids: Tensor) -> Tensor:
-        """Their ids as ours. What pads and starts becomes ``<pad>``, for it is met in padded rows."""
-        table = torch.empty(int(self.theirs.max()) + 1, dtype=torch.long)
-        for number in (START, *(each for each in range(len(self.theirs)) if each != START)):
-            if self.theirs[number] != ADDED:
-                table[self.theirs[number]] = number
-        if self.theirs[PAD] != ADDED:
-            table[self.theirs[PAD]] = PAD
+        """Their ids as ours. What starts and also pads or ends is that: it is met in rows."""
+        table, kept = torch.empty(int(self.theirs.max()) + 1, dtype=torch.long), self.theirs != ADDED
+        kept[START] &= not self.doubled
+        table[self.theirs[kept]] = torch.arange(len(kept))[kept]
         return table[ids]
 
     def _chosen(self, tensor: Tensor) -> Tensor:
         if len(tensor) <= int(self.theirs.max()):
-            raise ModelError(f"vocabulary = {int(self.theirs.max()) + 1:,} pieces: the matrices have {len(tensor):,} rows")
+            raise ModelError(
+                f"vocabulary = {int(self.theirs.max()) + 1:,} pieces: the matrices have {len(tensor):,} rows"
+            )
         return tensor.index_select(0, self.theirs.clamp(min=0))
 
 
@@ -121,9 +120,10 @@ def _unique(pieces: Sequence[str], numbers: Sequence[int]) -> Iterator[str]:
 
 @torch.no_grad()
 def write(foreign: Foreign, out: Path) -> Run:
-    """Make the run folder, whole or not at all. Weights pass one by one: memory holds the largest of them, and no more."""
+    """Make the run folder, whole or not at all. Weights pass one by one: memory holds the largest, and no more."""
     if out.exists() or out.is_symlink():
         raise ModelError(f"{out}: is there already; choose another --out")
+    _ = foreign.tokenizers.read("a"), foreign.tokenizers.written("a")  # they are opened when they are first used
     sizes = foreign.tokenizers.source.size, foreign.tokenizers.target.size
     with Unset():  # no number is ever written into it: it costs addresses, not memory
         model = model_tensors(build.encoder_decoder(foreign.settings.model, *sizes))
@@ -171,7 +171,7 @@ def _save(file: BinaryIO, shapes: Mapping[str, torch.Size], weights: Weights) ->
         if not bool(torch.isfinite(tensor).all()):
             raise ModelError(f"{name}: has numbers that are infinite, or none; is the model damaged?")
         file.seek(first + places.pop(name))
-        file.write(memoryview(tensor.float().contiguous().numpy()).cast("B"))
+        file.write(tensor.float().contiguous().numpy().data.cast("B"))
     if places:
         raise ModelError(f"{min(places)}: the model has no such weight; {len(places)} are missing")
 

@@ -1,4 +1,4 @@
-"""Folders of the `transformers` library, which is not needed to read them: Marian (OPUS-MT), M2M-100, NLLB, mBART, BART.
+"""Folders of the `transformers` library, which is not needed for it: Marian (OPUS-MT), M2M-100, NLLB, mBART, BART.
 
 ``config.json`` says the architecture, ``model.safetensors`` (or several, with an index; or ``pytorch_model.bin``, which
 is not executed) has the weights. Ids come from ``vocab.json`` or, with sentencepiece alone, from fairseq's order.
@@ -16,13 +16,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from regard.convert.foreign import Foreign, Ids, settled
-from regard.convert.names import Family, activation, same
+from regard.convert.names import Family, Tensors, activation, same
 from regard.convert.package import Package, read_bytes, read_json
 from regard.convert.pickles import LazyTensor, TorchFile
 from regard.convert.tokenizing import read_text
 from regard.errors import ModelError
 from regard.models import build
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.nn.positions import sinusoid
 from regard.runs.checkpoint import load_model
 from regard.text.foreign import ByteMergesTokenizer, SentencePieceTokenizer
 from regard.text.special import END, SPECIAL_TOKENS
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 CONFIG: Final = "config.json"
-KINDS: Final = ("marian", "m2m_100", "mbart", "bart")
+KINDS: Final = ("marian", "pegasus", "m2m_100", "mbart", "bart")
 _SENTENCEPIECE = "sentencepiece.bpe.model"
 _FIRST = ("<s>", "<pad>", "</s>", "<unk>")  # of fairseq; sentencepiece's own three come before its pieces
 _LANGUAGE = re.compile(r">>[\w-]{2,20}<<")
@@ -118,7 +119,7 @@ def _tensors(folder: Path) -> _SafeTensors | _Pickled:
 def read(package: Package) -> Foreign:
     """A folder that ``save_pretrained`` wrote."""
     config = _config(package.folder)
-    family = Family(tensors := _tensors(package.folder), str(package.folder), **_kept(config))
+    family = _family(tensors := _tensors(package.folder), str(package.folder), config)
     text = _Text(package, config)
     ids = tuple(text.ids(side, family.shape(family.embedding(side))[0]) for side in ("encoder", "decoder"))
     tokenizers = text.tokenizers(*ids)
@@ -131,7 +132,7 @@ def read(package: Package) -> Foreign:
 def from_transformers(model: PreTrainedModel, unknown: int | None = None) -> tuple[EncoderDecoder, Ids, Ids]:
     """The same function with our parts: equal logits for equal tokens, and which of the other's ids ours are."""
     config = {**model.config.to_dict(), "model_type": model.config.model_type}
-    family = Family(_Loaded(model.state_dict()), str(config["model_type"]), **_kept(config))
+    family = _family(_Loaded(model.state_dict()), str(config["model_type"]), config)
     sizes = (family.shape(family.embedding(side))[0] for side in ("encoder", "decoder"))
     source, target = (_ids([str(number) for number in range(size)], config, unknown) for size in sizes)
     made = build.encoder_decoder(_settings(config, family).model, len(source.pieces), len(target.pieces))
@@ -148,7 +149,9 @@ def _settings(config: Mapping[str, Any], family: Family) -> Any:
 def _config(folder: Path) -> dict[str, Any]:
     config: dict[str, Any] = read_json(folder / CONFIG)
     if (folder / "generation_config.json").is_file():
-        config |= {name: each for name, each in read_json(folder / "generation_config.json").items() if each is not None}
+        config |= {
+            name: each for name, each in read_json(folder / "generation_config.json").items() if each is not None
+        }
     if config.get("model_type") not in KINDS:
         known = ", ".join(KINDS)
         raise ModelError(f"{folder / CONFIG}: model_type = {config.get('model_type')}: is not read; known: {known}")
@@ -163,15 +166,27 @@ def _kept(config: Mapping[str, Any]) -> dict[str, Any]:
     return {"tie": "none" if not tied else "all" if shared else "target", "learned": learned}
 
 
+def _family(tensors: Tensors, where: str, config: Mapping[str, Any]) -> Family:
+    """Marian's positions are computed, unless a file has a table of others."""
+    family, name = Family(tensors, where, **_kept(config)), "encoder.embed_positions.weight"
+    if config["model_type"] in ("marian", "pegasus") and name in family.plain:
+        places, width = family.shape(name)
+        usual = sinusoid(torch.arange(places), width, interleaved=False)
+        if not torch.allclose(family.tensor(name).double(), usual.double(), atol=1e-5):
+            family.learned, family.first = True, 0
+    return family
+
+
 def _model(config: Mapping[str, Any], family: Family) -> dict[str, Any]:
     kind, where = config["model_type"], family.where
-    before = kind in ("m2m_100", "mbart")
+    before = kind in ("pegasus", "m2m_100", "mbart")
     width = family.shape(family.embedding("decoder"))[-1]
     positions: dict[str, Any] = {"interleaved": False}  # Marian's
     if kind == "m2m_100":
         positions |= {"frequencies": "marian", "first_position": _number(config, "pad_token_id", 1) + 1}
     elif family.learned:
-        positions = {"positions": "learned", "longest": family.shape("encoder.embed_positions.weight")[0] - 2}
+        places = family.shape("encoder.embed_positions.weight")[0] - family.first
+        positions = {"positions": "learned", "longest": places}
     return {
         "kind": "transformer",
         "width": width,
@@ -197,8 +212,10 @@ def _number(config: Mapping[str, Any], name: str, default: int) -> int:
     return default if found is None else found
 
 
-def _ids(pieces: list[str], config: Mapping[str, Any], unknown: int | None, rows: int = 0, start: int | None = None) -> Ids:
-    """A configuration does not name ``<unk>``: where the vocabulary does not, it is the first id that is not special."""
+def _ids(
+    pieces: list[str], config: Mapping[str, Any], unknown: int | None, rows: int = 0, start: int | None = None
+) -> Ids:
+    """A configuration does not name ``<unk>``: where no vocabulary does, it is the first id that is not special."""
     pad, end = _number(config, "pad_token_id", 0), _number(config, "eos_token_id", 0)
     start = _number(config, "decoder_start_token_id", pad) if start is None else start
     if unknown is None:
@@ -211,7 +228,7 @@ class _Text:
 
     def __init__(self, package: Package, config: Mapping[str, Any]) -> None:
         self.folder, self.config = package.folder, config
-        self.kind = config["model_type"]
+        self.kind = "marian" if config["model_type"] == "pegasus" else config["model_type"]  # Regard writes such
         self.about = _optional(self.folder / "tokenizer_config.json")
         self.control: list[str] = []
         self.vocabularies = {"encoder": self._pieces("vocab.json")}
@@ -281,12 +298,17 @@ class _Text:
             start = self.vocabularies["decoder"].index(self._token(self.codes[1]))
         unknown = pieces.index("<unk>") if "<unk>" in pieces else None
         if len(pieces) > rows:
-            raise ModelError(f"{self.folder}: vocabulary = {len(pieces):,} pieces: the model has {rows:,} rows for them")
+            raise ModelError(
+                f"{self.folder}: vocabulary = {len(pieces):,} pieces: the model has {rows:,} rows for them"
+            )
         return _ids(pieces, self.config, unknown, rows, start)
 
     def _starts_with_language(self) -> bool:
         """mBART's first form; its second starts with ``</s>`` and is given the language."""
-        return self.kind == "mbart" and self.about.get("tokenizer_class", "") in ("MBartTokenizer", "MBartTokenizerFast")
+        return self.kind == "mbart" and self.about.get("tokenizer_class", "") in (
+            "MBartTokenizer",
+            "MBartTokenizerFast",
+        )
 
     def frame(self, target: Ids) -> Frame:
         if self.kind == "bart":
@@ -337,8 +359,12 @@ def _added(folder: Path) -> list[tuple[int, str]]:
     """Tokens that were added to a vocabulary, with their ids."""
     listed = _optional(folder / "tokenizer.json").get("added_tokens")
     decoder = _optional(folder / "tokenizer_config.json").get("added_tokens_decoder")
-    found = [(number, token) for token, number in _optional(folder / "added_tokens.json").items()]
+    found: list[tuple[object, object]] = [
+        (number, token) for token, number in _optional(folder / "added_tokens.json").items()
+    ]
     found += [(each.get("id"), each.get("content")) for each in listed or () if isinstance(each, dict)]
     if isinstance(decoder, dict):
         found += [(number, each.get("content")) for number, each in decoder.items() if isinstance(each, dict)]
-    return sorted({(int(n), token) for n, token in found if re.fullmatch(r"\d{1,9}", str(n)) and isinstance(token, str)})
+    return sorted(
+        {(int(str(n)), token) for n, token in found if re.fullmatch(r"\d{1,9}", str(n)) and isinstance(token, str)}
+    )

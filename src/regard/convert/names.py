@@ -13,11 +13,18 @@ from regard.errors import ModelError
 
 ACTIVATIONS: Final = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 _PARTS = {
-    **{"self_attn": "attention.projections", "encoder_attn": "cross.projections"},
-    **{"q_proj": "query", "k_proj": "key", "v_proj": "value", "out_proj": "output"},
-    **{"fc1": "feed_forward.expand", "fc2": "feed_forward.contract"},
-    **{"self_attn_layer_norm": "residuals.0.norm", "encoder_attn_layer_norm": "residuals.1.norm"},
-    **{"layernorm_embedding": "embedding_norm", "layer_norm": "norm"},
+    "self_attn": "attention.projections",
+    "encoder_attn": "cross.projections",
+    "q_proj": "query",
+    "k_proj": "key",
+    "v_proj": "value",
+    "out_proj": "output",
+    "fc1": "feed_forward.expand",
+    "fc2": "feed_forward.contract",
+    "self_attn_layer_norm": "residuals.0.norm",
+    "encoder_attn_layer_norm": "residuals.1.norm",
+    "layernorm_embedding": "embedding_norm",
+    "layer_norm": "norm",
 }
 _NORMS = {"weight": "gain", "bias": "shift"}
 _EMBEDDINGS = {"encoder": ("encoder.embed_tokens", "shared"), "decoder": ("decoder.embed_tokens", "shared")}
@@ -37,7 +44,7 @@ class Tensors(Protocol):
 
 
 def renamed(name: str) -> str:
-    """Our name of a part of a layer, or of a norm: ``decoder.layers.3.fc1.bias`` → ``decoder.layers.3.feed_forward.…``."""
+    """Our name of a part of a layer, or of a norm: ``decoder.layers.3.fc1.bias`` is ``….feed_forward.expand.bias``."""
     *parts, last = name.split(".")
     side = parts[0] if parts else ""
     ours = [_PARTS.get(part, part) for part in parts]
@@ -52,6 +59,7 @@ class Family:
     def __init__(self, tensors: Tensors, where: str, *, tie: str, learned: bool, ignored: tuple[str, ...] = ()) -> None:
         self.tensors, self.where, self.tie, self.learned, self.ignored = tensors, where, tie, learned, ignored
         self.plain = {name.removeprefix("model."): name for name in tensors.names}
+        self.first = _FIRST
 
     def embedding(self, side: str) -> str:
         found = [f"{name}.weight" for name in _EMBEDDINGS[side] if f"{name}.weight" in self.plain]
@@ -75,7 +83,9 @@ class Family:
         """How many layers a side has, counted."""
         numbers = {int(part) for name in self.plain if (part := _layer(name, side)).isdecimal() and len(part) < 5}
         if not numbers or numbers != set(range(len(numbers))):
-            raise ModelError(f"{self.where}: {side}.layers: are missing, or not numbered one by one; is the file whole?")
+            raise ModelError(
+                f"{self.where}: {side}.layers: are missing, or not numbered one by one; is the file whole?"
+            )
         return len(numbers)
 
     def weights(self, source: Ids, target: Ids) -> Weights:
@@ -87,12 +97,15 @@ class Family:
             yield "decoder.output.weight", target.rows(self.tensor(self.output()))
         bias = "final_logits_bias"
         size = self.shape(self.output())[0]
-        yield "decoder.output.bias", target.bias(self.tensor(bias).flatten() if bias in self.plain else torch.zeros(size))
+        yield (
+            "decoder.output.bias",
+            target.bias(self.tensor(bias).flatten() if bias in self.plain else torch.zeros(size)),
+        )
         for name in self.plain:
             if not self._is_apart(name):
                 yield renamed(name), self.tensor(name)
         for side in ("encoder", "decoder") if self.learned else ():
-            yield f"{side}.positions.weight", self.tensor(f"{side}.{_POSITIONS}.weight")[_FIRST:]
+            yield f"{side}.positions.weight", self.tensor(f"{side}.{_POSITIONS}.weight")[self.first :]
 
     def _is_apart(self, name: str) -> bool:
         """Whether this is no part of a layer and no norm: an embedding, the output, a table, or nothing at all."""
@@ -111,7 +124,9 @@ def same(config: Mapping[str, object], name: str, where: str) -> int:
     """A number that encoder and decoder must have in common."""
     here, there = (config.get(f"{side}_{name}") for side in ("encoder", "decoder"))
     if not isinstance(here, int) or isinstance(here, bool) or here != there:
-        raise ModelError(f"{where}: decoder_{name} = {there}: the encoder has {here}; only models with equal ones are read")
+        raise ModelError(
+            f"{where}: decoder_{name} = {there}: the encoder has {here}; only models with equal ones are read"
+        )
     return here
 
 
@@ -120,5 +135,3 @@ def activation(config: Mapping[str, object], name: str, where: str, default: str
     if found not in ACTIVATIONS:
         raise ModelError(f"{where}: {name} = {found}: not among those that are read; known: {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[str(found)]
-
-

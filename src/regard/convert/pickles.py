@@ -7,6 +7,7 @@ file when a tensor is asked for, never while the program runs.
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import mmap
@@ -27,8 +28,15 @@ from regard.convert.package import LARGEST_TEXT
 from regard.errors import ModelError
 
 _KINDS = {
-    **{"FloatStorage": "<f4", "DoubleStorage": "<f8", "HalfStorage": "<f2", "BFloat16Storage": "bfloat16"},
-    **{"LongStorage": "<i8", "IntStorage": "<i4", "ShortStorage": "<i2", "CharStorage": "<i1", "ByteStorage": "<u1"},
+    "FloatStorage": "<f4",
+    "DoubleStorage": "<f8",
+    "HalfStorage": "<f2",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "<i8",
+    "IntStorage": "<i4",
+    "ShortStorage": "<i2",
+    "CharStorage": "<i1",
+    "ByteStorage": "<u1",
     "BoolStorage": "<u1",
 }
 _MAGIC = 0x1950A86A20F9469CFC6C  # with which torch's files began before they were ZIP archives
@@ -42,7 +50,7 @@ class Inert:
         self.name = name
         self.state: object = None
 
-    def __call__(self, *_: object, **__: object) -> Inert:
+    def __call__(self, *_: object) -> Inert:
         return Inert(self.name)
 
     def __setstate__(self, state: object) -> None:
@@ -120,7 +128,7 @@ class _Rebuild:
             raise pickle.UnpicklingError("a tensor that is none")
         shape, strides = tuple(cast("tuple[int, ...]", shape)), tuple(cast("tuple[int, ...]", strides))
         last = cast("int", first) + sum((size - 1) * step for size, step in zip(shape, strides, strict=True) if size)
-        if math.prod(shape) > storage.count or (math.prod(shape) and last >= storage.count):
+        if (count := math.prod(list(shape))) > storage.count or (count and last >= storage.count):
             raise pickle.UnpicklingError("a tensor beyond its numbers")
         return LazyTensor(self.source, storage, cast("int", first), shape, strides)
 
@@ -186,8 +194,12 @@ class _Unpickler(pickle._Unpickler):  # the one in Python: that in C takes memor
 
 
 for _code, _method in {
-    **{pickle.EMPTY_DICT: _Unpickler._empty, pickle.DICT: _Unpickler._filled, pickle.EMPTY_SET: _Unpickler._set},
-    **{pickle.FROZENSET: _Unpickler._frozen, pickle.NEWOBJ: _Unpickler._new, pickle.NEWOBJ_EX: _Unpickler._new_named},
+    pickle.EMPTY_DICT: _Unpickler._empty,
+    pickle.DICT: _Unpickler._filled,
+    pickle.EMPTY_SET: _Unpickler._set,
+    pickle.FROZENSET: _Unpickler._frozen,
+    pickle.NEWOBJ: _Unpickler._new,
+    pickle.NEWOBJ_EX: _Unpickler._new_named,
     pickle.OBJ: _Unpickler._instance,
 }.items():
     _Unpickler.dispatch[_code[0]] = _method
@@ -218,11 +230,15 @@ class TorchFile:
         """Whatever goes wrong in a program that is not ours, it is one line."""
         try:
             yield
-        except (ModelError, OSError):
+        except ModelError:
             raise
         except Exception as problem:
+            if isinstance(problem, OSError) and problem.errno != errno.EINVAL:  # that is a place which no file has
+                raise
             reason = f"{type(problem).__name__}: {problem}"[:100]
-            line = f"{self.path}: is damaged, or needs more than tensors and plain values ({reason}); it was not executed"
+            line = (
+                f"{self.path}: is damaged, or needs more than tensors and plain values ({reason}); it was not executed"
+            )
             raise ModelError(line) from None
 
     def _program(self) -> object:
@@ -261,10 +277,7 @@ class TorchFile:
         """All numbers of a storage."""
         with self._complaining():
             wanted = storage.count * _bytes(storage.kind)
-            if self._zip is None:
-                data = self._old(storage, wanted)
-            else:
-                data = self._member(f"data/{storage.key}", wanted)
+            data = self._old(storage, wanted) if self._zip is None else self._member(f"data/{storage.key}", wanted)
             if len(data) != wanted:
                 raise ModelError(f"{self.path}: storage {storage.key[:60]}: {len(data):,} bytes instead of {wanted:,}")
             array = np.frombuffer(bytearray(data), "<i2" if storage.kind == "bfloat16" else storage.kind)

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from regard.convert import ctranslate2, fairseq, huggingface
+from regard.convert import ctranslate2, fairseq, huggingface, marian_native
 from regard.convert.foreign import Foreign
 from regard.convert.package import Package, is_archive, read_json, unfolded
 from regard.errors import ModelError
 
 _DEEPEST = 6  # folders below the one that was given
 _SAYS_NOTHING = {"model", "models", "checkpoint", "checkpoints", "data"}  # as the name of a model
-_KNOWN = "CTranslate2, Argos, Hugging Face (Marian, M2M-100, NLLB, mBART, BART) and fairseq"
+_KNOWN = "CTranslate2, Argos, Hugging Face (Marian, M2M-100, NLLB, mBART, BART), Marian and fairseq"
 
 Reader = Callable[[Package], Foreign]
 
@@ -77,6 +77,9 @@ def _models(folder: Path) -> Iterator[tuple[Path, Reader]]:
     for path in sorted(folder.glob("*.pt")):
         if path.is_file() and fairseq.has_dictionaries(path):
             yield path, fairseq.read
+    for path in sorted((*folder.glob("*.npz"), *folder.glob("*.bin"))):
+        if path.is_file() and path.name != ctranslate2.MODEL and marian_native.is_model(path):
+            yield path, marian_native.read
 
 
 def _package(path: Path, root: Path) -> Package:

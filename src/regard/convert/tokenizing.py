@@ -9,24 +9,28 @@ from regard.convert.package import Package, read_bytes
 from regard.errors import ModelError
 from regard.text.foreign import MergesTokenizer, SentencePieceTokenizer
 from regard.text.tokenizer import Tokenizer
-from regard.text.tokenizers import PAIR, Tokenizers
+from regard.text.tokenizers import PAIR, Frame, Tokenizers
 from regard.text.vocabulary import Vocabulary
 from regard.text.words import SpaceTokenizer
 
 _SENTENCEPIECE = ("sentencepiece.model", "sentencepiece.bpe.model", "spm.model", "spiece.model")
+PLAIN = Frame()
 _SIDES = ("source.spm", "target.spm")
 _MERGES = ("bpe.model", "bpe.code", "bpe.codes", "bpecodes", "codes")
 
 
-def tokenizers_of(package: Package, source: Sequence[str], target: Sequence[str], *, joint: bool) -> Tokenizers:
-    """Of two vocabularies by our ids: Regard's own, sentencepiece's or subword-nmt's files, else pieces between spaces."""
+def tokenizers_of(
+    package: Package, source: Sequence[str], target: Sequence[str], *, joint: bool, frame: Frame = PLAIN
+) -> Tokenizers:
+    """Of two vocabularies by our ids: Regard's files, sentencepiece's, subword-nmt's; else what is between spaces."""
     places = (package.folder, package.root)
     if own := next((place / "tokenizer" for place in places if (place / "tokenizer" / PAIR).is_file()), None):
         return _own(own, source, target)
     first = _tokenizer(_found(places, (_SIDES[0], *_SENTENCEPIECE)), _found(places, _MERGES), source)
     if joint and not _found(places, _SIDES[1:]):
-        return Tokenizers(first, first)
-    return Tokenizers(first, _tokenizer(_found(places, (_SIDES[1], *_SENTENCEPIECE)), _found(places, _MERGES), target))
+        return Tokenizers(first, first, frame=frame)
+    second = _tokenizer(_found(places, (_SIDES[1], *_SENTENCEPIECE)), _found(places, _MERGES), target)
+    return Tokenizers(first, second, frame=frame)
 
 
 def _found(places: Sequence[Path], names: Sequence[str]) -> Path | None:
@@ -55,5 +59,7 @@ def _own(folder: Path, source: Sequence[str], target: Sequence[str]) -> Tokenize
     tokenizers = Tokenizers.load(folder)
     for tokenizer, pieces in ((tokenizers.source, source), (tokenizers.target, target)):
         if [tokenizer.token(number) for number in range(tokenizer.size)] != list(pieces):
-            raise ModelError(f"{folder}: has other pieces than the vocabulary of the model; they do not belong together")
+            raise ModelError(
+                f"{folder}: has other pieces than the vocabulary of the model; they do not belong together"
+            )
     return tokenizers

@@ -8,16 +8,7 @@ from regard.data.encoding import LabelEncoder, PairEncoder, RowEncoder, TagEncod
 from regard.data.examples import Examples, encode_examples
 from regard.data.menu import BatchShape, choose_menu
 from regard.data.plan import Plan, plan
-from regard.data.readers import (
-    Corpus,
-    Labelled,
-    Pair,
-    Tagged,
-    read_labelled,
-    read_pairs,
-    read_tagged,
-    read_texts,
-)
+from regard.data.readers import Corpus
 from regard.data.shards import Shards, open_shards, prepare, prepare_corpus
 from regard.data.shift import find_shift
 from regard.data.split import SplitReport, split
@@ -33,8 +24,6 @@ __all__ = [
     "Corpus",
     "Examples",
     "LabelEncoder",
-    "Labelled",
-    "Pair",
     "PairEncoder",
     "Plan",
     "Position",
@@ -43,7 +32,6 @@ __all__ = [
     "SplitReport",
     "StatsReport",
     "TagEncoder",
-    "Tagged",
     "TextEncoder",
     "check",
     "check_labels",
@@ -58,10 +46,6 @@ __all__ = [
     "plan",
     "prepare",
     "prepare_corpus",
-    "read_labelled",
-    "read_pairs",
-    "read_tagged",
-    "read_texts",
     "split",
     "stats",
 ]

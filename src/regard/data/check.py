@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -74,10 +74,6 @@ class CheckReport:
     def clean(self) -> bool:
         """Whether nothing at all was found."""
         return not self.findings
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON takes it."""
-        return asdict(self)
 
 
 class Findings:

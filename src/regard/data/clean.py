@@ -6,9 +6,9 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from regard.data.blocks import in_blocks
 from regard.data.check import SIDES, Judge, Kind, sources_of, usual_ratio
@@ -33,10 +33,6 @@ class CleanReport:
     mended: int  # pairs kept with at least one side changed
     dropped: dict[str, int]  # by reason
     files: tuple[str, ...]  # the source, the target, and what was dropped
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON takes it."""
-        return asdict(self)
 
 
 def mend(text: str) -> str:

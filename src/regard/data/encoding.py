@@ -143,12 +143,8 @@ class TagEncoder:
         return _digest("tag", str(self.letters), self.tokenizer.fingerprint(), *self.tags)
 
 
-@dataclass(frozen=True)
-class EncodedChunk:
-    """A chunk of one column: its numbers end to end, and how many belong to each row."""
-
-    numbers: NDArray[np.unsignedinteger]
-    lengths: NDArray[np.int64]
+# A chunk of one column: its numbers end to end, and how many belong to each row.
+EncodedChunk = tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]
 
 
 def encode_rows(encoder: RowEncoder, rows: Iterable[tuple[int, Sequence[str]]]) -> list[EncodedChunk]:
@@ -171,7 +167,7 @@ def number_type(size: int) -> np.dtype[np.unsignedinteger]:
 
 def _flatten(rows: list[list[int]], kind: np.dtype[np.unsignedinteger]) -> EncodedChunk:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    return EncodedChunk(np.fromiter(chain.from_iterable(rows), kind, int(lengths.sum())), lengths)
+    return np.fromiter(chain.from_iterable(rows), kind, int(lengths.sum())), lengths
 
 
 def _letter_size(letters: int) -> dict[Column, int]:

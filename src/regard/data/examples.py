@@ -62,7 +62,7 @@ class Examples:
 def encode_examples(rows: Iterable[Sequence[str]], encoder: RowEncoder) -> Examples:
     """Encode a small corpus in memory, without shards."""
     encoded = encode_rows(encoder, enumerate(rows, start=1))
-    columns = [Ragged(column.numbers, _offsets(column.lengths)) for column in encoded]
+    columns = [Ragged(numbers, _offsets(lengths)) for numbers, lengths in encoded]
     return Examples(dict(zip(encoder.sizes, columns, strict=True)))
 
 

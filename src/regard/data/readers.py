@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from regard.data.hub import read_hub
 from regard.data.lines import PACKED, Complain, CorpusProblem, ignore, read_lines, refuse
+from regard.data.parquet import read_parquet
 from regard.data.shift import find_shift
 from regard.data.tables import (
     Row,
@@ -31,7 +32,6 @@ from regard.data.tables import (
     read_conllu,
     read_csv,
     read_jsonl,
-    read_parquet,
     read_tsv,
 )
 from regard.data.tmx import read_tmx
@@ -39,30 +39,6 @@ from regard.errors import SettingsError
 
 RecordFormat = Literal["jsonl", "parquet", "hub"]
 Format = Literal["text", "tsv", "csv", "tmx", "conllu"] | RecordFormat
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A sentence and its translation."""
-
-    source: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A text and its class: N → 1."""
-
-    text: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tagged:
-    """Words and the tag of each: N → N."""
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -83,33 +59,6 @@ class Corpus:
             given = ", ".join(self.paths) or "none"
             raise SettingsError(f"files = {given}: give one file, or one each for {' and '.join(names)}")
         return read_parallel(self.paths, complain)
-
-
-def read_pairs(corpus: Corpus, complain: Complain = refuse) -> Iterator[Pair]:
-    """Sentences with their translations."""
-    return (Pair(*row) for _, row in corpus.rows(("source", "target"), complain))
-
-
-def read_texts(corpus: Corpus, complain: Complain = refuse) -> Iterator[str]:
-    """Texts alone, for language models."""
-    return (row[0] for _, row in corpus.rows(("text",), complain))
-
-
-def read_labelled(corpus: Corpus, complain: Complain = refuse) -> Iterator[Labelled]:
-    """Texts with a class each."""
-    return (Labelled(*row) for _, row in corpus.rows(("text", "label"), complain))
-
-
-def read_tagged(corpus: Corpus, complain: Complain = refuse) -> Iterator[Tagged]:
-    """Words with a tag each: from CoNLL-U, or from two columns or files with spaces between the words."""
-    for line, (words, tags) in corpus.rows(("words", "tags"), complain):
-        example = Tagged(tuple(words.split()), tuple(tags.split()))
-        if len(example.words) == len(example.tags):
-            yield example
-        else:
-            found = f"{len(example.words)} words but {len(example.tags)} tags"
-            where = f"{corpus.paths[-1]} line {line}"
-            complain(CorpusProblem("format", corpus.paths[-1], line, f"{where}: {found}; every word needs one tag"))
 
 
 def read_rows(

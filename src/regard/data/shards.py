@@ -149,7 +149,7 @@ def prepare(
             for chunk in _encode_chunks(rows, encoder, processes):
                 for writer, column in zip(writers, chunk, strict=True):
                     writer.write(column)
-                done += len(chunk[0].lengths)
+                done += len(chunk[0][1])
                 if progress is not None:
                     progress(done, total)
         columns = {writer.name: writer.summary() for writer in writers}
@@ -169,12 +169,13 @@ class _ColumnWriter:
         self._append(1, np.zeros(1, dtype="<i8"))
 
     def write(self, chunk: EncodedChunk) -> None:
-        self._append(0, chunk.numbers)
-        self._append(1, (self._end + np.cumsum(chunk.lengths)).astype("<i8"))
-        self._end += len(chunk.numbers)
-        self._longest = max(self._longest, int(chunk.lengths.max(initial=0)))
+        numbers, lengths = chunk
+        self._append(0, numbers)
+        self._append(1, (self._end + np.cumsum(lengths)).astype("<i8"))
+        self._end += len(numbers)
+        self._longest = max(self._longest, int(lengths.max(initial=0)))
         if self.name in ("source", "target"):
-            self._unknown += int(np.count_nonzero(chunk.numbers == UNK))
+            self._unknown += int(np.count_nonzero(numbers == UNK))
 
     def _append(self, place: int, numbers: NDArray[Any]) -> None:
         data = numbers.tobytes()

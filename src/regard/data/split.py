@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -28,10 +28,6 @@ class SplitReport:
     valid: int
     train: int
     files: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON takes it."""
-        return asdict(self)
 
 
 def split(corpus: Corpus, folder: str | Path, *, valid: int, test: int, seed: int = 0) -> SplitReport:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -47,10 +46,6 @@ class StatsReport:
     files: tuple[str, ...]
     pairs: int
     sides: tuple[SideStats, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON takes it."""
-        return asdict(self)
 
 
 class _SideSums:

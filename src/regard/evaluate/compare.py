@@ -32,7 +32,7 @@ from regard.files import new_file
 from regard.metrics.by_length import EDGES, by_length
 from regard.metrics.differing import most_differing
 from regard.metrics.paired import paired
-from regard.metrics.translation import SEED, Quality
+from regard.metrics.translation import Quality
 from regard.metrics.translation import measure as measured
 from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
@@ -42,6 +42,7 @@ from regard.tasks.corpus import Fable, materials
 from regard.tasks.kinds import task_of
 from regard.tasks.load import evaluate, labels_of, load
 from regard.tasks.translator import Translator
+from regard.text.sentences import one_line
 
 HELD_OUT = 500  # sentences of the built-in corpus, by default
 ROUND = 64  # sentences that a system translates before it is the next one's turn
@@ -157,15 +158,7 @@ def judged(
     others: Sequence[Row] = (),
 ) -> Comparison:
     """Outputs as scores, paired tests and the sentences that tell them apart; rows from elsewhere come last."""
-    verdicts = paired(
-        [(row.name, outputs) for row, outputs in systems],
-        material.references,
-        metrics=how.metrics,
-        resamples=how.resamples,
-        trials=how.trials,
-        seed=how.seed,
-        tokenize=how.tokenize,
-    )
+    verdicts = paired([(row.name, outputs) for row, outputs in systems], material.references, how)
     differing = most_differing(
         material.sources,
         material.references,
@@ -179,19 +172,9 @@ def judged(
 
 def _scored(row: Row, outputs: list[str], material: Texts, how: MeasureSettings) -> Row:
     """With its scores on the material, whole and by length; lengths without sentences are left out."""
-    references = material.references
-    resamples, seed, tokenize = how.resamples, how.seed, how.tokenize
-    scores = measured(outputs, references, metrics=how.metrics, resamples=resamples, seed=seed, tokenize=tokenize)
-    buckets = by_length(
-        material.sources,
-        outputs,
-        references,
-        how.edges or fitting_edges(material.sources),
-        metric=how.metrics[0],
-        resamples=resamples,
-        seed=seed,
-        tokenize=tokenize,
-    )
+    scores = measured(outputs, material.references, how)
+    how = how.model_copy(update={"edges": how.edges or tuple(fitting_edges(material.sources))})
+    buckets = by_length(material.sources, outputs, material.references, how)
     filled = tuple(bucket for bucket in buckets if bucket.count)
     return replace(row, scores=tuple(scores), lengths=filled)
 
@@ -275,12 +258,7 @@ def save_texts(folder: Path, material: Texts, systems: Sequence[System]) -> None
     for name, lines in texts.items():
         path = folder / f"{name}.txt"
         with new_file(path) as file:
-            file.write("".join(f"{line}\n" for line in map(_one_line, lines)).encode("utf-8", "replace"))
-
-
-def _one_line(text: str) -> str:
-    """One line in, one line out, whatever the model writes."""
-    return " ".join(text.splitlines())
+            file.write("".join(f"{line}\n" for line in map(one_line, lines)).encode("utf-8", "replace"))
 
 
 # The systems
@@ -311,7 +289,7 @@ def _systems(
 
 
 def _caller(translator: Translator, options: Options) -> Translate:
-    return lambda sources: [_one_line(each.text) for each in translator.stream(sources, options)]
+    return lambda sources: [one_line(each.text) for each in translator.stream(sources, options)]
 
 
 def take_turns(
@@ -340,7 +318,7 @@ def take_turns(
 
 def one_by_one(calls: Sequence[Translate], sources: Sequence[str]) -> list[float]:
     """Each system's milliseconds for a sentence by itself: the median over some, drawn with a fixed seed."""
-    drawn = Random(SEED).sample(list(sources), min(ALONE, len(sources)))
+    drawn = Random(MEASURE.seed).sample(list(sources), min(ALONE, len(sources)))
     spent: list[list[float]] = [[] for _ in calls]
     for turn, text in enumerate(drawn):
         for place in _order(turn, len(calls)):

@@ -75,15 +75,15 @@ def baseline_rows(settings: Settings, material: LabelledSet, tell: Tell) -> list
     train = ((row[0], row[1]) for _, row in materials(settings)[0].rows(names))
     held_out = ((row[0], row[1]) for _, row in material.rows(names))
     try:
-        found = baselines(train, held_out)
+        known = baselines(train, held_out)
     except ResourceError as problem:
         tell(f"baselines left out: {problem}")
         return []
     return [
         Row(
-            each.name,
-            (Quality("accuracy", 100 * each.accuracy, ""), Quality("macro F1", 100 * each.macro_f1, "")),
+            name,
+            (Quality("accuracy", 100 * found.accuracy, ""), Quality("macro F1", 100 * found.macro_f1, "")),
             origin="scikit-learn",
         )
-        for each in found
+        for name, found in known.items()
     ]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from regard.data.encoding import PairEncoder
 from regard.data.lines import read_lines
-from regard.data.readers import Pair, read_parallel
+from regard.data.readers import read_parallel
 from regard.decode import scoring
 from regard.decode.options import Options
 from regard.errors import DataError, RegardError, SettingsError
@@ -36,6 +35,7 @@ from regard.runs.folder import Run
 from regard.settings.call import MeasureSettings
 from regard.tasks.corpus import materials
 from regard.tasks.translator import Translator
+from regard.text.sentences import one_line
 from regard.text.special import END
 from regard.text.tokenizers import Tokenizers
 from regard.text.words import WordTokenizer, split_words
@@ -84,9 +84,6 @@ class Evaluation:
     tokenised: int  # outputs that end in " .": sacreBLEU's metrics expect text as people write it
     alignment: AlignmentQuality | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def check_measures(how: MeasureSettings) -> None:
     """Complain before any work is done."""
@@ -112,7 +109,7 @@ def translate(
     """One line for each source, in order."""
     outputs: list[str] = []
     for found in translator.stream(sources, options):
-        outputs.append(" ".join(found.text.splitlines()))
+        outputs.append(one_line(found.text))
         if progress is not None and (len(outputs) % CHUNK == 0 or len(outputs) == len(sources)):
             progress(len(outputs), len(sources))
     return outputs
@@ -127,20 +124,8 @@ def evaluate(
 ) -> Evaluation:
     """Corpus scores with intervals; the first metric also by length and by rarity; habits."""
     rows = texts.sources, hypotheses, texts.references
-    first, resamples, tokenize = how.metrics[0], how.resamples, how.tokenize
-    qualities = measure(*rows[1:], metrics=how.metrics, resamples=resamples, tokenize=tokenize)
-    lengths = by_length(*rows, how.edges or LENGTHS, metric=first, resamples=resamples, tokenize=tokenize)
-    rarities = []
-    if counts.words is not None:
-        rarities = by_rarity(
-            *rows,
-            counts.words,
-            of=how.rarity,
-            words=counts.cut,
-            metric=first,
-            resamples=resamples,
-            tokenize=tokenize,
-        )
+    qualities, lengths = measure(*rows[1:], how), by_length(*rows, how)
+    rarities = [] if counts.words is None else by_rarity(*rows, counts.words, how, words=counts.cut)
     tokenised = sum(text.endswith(" .") for text in hypotheses)
     return Evaluation(len(hypotheses), qualities, lengths, rarities, counts.origin, habits(*rows), tokenised, alignment)
 
@@ -217,13 +202,13 @@ class Scored:
         return sum(self.log_probabilities)
 
 
-def score(translator: Translator, pairs: Iterable[Pair]) -> Iterator[Scored]:
+def score(translator: Translator, pairs: Iterable[Sequence[str]]) -> Iterator[Scored]:
     """How probable the model finds each target, in order; no more than a chunk of lines is held in memory."""
     stream = iter(pairs)
     before = 0
     while chunk := list(islice(stream, CHUNK)):
-        sources = [translator.tokenizers.read(pair.source) for pair in chunk]
-        targets = [translator.tokenizers.written(pair.target) for pair in chunk]
+        sources = [translator.tokenizers.read(source) for source, _ in chunk]
+        targets = [translator.tokenizers.written(target) for _, target in chunk]
         for number, (source, target) in enumerate(zip(sources, targets, strict=True), start=before + 1):
             if (pieces := max(len(source), len(target))) > LONGEST:
                 raise DataError(

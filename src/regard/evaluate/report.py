@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -38,7 +38,7 @@ from regard.evaluate.run_report import (
     RunReport,
     SideCard,
 )
-from regard.evaluate.sentences import attends, beam_tree, examples, looks, reading
+from regard.evaluate.sentences import beam_tree, examples, looks, reading
 from regard.runs.folder import SETTINGS, Run, best_checkpoint, digest, manifest
 from regard.runs.listing import summarise
 from regard.runs.log import Validation, read_log
@@ -48,6 +48,7 @@ from regard.tasks.kinds import task_of
 from regard.tasks.load import evaluate as evaluate_labels
 from regard.tasks.load import load
 from regard.tasks.translator import Translation, Translator
+from regard.text.sentences import one_line
 from regard.text.tokenizers import Tokenizers
 
 PINNED = (
@@ -56,7 +57,6 @@ PINNED = (
     "The bear ate the honey because it was delicious.",
 )
 POINTS = 200  # of a curve
-VALIDATED = ("step", "epoch", "seconds", "loss", "score", "name", "best")  # what is kept of a validation
 
 Tell = Callable[[str], None]
 
@@ -107,7 +107,7 @@ def _measured(
     plain: RunReport, run: Run, material: Texts, found: Sequence[Translation], how: MeasureSettings
 ) -> RunReport:
     """All numbers about the whole test."""
-    outputs = [" ".join(each.text.splitlines()) for each in found]
+    outputs = [one_line(each.text) for each in found]
     counts = evaluation.training_counts(run, material.sources)
     fitted = how.model_copy(update={"edges": how.edges or tuple(fitting_edges(material.sources))})
     result = evaluation.evaluate(material, outputs, counts, fitted)
@@ -140,7 +140,7 @@ def _with_sentences(
     return replace(
         measured,
         examples=shown,
-        links=reading(translator, attention=attends(translator.run.settings.model)),
+        links=reading(translator),
         looks=looks(translator, candidates),
         tree=beam_tree(translator, candidates, options),
     )
@@ -171,9 +171,8 @@ def learning(run: Run) -> Learning:
 
 def _validated(event: dict[str, Any]) -> Validation:
     """Without samples."""
-    loss, score, before = (event.get(f"general_{name}") for name in ("loss", "score", "before"))
-    found = Validation(*(event[name] for name in VALIDATED))
-    return replace(found, general_loss=loss, general_score=score, general_before=before)
+    kept: dict[str, Any] = {each.name: event.get(each.name) for each in fields(Validation) if each.name != "samples"}
+    return Validation(**kept)
 
 
 def _groups(steps: Sequence[dict[str, Any]]) -> list[Sequence[dict[str, Any]]]:

@@ -20,8 +20,7 @@ from regard.explain.replay import Spelling
 from regard.explain.trace import Trace
 from regard.explain.words import fold
 from regard.metrics.sentences import sentence_scores
-from regard.settings import ContextDecoderSettings, ModelSettings, RecurrentModel
-from regard.tasks.translator import Translation, Translator
+from regard.tasks.translator import Translation, Translator, attends
 from regard.text.words import space_words
 
 RANDOM, WORST = 8, 6  # sentences shown
@@ -33,11 +32,6 @@ MOST_CELLS = 16_000  # of all small maps together: more would make a page too la
 TREE_PIECES = 14  # of the source whose search is drawn
 LONGEST = 100  # words of a sentence whose links are read
 DIGITS = 5  # of weights as they are kept
-
-
-def attends(model: ModelSettings) -> bool:
-    """Whether there is attention to the source."""
-    return not (isinstance(model, RecurrentModel) and isinstance(model.decoder, ContextDecoderSettings))
 
 
 def examples(
@@ -112,9 +106,9 @@ def _links(translator: Translator, trace: Trace) -> list[WordLink]:
     ]
 
 
-def reading(translator: Translator, *, attention: bool) -> str:
+def reading(translator: Translator) -> str:
     """How links are read, to stand beside them."""
-    if attention:
+    if attends(translator.model):
         return translator.aligner.describe()
     return "this model has no attention; a word is linked with the source word that it misses most when that is masked"
 

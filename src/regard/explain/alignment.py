@@ -177,7 +177,9 @@ class Aligner:
 def sides(tokenizers: Tokenizers, source: str, target: str) -> tuple[Side, Side]:
     """Two texts as the sides of a finished translation, each with its ``<end>``."""
     read, written = tokenizers.read(source), [*tokenizers.written(target), END]
-    return spell(read, tokenizers.source, source), spell(written, tokenizers.target, target)
+    texts = (read, tokenizers.source, source), (written, tokenizers.target, target)
+    first, second = (spell(*each, at_spaces=True) for each in texts)
+    return first, second
 
 
 def attend(model: EncoderDecoder, pairs: Sequence[tuple[Side, Side]], *, budget: int = 2048) -> list[Attended]:

@@ -23,7 +23,7 @@ from torch import Tensor
 from regard.decode.cancel import check_cancelled
 from regard.errors import DataError
 from regard.explain.replay import PLAIN, Model, Spelling, check, forward, forward_all, reads_backwards, resting
-from regard.explain.side import Rows, Side, apart, spell
+from regard.explain.side import Rows, Side, spell, with_letters
 from regard.explain.words import Folded, members
 from regard.nn.observe import UNOBSERVED, Observer
 from regard.text.special import PAD, UNK
@@ -106,18 +106,18 @@ def masking(
 
 def masking_between(model: Model, read: Side, written: Side, how: How = "blank", *, under: Under = alone) -> Folded:
     """The same for sides that are spelled already."""
-    groups = members(read, special=False)
+    places, columns = members(read, special=False)
     sources: Rows = () if model.task == "language" else read.rows
     targets = written.ids
     with torch.no_grad(), resting(model):
         log_probabilities = forward_all(model, [sources], targets, under()).log_softmax(-1)
         rows = max(1, _NUMBERS // log_probabilities.numel())
         parts = [
-            _without(model, sources, targets, groups.places[first : first + rows], how=how, under=under())
-            for first in range(0, len(groups.places), rows)
+            _without(model, sources, targets, places[first : first + rows], how=how, under=under())
+            for first in range(0, len(places), rows)
         ]
     effect = (_own(log_probabilities, targets) - torch.cat(parts)).T  # (T, S words)
-    return _by_word(effect, written, groups.labels)
+    return _by_word(effect, written, columns)
 
 
 def gradient(
@@ -137,9 +137,9 @@ def gradient_between(model: Model, read: Side, written: Side, *, under: Under = 
     """The same for sides that are spelled already."""
     found, embedded = gradients(model, () if model.task == "language" else read.rows, written.ids, under=under)
     products = (found * embedded).sum(-1)  # (T, S)
-    groups = members(read, special=False)
-    effect = torch.stack([products[:, group].sum(1) for group in groups.places], 1)
-    return _by_word(effect, written, groups.labels)
+    places, columns = members(read, special=False)
+    effect = torch.stack([products[:, group].sum(1) for group in places], 1)
+    return _by_word(effect, written, columns)
 
 
 def gradients(
@@ -200,7 +200,7 @@ def _without(
 ) -> Tensor:
     """The log-probabilities (B, T) when the pieces of each of the groups are not there."""
     sources: list[Rows] = [source_ids] * len(groups)
-    ids, letters = apart(source_ids)
+    ids, letters = with_letters(source_ids)
     observer: Observer = UNOBSERVED
     match how:
         case "blank":
@@ -228,6 +228,5 @@ def _with_unknown(ids: Sequence[int], letters: Sequence[Sequence[int]], group: S
 
 def _by_word(effect: Tensor, written: Side, columns: tuple[str, ...]) -> Folded:
     """Rows of pieces into rows of words; special tokens keep theirs."""
-    groups = members(written, special=True)
-    rows = torch.stack([effect[group].sum(0) for group in groups.places])
-    return Folded(rows, groups.labels, columns)
+    places, labels = members(written, special=True)
+    return Folded(torch.stack([effect[group].sum(0) for group in places]), labels, columns)

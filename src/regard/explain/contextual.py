@@ -73,7 +73,7 @@ def layers(
     pair = tokenizer if isinstance(tokenizer, Tokenizers) else Tokenizers(tokenizer, tokenizer)
     labels = model.task == "label"
     read = Reader(pair.source, letters, device).text(sentence) if labels else pair.read(sentence)
-    side = spell(read, pair.source, sentence)
+    side = spell(read, pair.source, sentence, at_spaces=True)
     if not side.words:
         raise DataError("sentence = '': an empty sentence has no meaning to look at; give it a word")
     check_cancelled()
@@ -106,10 +106,6 @@ class Meaning:
         unit = [normalize(layer, dim=-1) for layer in self.vectors]
         return torch.stack([layer @ layer.T for layer in unit])
 
-    def plane(self, own: int | None = None) -> Plane:
-        """All layers on the same two axes: those of the first ``own`` occurrences, or of all."""
-        return plane(self.vectors, own)
-
 
 def meaning(
     model: EncoderDecoder | Labeller,
@@ -135,16 +131,9 @@ def meaning(
     return Meaning(tuple(occurrences), tuple(torch.stack(layer) for layer in zip(*rows, strict=True)))
 
 
-@dataclass(frozen=True)
-class Plane:
-    """Vectors on two axes that are the same for every layer that has the same width."""
-
-    points: tuple[Tensor, ...]  # a layer (N, 2)
-    explained: tuple[float, ...]  # a layer: the share of all variance on its axes that the two show
-
-
-def plane(vectors: Sequence[Tensor], own: int | None = None) -> Plane:
-    """Principal components of the unit vectors of all layers together, so that a word's way can be followed.
+def plane(vectors: Sequence[Tensor], own: int | None = None) -> tuple[list[Tensor], list[float]]:
+    """Vectors on two axes: principal components of the unit vectors of all layers together, so that a word's way can be
+    followed. Gives the points (N, 2) of each layer, and the share of all variance on its axes that the two show.
 
     Unit length, because layers differ in scale and it is angles that cosines compare. An embedding that is
     narrower than the states above has axes of its own. Signs are fixed: the largest part of an axis is positive.
@@ -164,7 +153,7 @@ def plane(vectors: Sequence[Tensor], own: int | None = None) -> Plane:
             found = (unit[number] - middle) @ axes.T
             points[number] = torch.nn.functional.pad(found, (0, 2 - found.shape[1]))
             explained[number] = share
-    return Plane(tuple(points), tuple(explained))
+    return points, explained
 
 
 @dataclass(frozen=True)
@@ -226,7 +215,7 @@ def translations(
     """
     found = []
     for one in occurrences:
-        source = spell(tokenizers.read(one.sentence), tokenizers.source, one.sentence)
+        source = spell(tokenizers.read(one.sentence), tokenizers.source, one.sentence, at_spaces=True)
         source.pieces_of(one.word)
         target = spell(write(model, source.ids, prefix=tokenizers.begin), tokenizers.target)
         if aligner is None:

@@ -55,7 +55,7 @@ def importance(looked: Looked) -> Importance:
 
 def _nothing(looked: Looked) -> Importance:
     """Where no word was read before, or none was written, none can have mattered."""
-    rows, columns = (members(side, special=False).labels for side in (looked.trace.target, looked.explanation.read))
+    rows, columns = (members(side, special=False)[1] for side in (looked.trace.target, looked.explanation.read))
     empty = torch.zeros(len(rows), len(columns))
     return Importance(rows, columns, None, "", empty, empty, None)
 

@@ -30,9 +30,8 @@ class Question:
     text: str
     target: str | None = None
     rank: int = 0  # of the n-best, 0 the best
-    beam: int = 5
     edits: tuple[Edit, ...] = ()
-    decode: DecodeSettings | None = None  # all there is to say, where a beam is not enough; not with target or edits
+    decode: DecodeSettings | None = None  # how to search; not with target or edits
 
 
 def look(predictor: Trained, question: Question, name: str = "") -> Looked:
@@ -81,7 +80,7 @@ def _translated(translator: Translator, question: Question, name: str) -> Looked
         return _edited(Looked(name, "translate", text, translator.explained(outcome.after)), question, outcome, asked)
     if target is not None:
         return Looked(name, "translate", text, translator.explain(text, target))
-    how = question.decode or DecodeSettings(beam=question.beam)
+    how = question.decode or DecodeSettings()
     if not 0 <= question.rank < how.beam:
         raise DataError(
             f"rank = {question.rank}: a beam of {how.beam} has outputs 0 to {how.beam - 1}; use a wider beam"

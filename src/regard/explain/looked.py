@@ -3,7 +3,7 @@ share. Most of it is computed when it is first wanted."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,13 +15,12 @@ from regard.explain.checks import Checks, checks
 from regard.explain.edits import Edit, Editor, Scene
 from regard.explain.explanation import Explanation
 from regard.explain.side import Side
-from regard.explain.statistics import HeadStatistics, statistics
+from regard.explain.statistics import HeadStatistics, SideName, statistics
 from regard.explain.trace import Trace
 from regard.explain.views import read_so_far
 from regard.explain.whatif import EditOutcome
 
 TaskName = Literal["translate", "tag", "classify", "language"]
-SideName = Literal["encoder", "decoder", "cross"]
 MOST_STEPS = 40_000  # pieces written, each with a gradient through all pieces: some seconds of a recurrent model
 PLACES: dict[SideName, tuple[str, str, str]] = {  # side: where in a trace, and its name in statistics
     "encoder": ("encoder", "self", "encoder_self"),
@@ -53,13 +52,6 @@ class Alternative(Answer):
 
     piece: str
     probability: float
-
-
-@dataclass(frozen=True)
-class HeadOfSide(HeadStatistics):
-    """One head in a few numbers; shares are of its whole weight."""
-
-    side: SideName
 
 
 @dataclass(frozen=True)
@@ -225,13 +217,9 @@ class Looked(OfSentence):
         return self.trace.rank.tolist()
 
     @computed
-    def statistics(self) -> list[HeadOfSide]:
-        return [
-            HeadOfSide(**asdict(one), side=side)
-            for side, (half, kind, name) in PLACES.items()
-            if self.trace.has(half, kind)
-            for one in statistics(self.trace, name)
-        ]
+    def statistics(self) -> list[HeadStatistics]:
+        there = (name for half, kind, name in PLACES.values() if self.trace.has(half, kind))
+        return [one for name in there for one in statistics(self.trace, name)]
 
     @computed
     def aligner(self) -> ReadingHeads | None:

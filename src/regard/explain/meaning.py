@@ -17,7 +17,17 @@ from torch.nn.functional import normalize
 from regard.errors import DataError, ModelError, RegardError
 from regard.explain.alignment import Aligner
 from regard.explain.answer import Answer, Hidden, PackedTensor
-from regard.explain.contextual import Meaning, Neighbours, Occurrence, find, layers, meaning, stands_in, translations
+from regard.explain.contextual import (
+    Meaning,
+    Neighbours,
+    Occurrence,
+    find,
+    layers,
+    meaning,
+    plane,
+    stands_in,
+    translations,
+)
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
 from regard.runs.folder import Run
@@ -167,11 +177,12 @@ def compare_meanings(
         raise DataError(f"sentences = 0: there is nothing in which '{word}' could stand; give two or more")
     if predictor.task == "language":
         raise ModelError("meaning: a language model has no encoder, whose layers are compared here; a translator has")
-    reading = reading_of(predictor)
+    model, tokenizer, letters = reading_of(predictor)
     own = find(word, sentences)
     occurrences = (*own, *_controls(control, sentences))
-    found = meaning(reading.model, reading.tokenizer, occurrences, letters=reading.letters)
-    plane = found.plane(len(own))  # axes that told two words apart would have nothing left for two meanings
+    found = meaning(model, tokenizer, occurrences, letters=letters)
+    # Axes that told two words apart would have nothing left for two meanings: they are those of the word alone.
+    points, explained = plane(found.vectors, len(own))
     corpus = tuple(dict.fromkeys((*sentences, *validation_texts(folder))))
     told = zip(occurrences, translated(predictor, occurrences), strict=True)
     return Compared(
@@ -183,9 +194,9 @@ def compare_meanings(
         ),
         layers=("embedding", *(f"layer {number}" for number in range(1, len(found.vectors)))),
         cosines=found.cosines(),
-        points=torch.stack(plane.points),
-        explained=plane.explained,
-        neighbours=_neighbours(found, occurrences, _words(reading, corpus), neighbours),
+        points=torch.stack(points),
+        explained=tuple(explained),
+        neighbours=_neighbours(found, occurrences, _words(model, tokenizer, letters, corpus), neighbours),
         searched=len(corpus),
         name="" if folder is None else folder.name,
     )
@@ -204,19 +215,14 @@ def _controls(control: str | None, sentences: Sequence[str]) -> list[Occurrence]
 # What a model reads and says
 
 
-@dataclass(frozen=True)
-class EncoderInput:
-    """A model with an encoder, and what it reads of a sentence."""
-
-    model: EncoderDecoder | Labeller
-    tokenizer: Tokenizer | Tokenizers
-    letters: int = 0
+Reading = tuple[EncoderDecoder | Labeller, Tokenizer | Tokenizers, int]
 
 
-def reading_of(predictor: Translator | Tagger | Classifier) -> EncoderInput:
+def reading_of(predictor: Translator | Tagger | Classifier) -> Reading:
+    """A model with an encoder, what cuts its sentences, and how many letters of a piece it reads."""
     if predictor.task == "translate":
-        return EncoderInput(predictor.model, predictor.tokenizers)
-    return EncoderInput(predictor.model, predictor.reader.tokenizer, predictor.reader.letters)
+        return predictor.model, predictor.tokenizers, 0
+    return predictor.model, predictor.reader.tokenizer, predictor.reader.letters
 
 
 def translated(predictor: Translator | Tagger | Classifier, occurrences: Sequence[Occurrence]) -> list[tuple[str, str]]:
@@ -274,14 +280,16 @@ def validation_texts(folder: Path | None) -> list[str]:
 _KNOWN: WeakKeyDictionary[nn.Module, dict[str, list[Tensor]]] = WeakKeyDictionary()  # a corpus is read once a model
 
 
-def _words(reading: EncoderInput, corpus: Sequence[str]) -> list[Neighbours]:
+def _words(
+    model: EncoderDecoder | Labeller, tokenizer: Tokenizer | Tokenizers, letters: int, corpus: Sequence[str]
+) -> list[Neighbours]:
     """The words of some sentences, ready to be searched at every layer; each sentence goes through the model once."""
-    known = _KNOWN.setdefault(reading.model, {})
+    known = _KNOWN.setdefault(model, {})
     for sentence in known.keys() - set(corpus):
         del known[sentence]
     for sentence in corpus:
         if sentence not in known:
-            known[sentence] = layers(reading.model, reading.tokenizer, sentence, letters=reading.letters)
+            known[sentence] = layers(model, tokenizer, sentence, letters=letters)
     places = tuple(Occurrence(sentence, word) for sentence in corpus for word in range(len(space_words(sentence))))
     depth = len(known[corpus[0]])
     return [

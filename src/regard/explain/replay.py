@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regard.decode.cancel import check_cancelled
 from regard.errors import DataError
-from regard.explain.side import Rows, Side, apart, spell
+from regard.explain.side import Rows, Side, spell, with_letters
 from regard.explain.trace import Trace
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.models.labeller import Labeller
@@ -156,7 +156,7 @@ def forward_all(model: Model, sources: Sequence[Rows], targets: Sequence[int], o
 
 def _numbers(rows: Rows) -> Tensor:
     """(S,), or (S, 1 + L) where letters follow the ids."""
-    ids, letters = apart(rows)
+    ids, letters = with_letters(rows)
     return torch.tensor(list(rows) if letters else ids)
 
 
@@ -178,7 +178,7 @@ def resting(model: nn.Module) -> Iterator[None]:
 def check(model: Model, source_ids: Rows, target_ids: Sequence[int] | None) -> None:
     """Refuse what has nothing to look into."""
     task = model.task
-    ids, letters = apart(source_ids)
+    ids, letters = with_letters(source_ids)
     if task != "language" and not any(number not in (PAD, START, END) for number in ids):
         raise DataError("source = '': an empty sentence has nothing to look into; give it a word")
     if task == "language" and source_ids:

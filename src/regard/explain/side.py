@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -11,12 +12,15 @@ from pydantic import Field
 
 from regard.errors import DataError
 from regard.explain.answer import Answer, Hidden
+from regard.text.known import is_unspaced
 from regard.text.special import SPECIAL_TOKENS, UNK
+from regard.text.subwords import SPACE
 from regard.text.tokenizer import SILENT, Tokenizer
-from regard.text.words import space_words
+from regard.text.words import legible, space_words
 
 OUTSIDE = -1  # the word of a special token
 Rows = Sequence[int] | Sequence[Sequence[int]]  # ids, or each id followed by the letters it is written in
+BYTES = ("byte", "byte-bpe")  # tokenizers whose pieces are parts of letters
 _QUESTION_MARK = "<0x3F>"  # stands for <unk> among bytes, which have no piece of that name
 
 
@@ -49,21 +53,24 @@ class Side(Answer):
         return [place for place, owner in enumerate(self.word_of) if owner == word]
 
 
-def apart(rows: Rows) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+def with_letters(rows: Rows) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """The ids, and the letters of each where there are some."""
     ids = tuple(row if isinstance(row, int) else row[0] for row in rows)
     return ids, tuple(tuple(row[1:]) for row in rows if not isinstance(row, int) and len(row) > 1)
 
 
-def spell(rows: Rows, tokenizer: Tokenizer | None = None, text: str | None = None) -> Side:
+def spell(rows: Rows, tokenizer: Tokenizer | None = None, text: str | None = None, *, at_spaces: bool = False) -> Side:
     """The side that ids stand for, with their letters where they have some.
 
     With the ``text`` they came from, an unknown word shows as itself.
     Words are those of the text at whitespace, whatever the tokenizer; so word 3 of a trace is word 3 of a
-    gold alignment. Without a tokenizer each id is a word and is spelled as its number.
+    gold alignment. In a script without spaces, as in Chinese, each piece is a word, unless they are to be counted
+    ``at_spaces`` all the same. Without a tokenizer each id is a word and is spelled as its number.
     """
-    ids, letters = apart(rows)
+    ids, letters = with_letters(rows)
     side = _spelled(ids, tokenizer, text)
+    whole = at_spaces or tokenizer is None or tokenizer.kind in BYTES or not _is_unspaced(side)
+    side = side if whole else apart(side, bare=SPACE)
     return replace(side, letters=letters) if letters else side
 
 
@@ -81,6 +88,27 @@ def _spelled(ids: tuple[int, ...], tokenizer: Tokenizer | None, text: str | None
         words = _decoded_apart(printed, owners, tokenizer)
     special = {number: tokenizer.token(number) for number in ids if number in tokenizer.silent - SILENT}
     return _with_special(ids, pieces, owners, words, special)
+
+
+def _is_unspaced(side: Side) -> bool:
+    """Whether most letters of its words of several pieces are of a script without spaces."""
+    counts = Counter(owner for owner in side.word_of if owner != OUTSIDE)
+    letters = [letter for word, count in counts.items() if count > 1 for letter in side.words[word]]
+    return 2 * sum(map(is_unspaced, letters)) > len(letters)
+
+
+def apart(side: Side, bare: str = "") -> Side:
+    """Every piece as a word of its own; special tokens stay. A mark that stands ``bare`` belongs to the next piece."""
+    owners, words, begun = list[int](), list[str](), False
+    for piece, owner in zip(side.pieces, side.word_of, strict=True):
+        if owner == OUTSIDE:
+            owners.append(OUTSIDE)
+            continue
+        word = legible(piece).replace(bare, "") if bare else legible(piece)
+        words = [*(words[:-1] if begun else words), word]
+        owners.append(len(words) - 1)
+        begun = piece == bare
+    return replace(side, word_of=tuple(owners), words=tuple(words))
 
 
 def _numbers(ids: tuple[int, ...]) -> Side:

@@ -13,7 +13,7 @@ Attention rollout (Abnar and Zuidema, 2020) follows the layers down to the words
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal, cast
 
 import torch
 from pydantic import Field
@@ -25,6 +25,7 @@ from regard.explain.trace import Trace
 from regard.text.special import END
 from regard.text.tokenizer import SILENT
 
+SideName = Literal["encoder", "decoder", "cross"]
 MOST = 0.5  # a head is called after what gets at least this share of its weight
 
 
@@ -34,6 +35,7 @@ class HeadStatistics(Answer):
 
     layer: int
     head: int
+    side: SideName
     entropy: Annotated[float, Field(description="In nats, the mean over rows.")]
     coverage: Annotated[float, Field(description="How much of what can be looked at was looked at.")]
     distance: Annotated[float, Field(description="Tokens away from the diagonal.")]
@@ -63,7 +65,7 @@ def statistics(traces: Trace | list[Trace], kind: str = "cross") -> list[HeadSta
     many = traces if isinstance(traces, list) else [traces]
     found = torch.stack([_numbers(trace, kind) for trace in many]).mean(0)  # (L, H, numbers)
     return [
-        HeadStatistics(layer, head, *found[layer, head].tolist())
+        HeadStatistics(layer, head, cast("SideName", kind.removesuffix("_self")), *found[layer, head].tolist())
         for layer in range(found.shape[0])
         for head in range(found.shape[1])
     ]

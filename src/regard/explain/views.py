@@ -16,7 +16,7 @@ from regard.errors import DataError, SettingsError, did_you_mean
 from regard.explain.alignment import Aligner, Attended
 from regard.explain.heatmap import HeatMap, Numbers, reaching
 from regard.explain.recurrent import filling, gates
-from regard.explain.side import OUTSIDE, Side
+from regard.explain.side import OUTSIDE, Side, apart
 from regard.explain.trace import Trace
 from regard.explain.words import Folded, fold, members
 from regard.text.special import START
@@ -136,7 +136,7 @@ def _between(trace: Trace, weights: Tensor, view: View, origin: str) -> HeatMap:
         rows=folded.rows,
         columns=folded.columns,
         values=numbers(folded.weights),
-        origin=origin + _missing(weights, members(rows, special=special).places, folded),
+        origin=origin + _missing(weights, members(rows, special=special)[0], folded),
         row_name="source" if view.side == "encoder" else "output",
         column_name={"cross": "source", "encoder": "source", "decoder": "read so far"}[view.side],
         sums=True,
@@ -155,7 +155,7 @@ def _missing(weights: Tensor, rows: list[list[int]], folded: Folded) -> str:
 
 def _shows_special(rows: Side, columns: Side, view: View) -> bool:
     """Where nothing but special tokens was read or written they are shown, so that there is something to see."""
-    return view.special or not all(members(side, special=False).places for side in (rows, columns))
+    return view.special or not all(members(side, special=False)[0] for side in (rows, columns))
 
 
 def _axes(trace: Trace, side: str) -> tuple[Side, Side]:
@@ -174,14 +174,6 @@ def read_so_far(trace: Trace) -> Side:
     return Side((START, *written.ids[:-1]), trace.inputs, (OUTSIDE, *written.word_of[:-1]), written.words)
 
 
-def apart(side: Side) -> Side:
-    """Every piece as a word of its own; special tokens stay what they are."""
-    printed = [legible(piece) for piece, owner in zip(side.pieces, side.word_of, strict=True) if owner != OUTSIDE]
-    places = iter(range(len(printed)))
-    owners = tuple(OUTSIDE if owner == OUTSIDE else next(places) for owner in side.word_of)
-    return Side(side.ids, side.pieces, owners, tuple(printed))
-
-
 def numbers(values: Tensor) -> Numbers:
     """A (T, S) as plain numbers."""
     return tuple(map(tuple, values.detach().double().cpu().tolist()))
@@ -192,7 +184,7 @@ def numbers(values: Tensor) -> Numbers:
 
 def spoken(trace: Trace, effect: Folded) -> Folded:
     """The rows that are words: an effect has a row for ``<end>`` too."""
-    groups = members(trace.target, special=True).places
+    groups = members(trace.target, special=True)[0]
     kept = [row for row, places in enumerate(groups) if trace.target.word_of[places[0]] != OUTSIDE]
     return Folded(effect.weights[kept], tuple(effect.rows[row] for row in kept), effect.columns)
 

@@ -25,28 +25,21 @@ class Folded:
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Members:
-    """The pieces of each word."""
-
-    places: list[list[int]]
-    labels: tuple[str, ...]
-
-
 def fold(weights: Tensor, target: Side, source: Side, *, special: bool = True) -> Folded:
     """``weights`` (…, T, S) between pieces, folded on both sides.
 
     Without ``special``, ``<end>`` and its like have neither row nor column; rows then sum to what is left.
     """
-    rows, columns = members(target, special=special), members(source, special=special)
-    down = _membership(rows.places, len(target), weights)
+    (down_places, rows), (places, columns) = members(target, special=special), members(source, special=special)
+    down = _membership(down_places, len(target), weights)
     down = down / down.sum(1, keepdim=True)  # mean
-    across = _membership(columns.places, len(source), weights)  # sum
-    return Folded(down @ weights @ across.T, rows.labels, columns.labels)
+    across = _membership(places, len(source), weights)  # sum
+    return Folded(down @ weights @ across.T, rows, columns)
 
 
-def members(side: Side, *, special: bool) -> Members:
-    """The pieces of each word and, on request, each special token by itself, in the order of the text."""
+def members(side: Side, *, special: bool) -> tuple[list[list[int]], tuple[str, ...]]:
+    """The places of each word's pieces and, on request, each special token by itself, in the order of the text; and
+    what each is called."""
     groups: list[list[int]] = []
     labels: list[str] = []
     last: int | None = None
@@ -61,7 +54,7 @@ def members(side: Side, *, special: bool) -> Members:
             groups.append([place])
             labels.append(side.words[word])
         last = word
-    return Members(groups, tuple(labels))
+    return groups, tuple(labels)
 
 
 def _membership(groups: list[list[int]], pieces: int, like: Tensor) -> Tensor:

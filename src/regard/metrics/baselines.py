@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from regard.errors import DataError, ResourceError
 from regard.metrics.labels import Confusion
@@ -18,15 +18,7 @@ _WORD = r"\S+"  # what stands between spaces, one letter or more
 _ROUNDS = 1000  # at the most, for the regression to settle
 
 
-class Baseline(NamedTuple):
-    """How good a simple method is; both numbers between 0 and 1."""
-
-    name: str
-    accuracy: float
-    macro_f1: float
-
-
-def baselines(train: Iterable[tuple[str, str]], held_out: Iterable[tuple[str, str]]) -> list[Baseline]:
+def baselines(train: Iterable[tuple[str, str]], held_out: Iterable[tuple[str, str]]) -> dict[str, Confusion]:
     """Learn from pairs of text and label, and try on others: the commonest label, a bag of words, TF-IDF."""
     (texts, labels), (tests, truth) = _columns(train, "train"), _columns(held_out, "held_out")
     if len(set(labels)) < 2:
@@ -37,7 +29,7 @@ def baselines(train: Iterable[tuple[str, str]], held_out: Iterable[tuple[str, st
         model = _scikit("linear_model").LogisticRegression(max_iter=_ROUNDS)
         model.fit(vectorizer.fit_transform(texts), labels)
         guesses[name] = [str(label) for label in model.predict(vectorizer.transform(tests))]
-    return [_baseline(name, truth, given) for name, given in guesses.items()]
+    return {name: Confusion.of(zip(truth, given, strict=True)) for name, given in guesses.items()}
 
 
 def _columns(rows: Iterable[tuple[str, str]], where: str) -> tuple[list[str], list[str]]:
@@ -53,11 +45,6 @@ def _vectorizers() -> dict[str, Any]:
         "bag of words": text.CountVectorizer(token_pattern=_WORD, binary=True),
         "TF-IDF": text.TfidfVectorizer(token_pattern=_WORD, ngram_range=(1, 2), sublinear_tf=True),
     }
-
-
-def _baseline(name: str, truth: list[str], guesses: list[str]) -> Baseline:
-    confusion = Confusion.of(zip(truth, guesses, strict=True))
-    return Baseline(name, confusion.accuracy, confusion.macro_f1)
 
 
 def _scikit(part: str) -> Any:

@@ -7,6 +7,7 @@ RUN/words.tsv           the words of the training text, for tagging
 RUN/checkpoints/step-N  see `regard.runs.checkpoint`
 RUN/best                the name of the best checkpoint
 RUN/log.jsonl           what happened
+RUN/origin.json         where an imported model comes from; see `regard.runs.origin`
 RUN/aligner.json        which attention shows the alignment, once it was asked for
 RUN/report.html         the last report
 RUN/data/               the encoded corpus; made again when missing
@@ -41,7 +42,7 @@ MANIFEST = "manifest.json"
 BELONGS = "run.json"  # in a checkpoint: the run's settings and the hashes of its tokenizers
 PARTS = (
     *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
-    *("aligner.json", "report.html", "engines"),
+    *("aligner.json", "report.html", "engines", "origin.json", "README.md", "scores.json"),
     "shortlist.safetensors",  # made by version 0.1 on use; nothing reads it any more
 )
 _STEP = re.compile(r"step-(\d{1,18})")

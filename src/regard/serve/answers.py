@@ -71,6 +71,11 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What a route may answer beside a success, for OpenAPI."""
+    return {status: {"model": Problem} for status in statuses}
+
+
 def status_of(error: RegardError) -> int:
     if isinstance(error, RefusedError):
         return error.status

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from regard.decode.options import Options
@@ -26,14 +25,6 @@ Stamp = tuple[tuple[int, int, int], ...]
 AT = "@"  # between the names of a run and of one of its checkpoints; no name has it
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    """A run in memory, or on its way there."""
-
-    worker: Future[Worker]
-    stamp: Stamp  # of the files it was read from
-
-
 class Library:
     """All runs directly in a folder, and others that were named one by one."""
 
@@ -48,7 +39,7 @@ class Library:
         limits: Limits | None = None,
         pinned: Sequence[str] = (),
     ) -> None:
-        """``decode`` is how to search where a request says nothing else; ``tell`` hears what each engine came to.
+        """``decode`` is how to search where a request says nothing else; ``tell`` gets a line about each engine.
 
         ``pinned`` are names of runs that are used by default.
         """
@@ -62,7 +53,8 @@ class Library:
         self._device = device
         self._tell = tell
         self.on_batch: Callable[[int], object] = lambda _: None  # told the size of every batch
-        self._loaded: dict[str, _Loaded] = {}  # the one asked for last is at the end
+        # Runs in memory or on their way there, and the stamp of their files; the one asked for last is at the end.
+        self._loaded: dict[str, tuple[Future[Worker], Stamp]] = {}
         self._changing = threading.Lock()
         self._loader = ThreadPoolExecutor(1, "loader")  # one at a time: two might not fit while each alone does
 
@@ -73,7 +65,7 @@ class Library:
         return found | self._along(found)
 
     def _along(self, found: Mapping[str, Path]) -> dict[str, Path]:
-        """The run that comes with the package stands behind those of a folder, unless one has its name."""
+        """The run that comes with the package, behind those of a folder; not where one of them has its name."""
         lent = self.folder is not None and DEMO not in found and _is_run(packaged())
         return {DEMO: packaged()} if lent else {}
 
@@ -87,10 +79,10 @@ class Library:
         return name in self._named or listing.is_fixed(self.path(name))
 
     def forget(self, name: str) -> None:
-        """Put a run away that has another name now, or is gone."""
+        """Unload a run that was renamed or removed."""
         with self._changing:
             for each in [each for each in self._loaded if each.partition(AT)[0] == name]:
-                self._loaded.pop(each).worker.add_done_callback(_put_away)
+                self._loaded.pop(each)[0].add_done_callback(_put_away)
 
     def path(self, name: str) -> Path:
         """Where a run is. Only a name from the list is known, so that no path can be smuggled in."""
@@ -123,7 +115,7 @@ class Library:
     @property
     def loaded(self) -> dict[str, Worker]:
         """The runs in memory."""
-        return {name: found.worker.result() for name, found in list(self._loaded.items()) if _is_ready(found.worker)}
+        return {name: worker.result() for name, (worker, _) in list(self._loaded.items()) if _is_ready(worker)}
 
     def close(self, seconds: float = 5.0) -> None:
         """Let every thread finish what it has, all of them within so many seconds; what is being loaded is not waited
@@ -141,14 +133,14 @@ class Library:
         name = run if checkpoint is None else f"{run}{AT}{named_checkpoint(Run.open(path), checkpoint).name}"
         stamp = _stamp(path)
         with self._changing:
-            known = self._loaded.pop(name, None)
-            if known is not None and known.stamp != stamp:
-                known.worker.add_done_callback(_put_away)
-                known = None
-            if known is None or (known.worker.done() and not _is_ready(known.worker)):
-                known = _Loaded(self._loader.submit(self._load, name, path, checkpoint), stamp)
-            self._loaded[name] = known
-            return known.worker
+            worker, then = self._loaded.pop(name, (None, stamp))
+            if worker is not None and then != stamp:
+                worker.add_done_callback(_put_away)
+                worker = None
+            if worker is None or (worker.done() and not _is_ready(worker)):
+                worker = self._loader.submit(self._load, name, path, checkpoint)
+            self._loaded[name] = worker, stamp
+            return worker
 
     def _load(self, name: str, path: Path, checkpoint: str | None) -> Worker:
         self._make_room(name, 4 * (listing.parameters(Run.open(path)) or 0))
@@ -166,7 +158,7 @@ class Library:
         try:
             with ThreadPoolExecutor(1, "loading") as brief:  # torch's threads end with it: docs/decisions/0005
                 worker = brief.submit(load).result()
-        except FileNotFoundError:  # a training has put the checkpoint away in this very moment
+        except FileNotFoundError:  # a training has just removed the checkpoint
             raise ResourceError(f"run = {name}: changed while it was read; ask again") from None
         self._make_room(name, worker.bytes)  # an engine may hold as much again
         return worker
@@ -175,7 +167,7 @@ class Library:
         self.on_batch(size)  # the callback of now, not of when the run was loaded
 
     def _make_room(self, name: str, needed: int) -> None:
-        """Put away what was not asked for longest and does not work now, until ``needed`` bytes are free."""
+        """Unload idle runs, the least recently used first, until ``needed`` bytes are free."""
         with self._changing:
             present = self.loaded
             free = self.limits.memory - sum(worker.bytes for worker in present.values())

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from regard.errors import DataError, ResourceError, SettingsError
 from regard.settings.call import TRANSLATING, DecodeSettings
 
@@ -20,6 +22,12 @@ RANGES = {"length_penalty": 5.0, "coverage": 100.0, "diversity": 100.0, "shortes
 SENTENCES = 20  # in which a word is looked at
 OVERRIDES = 50
 COMPARED = 12  # runs
+
+
+class Body(BaseModel):
+    """What a client sends: nothing but what is known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class TooLargeError(DataError):

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from regard.serve.schema.runs import ModelAnswer
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
 from regard.settings import ContextDecoderSettings, RecurrentModel, Settings, TransformerModel
+
+
+class ModelAnswer(BaseModel):
+    """A model's shape."""
+
+    kind: Annotated[str, Field(examples=["transformer"])]
+    encoder_layers: int
+    decoder_layers: int
+    heads: int
+    attentions: Annotated[list[str], Field(examples=[["encoder.0.self", "decoder.0.self", "decoder.0.cross"]])]
 
 
 def attends(settings: Settings) -> bool:

@@ -1,13 +1,13 @@
 """One thread owns each model. Requests wait for it in a bounded queue; a full queue is an answer, not a wait.
 
 Texts that wait for the same thing share a batch. The next one has the oldest or, every other time, the oldest of those
-whose request was served least, with those nearest to it in length, so that little of a batch is padding and nobody
+whose request was served least, with those nearest to it in length, so that little of a batch is padding and no request
 waits for ever; what a text becomes does not depend on who came with it. Other work with the model stands in the same
 queue and gets its turn between two batches.
 
 Work asks again and again whether it may go on (`regard.decode.cancel`). It may not when its client has left or its
 time is up; and when it takes long, it waits for a moment while short texts of others are translated on the same thread,
-so that who asks for much does not hold up who asks for little.
+so that a large request does not hold up small ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
@@ -35,26 +34,18 @@ from regard.errors import ModelError
 from regard.explain.aligner import aligner_of
 from regard.explain.alignment import Aligner
 from regard.serve.limits import BusyError, LateError, Limits, TooLargeError
-from regard.serve.shape import attends
 from regard.tasks.kinds import Trained
-from regard.tasks.translator import Link, Translation, Translator
+from regard.tasks.translator import Link, Translation, attends
 from regard.text.special import UNK
 
 Model: TypeAlias = Trained
+Wish = tuple[Options, bool]  # how to search, and whether links are wanted
 Result = TypeVar("Result")
 TURN = 0.25  # seconds after which work that takes longer lets short texts of others go before
 SHORT = 64  # pieces of a text that may go before
 LAST = 20.0  # seconds that a thread gets to leave its work when the process ends
 ANSWERS = 3  # that are kept, so that several views of the same output take one search
 ALIGNER = 5.0  # seconds that a request may be held up by the choice of the aligner, which is made once for a run
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is wanted of a text. Texts with equal wishes may share a batch."""
-
-    options: Options
-    links: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,22 +71,13 @@ class _Text:
     """One text of a request."""
 
     text: str
-    wish: Wish
+    wish: Wish  # texts with equal wishes may share a batch
     answer: Future[list[Translated]]  # of the whole request; cancelled when its client has left
     found: dict[int, Translated]  # what the request has so far
     place: int  # in the request
     count: int  # texts of the request
     arrived: float = field(default_factory=time.monotonic)
     length: int = 0  # in pieces; 0 until the thread has counted
-
-
-@dataclass(eq=False)
-class _Turn:
-    """Work on the thread: whom it is done for, and how long it may go on before others have their turn."""
-
-    jobs: Sequence[_Call | _Text]
-    background: bool
-    until: float
 
 
 class Worker:
@@ -107,7 +89,7 @@ class Worker:
         self._weight = weight_of(model) - _outside(model)
         self._model = model
         self._translator = model if model.task == "translate" else None
-        self.attends = self._translator is not None and _attends(self._translator)
+        self.attends = self._translator is not None and attends(self._translator.model)
         self._limits = limits or Limits()
         self._on_batch = on_batch  # told the size of every batch
         self._queue: deque[_Call | _Text] = deque()
@@ -174,7 +156,7 @@ class Worker:
             return []
         answer: Future[list[Translated]] = Future()
         found: dict[int, Translated] = {}
-        wish = Wish(options, links and self.attends)
+        wish = options, links and self.attends
         return await self._answer(
             answer, [_Text(text, wish, answer, found, place, len(texts)) for place, text in enumerate(texts)]
         )
@@ -297,7 +279,7 @@ class Worker:
         counted = (job for job in self._queue if isinstance(job, _Text) and job.length)
         alike = [job for job in counted if job.wish == head.wish and (longest is None or job.length <= longest)]
         alike.sort(key=lambda job: (job is not head, abs(job.length - head.length)))
-        room, longest, count = BUDGET // head.wish.options.rule.rows, 0, 0
+        room, longest, count = BUDGET // head.wish[0].rule.rows, 0, 0
         for job in alike[: self._limits.together]:
             longest = max(longest, job.length)
             if count and (count + 1) * longest > room:
@@ -340,37 +322,41 @@ class Worker:
     # While something is worked on
 
     def _check(self, jobs: Sequence[_Call | _Text], *, background: bool = False) -> Callable[[], None]:
-        """What work for these has to ask before it goes on."""
-        return partial(self._may_go_on, _Turn(jobs, background, time.monotonic() + (0.0 if background else TURN)))
+        """What work for these has to ask before it goes on; it lets others have their turn."""
+        until = time.monotonic() + (0.0 if background else TURN)
 
-    def _may_go_on(self, turn: _Turn) -> None:
-        unwanted = all(job.answer.cancelled() for job in turn.jobs)
-        if unwanted or self._ending or (turn.background and self._closed):
-            raise Cancelled
-        if not self._queue or time.monotonic() < turn.until:
-            return
-        began = time.monotonic()
+        def may_go_on() -> None:
+            nonlocal until
+            unwanted = all(job.answer.cancelled() for job in jobs)
+            if unwanted or self._ending or (background and self._closed):
+                raise Cancelled
+            if self._queue and (began := time.monotonic()) >= until:
+                self._let_others(jobs, background=background)
+                now = time.monotonic()
+                until = now if background else now + max(TURN, now - began)  # half of the time for either
+
+        return may_go_on
+
+    def _let_others(self, jobs: Sequence[_Call | _Text], *, background: bool) -> None:
         self._count()
         with self._changed:
-            other = self._in_between(turn)
-            self._working = other is not None or not turn.background
+            other = self._in_between(jobs, background=background)
+            self._working = other is not None or not background
         if isinstance(other, _Call):
             self._do(other)
         elif other is not None:
             self._translate(other, brief=True)
-        self._working = not turn.background
-        now = time.monotonic()
-        turn.until = now if turn.background else now + max(TURN, now - began)  # half of the time for either
+        self._working = not background
 
-    def _in_between(self, turn: _Turn) -> _Call | list[_Text] | None:
-        """What may be done before this goes on: short texts of others; anything, if no request waits for this."""
-        if turn.background and self._queue and isinstance(call := self._queue[0], _Call):
+    def _in_between(self, jobs: Sequence[_Call | _Text], *, background: bool) -> _Call | list[_Text] | None:
+        """What may be done before these go on: short texts of others; anything, if no request waits for these."""
+        if background and self._queue and isinstance(call := self._queue[0], _Call):
             self._queue.popleft()
             return call
-        own = {id(job.answer) for job in turn.jobs}
+        own = {id(job.answer) for job in jobs}
         for job in self._queue:
             if isinstance(job, _Text) and job.length and id(job.answer) not in own:
-                if turn.background:
+                if background:
                     return self._batch(job)
                 if job.length <= SHORT:
                     return self._batch(job, SHORT)
@@ -431,16 +417,17 @@ class Worker:
     def _needs_aligner(self, batch: list[_Text]) -> bool:
         """Whether links are wanted, or decide which unknown word is copied."""
         assert self._translator is not None
-        wish, encode, search = batch[0].wish, self._translator.tokenizers.source.encode, self._translator.search
-        return wish.links or (search.copies(wish.options) and any(UNK in encode(job.text) for job in batch))
+        (options, links), translator = batch[0].wish, self._translator
+        encode = translator.tokenizers.source.encode
+        return links or (translator.search.copies(options) and any(UNK in encode(job.text) for job in batch))
 
     def _search(self, batch: list[_Text]) -> list[Translated]:
         assert self._translator is not None
-        translator, wish = self._translator, batch[0].wish
+        translator, (options, wanted) = self._translator, batch[0].wish
         numbers = [each.place for each in batch]  # in its request: what is drawn does not depend on who else asks
-        outputs = translator.search([each.text for each in batch], wish.options, numbers=numbers)
+        outputs = translator.search([each.text for each in batch], options, numbers=numbers)
         found = [Translation(each.text, tuple(ranked), translator) for each, ranked in zip(batch, outputs, strict=True)]
-        if not wish.links:
+        if not wanted:
             return [Translated(each) for each in found]
         links = iter(translator.links([output for each in found for output in each.outputs]))
         aligner = translator.aligner.describe()
@@ -458,10 +445,6 @@ def _end_all() -> None:
         worker.end()
     for worker in workers:
         worker.join(LAST)
-
-
-def _attends(translator: Translator) -> bool:
-    return translator.run is None or attends(translator.run.settings)
 
 
 def weight_of(model: Model) -> int:
@@ -507,7 +490,7 @@ def _set_aligner(model: Model) -> None:
 
 
 def _settle(answer: Future[Any], result: object) -> None:
-    with suppress(InvalidStateError):  # who asked has left in this very moment
+    with suppress(InvalidStateError):  # the client has just left
         answer.set_result(result)
 
 

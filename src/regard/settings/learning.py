@@ -11,6 +11,10 @@ from regard.settings.call import Words
 from regard.settings.numbers import Count, Share
 from regard.settings.reading import Frozen
 
+# A code as models and people write it: `de`, `pt_BR`, `eng_Latn`, `zh-Hans`. Behind a hyphen stands a capital or a
+# digit, so that `zh-Hans-en` is a pair.
+LANGUAGE = r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,8}|-(?:[A-Z][A-Za-z]{1,3}|[0-9]{3}))*"
+
 
 class TextSettings(Frozen):
     """How text becomes numbers."""
@@ -58,8 +62,9 @@ class DataSettings(Frozen):
     that is taught one kind of text forgets others, it shows there."""
     columns: str = ""
     """Which columns of a table to read, by name or number, with commas: `2,1`."""
-    languages: Annotated[str, Field(pattern=r"^([a-z]{2,3}-[a-z]{2,3})?$")] = ""
-    """Which language is translated into which, as codes: `de-en`. Empty: what the names of corpus or files say."""
+    languages: Annotated[str, Field(pattern=rf"^({LANGUAGE}-{LANGUAGE})?$")] = ""
+    """Which language is translated into which, as codes: `de-en`, `pt_BR-en`, `eng_Latn-zh-Hans`. Empty: what the names
+    of corpus or files say."""
     longest: Count = 200
     """Pieces; longer examples are left out of training, and counted."""
     pairs: Count = 100_000

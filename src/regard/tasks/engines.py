@@ -32,6 +32,7 @@ from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.files import new_file, new_folder
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import Learned
+from regard.runs.card import CARD, card
 from regard.runs.folder import Run, best_checkpoint, manifest
 from regard.text.special import END, PAD
 from regard.text.tokenizers import Tokenizers
@@ -133,6 +134,7 @@ def export(material: LoadedModel, folder: Path | None, quantization: str) -> Pat
     with new_folder(folder) as beside:
         _convert(material, beside, quantization)
         shutil.copytree(material.run.tokenizer, beside / "tokenizer")
+        (beside / CARD).write_text(card(material.run.folder, "ctranslate2"), encoding="utf-8")
     return folder
 
 
@@ -228,7 +230,8 @@ class CTranslate2:
 
     There as here, the W best continuations count at each step, an end among them is an output, W outputs end the
     search, and they are compared by ``log p / length^a`` with ``<end>`` in the length. At a limit we end a hypothesis
-    and CTranslate2 cuts it, so a sentence whose search came that far is given back.
+    and CTranslate2 cuts it, so a sentence whose search came that far is given back. Tokens that a target
+    begins with count as certain there, too; an output that has nothing behind them is not always considered.
     """
 
     program: Any

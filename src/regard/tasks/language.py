@@ -28,6 +28,7 @@ from regard.tasks.losses import drop_words
 from regard.tasks.predictor import GREEDY, WRITING, Opening, Rows, Writing
 from regard.tasks.task import Pairs, Scores, Task, Tensors, chosen_checkpoint, fitting
 from regard.text.known import KnownWords
+from regard.text.sentences import one_line
 from regard.text.special import END, PAD, START
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
@@ -54,7 +55,7 @@ class Continuation:
     score: float  # log-probability of what was added, over its length
 
     def __str__(self) -> str:
-        return " ".join(self.text.splitlines())
+        return one_line(self.text)
 
     def to_dict(self) -> dict[str, Any]:
         return {"prompt": self.prompt, "text": self.text, "added": self.added, "score": self.score}

@@ -281,8 +281,9 @@ class Translator:
     def _sides(self, part: Part) -> tuple[Side, Side]:
         from regard.explain.side import spell
 
-        target = spell([*part.tokens, END], self.tokenizers.target, _with_copies(part))
-        return spell(self.tokenizers.read(part.source), self.tokenizers.source, part.source), target
+        target = spell([*part.tokens, END], self.tokenizers.target, _with_copies(part), at_spaces=True)
+        source = self.tokenizers.read(part.source)
+        return spell(source, self.tokenizers.source, part.source, at_spaces=True), target
 
     # Unknown words
 

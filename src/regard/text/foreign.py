@@ -23,7 +23,7 @@ from regard.text.special import UNK
 from regard.text.subwords import MODEL, SPACE, open_model, word_of_spaced
 from regard.text.tokenizer import SILENT, Tokenizer, describe, without_surrogates
 from regard.text.vocabulary import Vocabulary
-from regard.text.words import VOCABULARY
+from regard.text.words import VOCABULARY, space_words
 
 MERGES: Final = "merges.txt"
 GOES_ON: Final = "@@"  # subword-nmt's mark: the word goes on with the next piece
@@ -120,7 +120,7 @@ class MergesTokenizer(ForeignTokenizer):
     kind: Literal["subword-nmt"] = field(default="subword-nmt", init=False)
 
     def pieces(self, text: str) -> list[str]:
-        words = without_surrogates(text.lower() if self.lower else text).split()
+        words = space_words(without_surrogates(text.lower() if self.lower else text))
         return [piece for word in words for piece in self._cut(word)]
 
     def join(self, pieces: Sequence[str]) -> str:

@@ -120,7 +120,7 @@ def _split_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
         return
     for place in range(start, end):
-        if _is_unspaced(text[place]):
+        if is_unspaced(text[place]):
             if start < place:
                 yield start, place
             yield place, place + 1
@@ -129,5 +129,6 @@ def _split_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _is_unspaced(character: str) -> bool:
+def is_unspaced(character: str) -> bool:
+    """Whether it is of a script without spaces between words."""
     return character >= _FIRST_UNSPACED and unicodedata.name(character, "").startswith(_UNSPACED)

@@ -212,3 +212,8 @@ def _is_picture(character: str) -> bool:
     if character < "\u2190":
         return False
     return unicodedata.category(character) == "So" or "\U0001f3fb" <= character <= "\U0001f3ff"
+
+
+def one_line(text: str) -> str:
+    """A text in one line, whatever is in it: one line in, one line out."""
+    return " ".join(text.splitlines())

@@ -14,7 +14,7 @@ function command(text, [source, target]) {
   return `curl ${location.origin}/translate \\\n  --data-urlencode 'q=${quoted}' ${about}`;
 }
 
-const chosen = () => fields.pair.value.split("-");
+const chosen = () => fields.pair.value.split(" ");
 const showCommand = () => (part("command").textContent = command(fields.q.value, chosen()));
 
 async function translate(event) {
@@ -68,7 +68,7 @@ async function draw() {
     const pairs = languages.flatMap(({code, targets}) => targets.map((target) => [code, target]));
     fields.pair.append(
       ...pairs.map(([source, target]) =>
-        element("option", {value: `${source}-${target}`}, `${names[source]} → ${names[target]}`),
+        element("option", {value: `${source} ${target}`}, `${names[source]} → ${names[target]}`),
       ),
     );
     form.hidden = !pairs.length;

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
 
 from regard.errors import DataError, SettingsError
 from regard.runs.folder import Run
-from regard.serve.answers import Problem
+from regard.serve.answers import problems
 from regard.serve.corpora import BUILT_IN, Corpora
 from regard.serve.jobs import Jobs, JobStatus
-from regard.serve.schema.trainings import CompareRequest, JobStarted
+from regard.serve.limits import BEAM, COMPARED, NAME, Body
+from regard.serve.routes.translate import Decode
 from regard.serve.sharing import check_shared
 from regard.settings.loading import overrides_of
 from regard.tasks.kinds import task_of
 
+
+class JobStarted(BaseModel):
+    """A job that was started."""
+
+    job: str = Field(examples=["compare-00112233445566ff"])
+
+
+class CompareRequest(Body):
+    """What to compare."""
+
+    runs: list[Annotated[str, Field(max_length=NAME)]] = Field(
+        min_length=1, max_length=COMPARED, examples=[["lstm", "bahdanau"]]
+    )
+    corpus: str = Field(
+        "", max_length=NAME, description="Whose test part is translated; empty for a test that all runs share."
+    )
+    limit: int = Field(200, ge=2, le=10_000, description="Sentences at the most.")
+    beam: int = Field(5, ge=1, le=BEAM)
+    decode: Decode = None
+
+
 router = APIRouter(prefix="/api/v1", tags=["compare"])
-PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
+PROBLEMS = problems(400, 404, 429, 503)
 
 
 @router.post("/compare", status_code=202, responses=PROBLEMS)

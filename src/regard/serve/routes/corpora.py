@@ -8,25 +8,54 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
 
 from regard.errors import DataError, SettingsError
 from regard.runs.folder import Run, is_occupied
-from regard.serve.answers import Problem
+from regard.serve.answers import problems
 from regard.serve.corpora import BUILT_IN, PARTS, Corpora, CorpusSummary
 from regard.serve.guard import may_change
-from regard.serve.schema.trainings import (
-    CheckAnswer,
-    CheckRequest,
-    CorporaAnswer,
-    CorpusDeleted,
-    SplitRequest,
-)
+from regard.serve.limits import Body
+from regard.settings import TaskName
+
+
+class CorporaAnswer(BaseModel):
+    """What can be trained on."""
+
+    corpora: list[CorpusSummary]
+    changes: Annotated[bool, Field(description="Whether this client may send, check, split, train and compare here.")]
+
+
+class CorpusDeleted(BaseModel):
+    """A corpus that is in the trash."""
+
+    corpus: str
+    restore: str = Field(description="Post to this address to undo.", examples=["/api/v1/corpora/news/restore"])
+
+
+class CheckRequest(Body):
+    """What a corpus is checked for."""
+
+    task: TaskName = "translate"
+
+
+class CheckAnswer(BaseModel):
+    """What `regard data check` found, by part."""
+
+    clean: bool
+    parts: dict[str, dict[str, Any]] = Field(description="Pairs, findings with counts, and examples with their lines.")
+
+
+class SplitRequest(Body):
+    """How many pairs to hold out of the training part."""
+
+    valid: int = Field(500, ge=1, le=100_000, examples=[500])
+    test: int = Field(0, ge=0, le=100_000, examples=[0])
+
 
 router = APIRouter(prefix="/api/v1/corpora", tags=["corpora"])
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem} for status in (400, 404, 411, 413, 415, 429, 503, 504)
-}
+PROBLEMS = problems(400, 404, 411, 413, 415, 429, 503, 504)
 
 
 @router.get("")

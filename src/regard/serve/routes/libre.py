@@ -5,35 +5,96 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from regard.decode.options import Options
 from regard.errors import DataError
 from regard.serve.answers import RefusedError
 from regard.serve.detect import Detection
 from regard.serve.guard import AUTHORIZED
-from regard.serve.limits import TooLargeError
+from regard.serve.limits import LINE, NAME, TooLargeError
 from regard.serve.pairs import detector, pairs
 from regard.serve.passage import Translatable, passage
-from regard.serve.schema.libre import (
-    CodeAndName,
-    DetectQuestion,
-    FrontendLanguages,
-    FrontendSettings,
-    Health,
-    LibreBody,
-    LibreLanguage,
-    TranslateQuestion,
-    TranslateReply,
-)
 from regard.serve.worker import Translated
-from regard.settings.languages import Languages, name_of
+from regard.settings.languages import Languages, matching, name_of
+
+
+class LibreBody(BaseModel):
+    """What every question may hold."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    api_key: Annotated[str, Field(max_length=LINE, description="The token, where one is needed.")] = ""
+
+
+class TranslateQuestion(LibreBody):
+    """A text, or several."""
+
+    q: Annotated[str | list[str], Field(description="What to translate.", examples=["the black cat ate the mouse"])]
+    source: Annotated[str, Field(max_length=NAME, description="The language it is in, or `auto`.", examples=["en"])]
+    target: Annotated[str, Field(max_length=NAME, description="The language to translate into.", examples=["fr"])]
+    format: Annotated[Literal["text", "html"], Field(description="`html` keeps tags in place.")] = "text"
+    alternatives: Annotated[int, Field(ge=0, le=10, description="Further translations to give.")] = 0
+
+
+class DetectQuestion(LibreBody):
+    """A text."""
+
+    q: Annotated[str, Field(description="What to look at.", examples=["le chat noir"])]
+
+
+class TranslateReply(BaseModel):
+    """Of several texts, lists in their order."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    translated: Annotated[str | list[str], Field(alias="translatedText", examples=["le chat noir a mangé la souris"])]
+    detected: Annotated[
+        Detection | list[Detection] | None, Field(alias="detectedLanguage", description="With source `auto`.")
+    ] = None
+    alternatives: Annotated[list[str] | list[list[str]] | None, Field(description="Where they were asked for.")] = None
+    warning: Annotated[str | list[str] | None, Field(description="What the reader should know, if anything.")] = None
+    unknown: Annotated[
+        list[str] | list[list[str]] | None, Field(description="Words that the run has never seen, if any.")
+    ] = None
+
+
+class LibreLanguage(BaseModel):
+    """A language that can be translated from or into."""
+
+    code: Annotated[str, Field(examples=["en"])]
+    name: Annotated[str, Field(examples=["English"])]
+    targets: Annotated[list[str], Field(description="Into what it can be translated.", examples=[["fr"]])]
+
+
+class FrontendSettings(BaseModel):
+    """What a page needs to know before it asks."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    api_keys: Annotated[bool, Field(alias="apiKeys", description="Whether there are keys.")]
+    key_required: Annotated[bool, Field(alias="keyRequired", description="Whether one must be sent.")]
+    character_limit: Annotated[int, Field(alias="charLimit", description="Characters of a text at the most.")]
+    batch_limit: Annotated[int, Field(alias="batchLimit", description="Texts of a request at the most.")]
+    timeout: Annotated[int, Field(alias="frontendTimeout", description="Milliseconds to wait after the last key.")] = (
+        500
+    )
+    suggestions: bool = False
+    files: Annotated[bool, Field(alias="filesTranslation")] = False
+    formats: Annotated[list[str], Field(alias="supportedFilesFormat")] = []
+    language: Annotated[
+        dict[str, dict[str, str]] | None,
+        Field(
+            description="What a page begins with.",
+            examples=[{"source": {"code": "en", "name": "English"}, "target": {"code": "fr", "name": "French"}}],
+        ),
+    ]
+
 
 router = APIRouter(tags=["LibreTranslate"])
 Question = TypeVar("Question", bound=LibreBody)
@@ -60,8 +121,8 @@ async def translate(request: Request, response: Response) -> TranslateReply:
     passages = [passage(text, markup=question.format == "html") for text in texts]
     found = await _translate(request, passages, runs, 1 + question.alternatives)
     response.headers["X-Regard-Run"] = ", ".join(quote(run) for run in dict.fromkeys(runs))
-    best, others = [each.outputs[0] for each in found], [each.outputs[1:] for each in found]
-    warnings, unknown = [each.warning for each in found], [each.unknown for each in found]
+    ranked, warnings, unknown = map(list, zip(*found, strict=True)) if found else ([], [], [])
+    best, others = [outputs[0] for outputs in ranked], [outputs[1:] for outputs in ranked]
     single = isinstance(question.q, str)
     return TranslateReply(
         translated=best[0] if single else best,
@@ -96,9 +157,9 @@ async def detect(request: Request) -> list[Detection]:
 
 
 @router.get("/health")
-async def health() -> Health:
+async def health() -> dict[Literal["status"], Literal["ok"]]:
     """Whether the service answers."""
-    return Health()
+    return {"status": "ok"}
 
 
 @router.get("/frontend/settings")
@@ -106,16 +167,14 @@ async def frontend_settings(request: Request) -> FrontendSettings:
     """What a page needs to know before it asks."""
     service = request.app.state.service
     first = next(iter(await asyncio.to_thread(pairs, service.library)), None)
-    named = (
-        [] if first is None else [CodeAndName(code=code, name=name_of(code)) for code in (first.source, first.target)]
-    )
+    sides = {} if first is None else {"source": first.source, "target": first.target}
     needed = bool(service.doors.token)
     return FrontendSettings(
         api_keys=needed,
         key_required=needed,
         character_limit=service.library.limits.text,
         batch_limit=service.library.limits.texts,
-        language=FrontendLanguages(source=named[0], target=named[1]) if named else None,
+        language={side: {"code": code, "name": name_of(code)} for side, code in sides.items()} or None,
     )
 
 
@@ -181,7 +240,7 @@ async def _languages_of(
     """Each text's language: what the client says, else what its letters say, of those that can be translated."""
     if question.source != AUTO:
         return [Detection(100.0, question.source)] * len(texts)
-    able = {pair.source for pair in known if pair.target == question.target}
+    able = {pair.source for pair in matching(known, "", question.target)}
     if not able:
         _run(known, AUTO, question.target)
     found = await _detect(request, texts, tuple(known.items()))
@@ -202,8 +261,12 @@ async def _detect(
 
 
 def _run(known: Mapping[Languages, str], source: str, target: str) -> str:
-    if (found := known.get(Languages(source, target))) is not None:
-        return found
+    found = matching(known, source, target)
+    if len(found) == 1:
+        return known[found[0]]
+    if found:
+        which = ", ".join(f"{pair.source} to {pair.target}" for pair in found)
+        raise DataError(f"source, target = {source[:20]}, {target[:20]}: may be {which}; say which")
     there = ", ".join(f"{pair.source} to {pair.target}" for pair in known) or "nothing yet"
     raise DataError(f"source, target = {source[:20]}, {target[:20]}: no run translates that; here is {there}")
 
@@ -211,38 +274,32 @@ def _run(known: Mapping[Languages, str], source: str, target: str) -> str:
 # Translating
 
 
-@dataclass(frozen=True)
-class _Rendered:
-    """What became of a passage."""
+Rendered = tuple[list[str], str, list[str]]  # of a passage: outputs, best first; a warning; unknown words
 
-    outputs: list[str]  # best first
-    warning: str
-    unknown: list[str]
 
-    @classmethod
-    def of(cls, passage: Translatable, found: Sequence[Translated], count: int) -> _Rendered:
-        texts = [each.translation for each in found]
-        warnings = dict.fromkeys(text.warning for text in texts if text.warning)
-        unknown = dict.fromkeys(each.word for text in texts for each in text.unknown)
-        return cls(passage.render(found, count), "; ".join(warnings), list(unknown))
+def _rendered(passage: Translatable, found: Sequence[Translated], count: int) -> Rendered:
+    texts = [each.translation for each in found]
+    warnings = dict.fromkeys(text.warning for text in texts if text.warning)
+    unknown = dict.fromkeys(each.word for text in texts for each in text.unknown)
+    return passage.render(found, count), "; ".join(warnings), list(unknown)
 
 
 async def _translate(
     request: Request, passages: Sequence[Translatable], runs: Sequence[str], count: int
-) -> list[_Rendered]:
+) -> list[Rendered]:
     """Each passage's translations, best first. Runs work side by side; each gets all its texts at once."""
     library = request.app.state.service.library
     if count > library.limits.beam:
         raise DataError(f"alternatives = {count - 1}: too many; ask for at most {library.limits.beam - 1}")
     options = Options.of(library.limits.decode(library.decode, {"best": count}))
 
-    async def of_run(run: str) -> dict[int, _Rendered]:
+    async def of_run(run: str) -> dict[int, Rendered]:
         own = [number for number, name in enumerate(runs) if name == run]
         worker = await library.worker(run)
         texts = [text for number in own for text in passages[number].texts]
         found = iter(await worker.translate(texts, options, links=any(passages[number].tagged for number in own)))
         parts = {number: [next(found) for _ in passages[number].texts] for number in own}
-        return {number: _Rendered.of(passages[number], part, count) for number, part in parts.items()}
+        return {number: _rendered(passages[number], part, count) for number, part in parts.items()}
 
     results = await asyncio.gather(*(of_run(run) for run in dict.fromkeys(runs)))
     merged = {number: outputs for result in results for number, outputs in result.items()}

@@ -7,19 +7,63 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Annotated, Any
 
 import torch
 from fastapi import APIRouter, Request
-from pydantic import TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from regard.models import build
 from regard.nn.fast.uninitialised import Unset
-from regard.serve.answers import Problem
-from regard.serve.schema.trainings import EstimateRequest, Preset, Presets
+from regard.serve.answers import problems
+from regard.serve.limits import LINE, NAME, OVERRIDES, WORD, Body
 from regard.serve.trainings import DEMO, asked_for
 from regard.settings import Settings, TransformerModel, load_settings, preset_names
 from regard.settings.demo import demo_settings
+from regard.settings.learning import LANGUAGE
 from regard.trainer.preflight import Preflight
+
+
+class Preset(BaseModel):
+    """An architecture to begin with."""
+
+    name: str = Field(examples=["transformer-tiny"])
+    about: str = Field(description="One line for people.")
+    kind: str = Field(description="recurrent or transformer.", examples=["transformer"])
+    parameters: int = Field(description="Of a translator with a vocabulary of 8,000 pieces.", examples=[2719040])
+    sizes: dict[str, int] = Field(description="The settings that say how large it is.", examples=[{"model.width": 128}])
+    train: dict[str, Any] = Field(description="How it is trained by default.")
+
+
+class Presets(BaseModel):
+    """All of them, the demo first, then simplest first."""
+
+    presets: list[Preset]
+
+
+Override = Annotated[str, Field(max_length=LINE, pattern=r"^[^\x00]*$")]  # becomes a word of a command
+
+
+class EstimateRequest(Body):
+    """A training whose cost is to be estimated."""
+
+    preset: str = Field("", max_length=NAME, examples=["transformer-tiny"])
+    base: str = Field("", max_length=NAME, description="The run to begin with, instead of a preset.")
+    keep_watching: str = Field(
+        "", max_length=NAME, description="A corpus to measure as well, so that forgetting shows.", examples=["fable:fr"]
+    )
+    corpus: str = Field(max_length=NAME, examples=["fable:fr"])
+    time: str = Field(
+        "", max_length=WORD, description="At the most: 90s, 10m, 2h; empty for no limit.", examples=["2m"]
+    )
+    languages: str = Field(
+        "",
+        max_length=WORD,
+        pattern=rf"^({LANGUAGE}-{LANGUAGE})?$",
+        description="Which is translated into which, `en-de`; empty for what the names of the files say.",
+    )
+    overrides: list[Override] = Field([], max_length=OVERRIDES, examples=[["train.steps=200", "data.pairs=2000"]])
+
 
 router = APIRouter(prefix="/api/v1", tags=["trainings"])
 PIECES = 8000  # of the vocabulary that sizes are told for
@@ -59,7 +103,7 @@ def _preset(name: str, settings: Settings) -> Preset:
     )
 
 
-@router.post("/estimate", responses={status: {"model": Problem} for status in (400, 404, 429, 503, 504)})
+@router.post("/estimate", responses=problems(400, 404, 429, 503, 504))
 async def estimate(request: Request, wish: EstimateRequest) -> Preflight:
     """Prepare a training in a temporary folder, measure what it would need, and remove it."""
     state = request.app.state

@@ -15,39 +15,117 @@ from typing import Annotated, Any, BinaryIO
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import HTMLResponse, StreamingResponse
+from pydantic import BaseModel, Field
 
 from regard.errors import RegardError
 from regard.explain.alignment import Aligner
 from regard.runs import listing
 from regard.runs.archive import pack
-from regard.runs.folder import Run
-from regard.serve.answers import Problem, RefusedError
-from regard.serve.examples import examples
+from regard.runs.folder import Progress, Run
+from regard.runs.listing import CheckpointSummary
+from regard.serve.answers import RefusedError, problems
+from regard.serve.examples import Example, examples
 from regard.serve.guard import may_change
 from regard.serve.jobs import Jobs
 from regard.serve.library import Library
+from regard.serve.limits import NAME, Body
 from regard.serve.pairs import best_runs, settings_at, summary_at
-from regard.serve.schema.runs import (
-    ExamplesAnswer,
-    Removed,
-    RenameBody,
-    RunAnswer,
-    RunName,
-    RunsAnswer,
-    RunSummary,
-    SettingsAnswer,
-)
-from regard.serve.shape import attends, shape
+from regard.serve.shape import ModelAnswer, attends, shape
 from regard.serve.sharing import corpus_name, test_of
 from regard.serve.trainings import FILES
 from regard.settings import DataSettings, Settings
 from regard.settings.languages import Languages
 from regard.settings.loading import overrides_of
 
+
+class RunSummary(BaseModel):
+    """A run at a glance."""
+
+    name: Annotated[str, Field(examples=["demo"])]
+    state: Annotated[str, Field(description="prepared, running, interrupted, finished or unreadable.")]
+    note: Annotated[str, Field(description="What is wrong, where something is.")]
+    task: Annotated[str, Field(examples=["translate"])]
+    preset: Annotated[str, Field(description="Whose architecture it has; empty if no preset has it.")]
+    architecture: Annotated[str, Field(description="In words.", examples=["GRU, 1 layer, width 256"])]
+    about: str
+    origin: Annotated[str, Field(description="Of an imported model: what it was, and its licence.")]
+    parameters: int | None
+    steps: int
+    of_steps: int
+    loss: Annotated[float | None, Field(description="Of the best validation.")]
+    score: float | None
+    score_name: str
+    best_step: int
+    changed: Annotated[float, Field(description="Seconds since 1970.")]
+    bytes: int
+    languages: Annotated[Languages | None, Field(description="Where the run says so.")]
+    attention: Annotated[bool, Field(description="Whether there is attention to look at.")]
+    best: Annotated[bool, Field(description="Whether it is the default for its task and languages.")]
+    pinned: Annotated[bool, Field(description="Whether it is the default because it was pinned.")]
+    fixed: Annotated[bool, Field(description="Whether it can be neither renamed nor removed here.")]
+    corpus: Annotated[str, Field(description="What it was trained on.", examples=["fable:fr"])]
+    test: Annotated[str, Field(description="Runs in which this is the same, and not empty, share a test.")]
+    engine: Annotated[str, Field(description="Who searches; empty until the run is loaded.", examples=["native"])]
+
+
+class RunAnswer(BaseModel):
+    """Everything about one run."""
+
+    summary: RunSummary
+    settings: Annotated[Settings, Field(description="As resolved; of files only their names.")]
+    progress: Annotated[Progress, Field(description="Where the training stands.")]
+    losses: Annotated[list[tuple[int, float | None]], Field(description="Of training: step, loss.")]
+    validations: Annotated[list[tuple[int, float | None, float | None]], Field(description="Step, loss, score.")]
+    checkpoints: list[CheckpointSummary]
+    model: ModelAnswer
+    aligner: Annotated[str, Field(description="Which attention shows links; empty until links were first asked for.")]
+
+
+class RenameBody(Body):
+    """Another name."""
+
+    to: Annotated[str, Field(max_length=NAME, description="The new name.", examples=["demo"])]
+
+
+class RunsAnswer(BaseModel):
+    """All runs."""
+
+    runs: list[RunSummary]
+
+
+class RunName(BaseModel):
+    """The run that was started, renamed or restored."""
+
+    run: Annotated[str, Field(examples=["demo"])]
+
+
+class Removed(BaseModel):
+    """A run that is in the trash."""
+
+    run: str
+    restore: Annotated[str, Field(description="Post to this address to undo.", examples=["/api/v1/runs/demo/restore"])]
+
+
+class SettingsAnswer(BaseModel):
+    """The settings of a run; of files only their names."""
+
+    run: str
+    toml: Annotated[str, Field(description="As text, to be read by `regard train`.")]
+    settings: dict[str, Any]
+
+
+class ExamplesAnswer(BaseModel):
+    """Validation sentences of a run, from short to long."""
+
+    run: str
+    task: str
+    examples: list[Example]
+
+
 Name = Annotated[str, InPath(examples=["demo"])]
 REPORTED = 200  # sentences that a report measures
 PART = 1 << 18  # bytes of an archive that are sent at once
-PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
+PROBLEMS = problems(400, 404, 429, 503)
 ARCHIVE: dict[int | str, dict[str, Any]] = {200: {"content": {"application/gzip": {}}, "description": "The archive."}}
 PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {}}, "description": "The page."}}
 APART = (
@@ -72,7 +150,7 @@ def one_run(request: Request, run: Name) -> RunAnswer:
     path = library.path(run)
     portrait, settings = listing.portray(path), settings_at(path)
     aligner = Aligner.load(path)
-    content = portrait.to_dict() | {
+    content = asdict(portrait) | {
         "summary": _summary(library, run, path, set(best_runs(library).values()), changes=may_change(request)),
         "settings": without_paths(portrait.settings),
         "model": shape(settings),
@@ -197,12 +275,11 @@ def _summary(library: Library, name: str, path: Path, best: set[str], *, changes
         attention, corpus, test = attends(settings), corpus_name(settings.data), test_of(settings)
     except (RegardError, OSError):
         pass  # the summary says that it is unreadable, and why
-    source, _, target = summary.languages.partition("-")
     worker = library.loaded.get(name)
     return RunSummary(
         **_finite(content)
         | {
-            "languages": Languages(source, target) if target else None,
+            "languages": Languages.of(summary.languages) if summary.languages else None,
             "attention": attention,
             "best": name in best,
             "pinned": name in library.pinned,

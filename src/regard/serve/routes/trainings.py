@@ -2,26 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
 
 from regard.errors import SettingsError
-from regard.serve.answers import Problem
+from regard.serve.answers import problems
 from regard.serve.guard import may_change
 from regard.serve.jobs import TRAININGS
-from regard.serve.schema.runs import RunName
-from regard.serve.schema.trainings import (
-    ResumeRequest,
-    StopRequest,
-    TrainingRequest,
-    TrainingsAnswer,
-)
+from regard.serve.limits import LINE, NAME, WORD, Body
+from regard.serve.routes.presets import EstimateRequest
+from regard.serve.routes.runs import RunName
 from regard.serve.trainings import Training, Trainings, asked_for
 
+
+class TrainingRequest(EstimateRequest):
+    """A training to start."""
+
+    name: str = Field(max_length=NAME, description="Of the new run.", examples=["my-run"])
+    watch: str = Field(
+        "", max_length=LINE, description="A sentence to watch.", examples=["the black cat ate the mouse"]
+    )
+
+
+class StopRequest(Body):
+    """How to stop."""
+
+    now: bool = Field(default=False, description="Do not wait for the checkpoint that was asked for before.")
+
+
+class ResumeRequest(Body):
+    """How much further to go."""
+
+    time: Annotated[
+        str,
+        Field(max_length=WORD, pattern=r"^(\d+(\.\d+)?[smh])?$", description="So much longer.", examples=["10m"]),
+    ] = ""
+    steps: Annotated[
+        str,
+        Field(max_length=WORD, pattern=r"^(\+?\d{1,9})?$", description="So many in all, or `+` more.", examples=["+9"]),
+    ] = ""
+
+
+class TrainingsAnswer(BaseModel):
+    """Running ones first, then the newest."""
+
+    trainings: list[Training]
+    most: int = Field(description="How many may run at once; 0 where this client may not train.")
+
+
 router = APIRouter(prefix="/api/v1/trainings", tags=["trainings"])
-PROBLEMS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 404, 429, 503)}
+PROBLEMS = problems(400, 404, 429, 503)
 EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"text/event-stream": {"schema": {"type": "string"}}},

@@ -11,6 +11,7 @@ import {earlier} from "./choices.js";
 import {bytes, duration} from "./log.js";
 
 const SENTENCE = "The black cat ate the mouse.";
+const LANGUAGE = "[a-z]{2,3}(_[A-Za-z0-9]{2,8}|-([A-Z][A-Za-z]{1,3}|[0-9]{3}))*"; // settings/learning.py has the same
 const TIMES = [
   ["1m", "1 min"],
   ["5m", "5 min"],
@@ -115,8 +116,8 @@ class TrainingForm {
     this.pairsField = field("Sentences", this.pairs, "of the built-in corpus");
     this.languages = element("input", {
       type: "text",
-      pattern: "[a-z]{2,3}-[a-z]{2,3}",
-      maxlength: 7,
+      pattern: `${LANGUAGE}-${LANGUAGE}`,
+      maxlength: 40,
       placeholder: "en-de",
     });
     this.languagesField = field("Languages", this.languages, "from-to, as codes: en-de");

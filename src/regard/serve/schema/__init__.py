@@ -1,1 +1,0 @@
-"""What clients send and get, as types: FastAPI checks by them, and OpenAPI describes them."""

