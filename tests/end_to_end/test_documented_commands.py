@@ -149,6 +149,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
     )
     monkeypatch.setattr("regard.fable.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
     monkeypatch.setattr("regard.cli.demo.TESTED", 20)
+    monkeypatch.setattr("regard.evaluate.compare.HELD_OUT", 23)
     monkeypatch.setattr(server.Address, "open", server_socket)
     monkeypatch.setattr(server, "run", serve_for_a_moment)
 
