@@ -147,7 +147,9 @@ def test_argos_from_chinese_writes_what_ctranslate2_writes(tmp_path: Path) -> No
             [target.id(piece) for piece in each.hypotheses[0]] for each in program.translate_batch(pieces, beam_size=1)
         ]
         scored = program.score_batch(pieces, [[target.token(number) for number in each] for each in greedy])
-        ours = score(translator.model, [translator.tokenizers.read(text) for text in texts], greedy)
+        ours = score(
+            translator.model, [translator.tokenizers.read(text) for text in texts], greedy, torch.device("cpu")
+        )
         for one, other in zip(ours, scored, strict=True):
             assert one == pytest.approx(other.log_probs, abs=1e-4)
     origin = origin_of(tmp_path / "zh")
