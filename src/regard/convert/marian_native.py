@@ -24,7 +24,7 @@ from numpy.lib import format as npy
 from torch import Tensor
 
 from regard.convert.foreign import Foreign, Ids, Weights, settled
-from regard.convert.names import Tensors
+from regard.convert.names import NamedTensors
 from regard.convert.package import Package, read_bytes
 from regard.convert.tokenizing import read_text, tokenizers_of
 from regard.errors import ModelError
@@ -73,7 +73,7 @@ def read(package: Package) -> Foreign:
     config = Config(parse(file.text(CONFIG), str(package.file)), str(package.file))
     source, target = _vocabularies(package, file.shape(_embedding(file, "decoder"))[0])
     tokenizers = _tokenizers(package, source, target)
-    model = _Reader(file, config, joint=tokenizers.joint)
+    model = _NativeReader(file, config, joint=tokenizers.joint)
     settings = settled(package.values(model.settings(), tokenizers), str(package.file))
     kind = _NAMES.get(file.kind(_embedding(file, "decoder")), "")
     return Foreign(settings, model.weights(source.ids, target.ids), tokenizers, package.origin(f"Marian, {kind}"))
@@ -370,11 +370,11 @@ def _embedding(file: _Binary | _Archive, side: str) -> str:
     return f"{side}_Wemb" if f"{side}_Wemb" in file.names else "Wemb"
 
 
-class _Reader:
+class _NativeReader:
     """What a file's tensors are in our words."""
 
     def __init__(self, file: _Binary | _Archive, config: Config, *, joint: bool) -> None:
-        self.file: Tensors = file
+        self.file: NamedTensors = file
         self.config, self.where = config, str(file.path)
         self.embeddings = [_embedding(file, side) for side in ("encoder", "decoder")]
         self.used: set[str] = set()
