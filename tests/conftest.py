@@ -58,7 +58,8 @@ def with_demo(demo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def drawn_once() -> Iterator[None]:
     """Nearly every run here learns from the same sentences of the built-in corpus: a process draws them once.
 
-    And it validates on fewer of them; what is compared with a training in another process must undo that.
+    And it validates on fewer of them, and translates still fewer; what is compared with a training in another process
+    must undo that.
     """
     fable = importlib.import_module("regard.fable.corpus")  # not above: `--raises` must see the package come in
     known: dict[object, list[Any]] = defaultdict(list)
@@ -80,4 +81,5 @@ def drawn_once() -> Iterator[None]:
         for room in ("regard.tasks.corpus", "regard.explain.aligner"):
             patch.setattr(f"{room}.generate", drawn)
         patch.setattr("regard.tasks.corpus.VALID", 101)
+        patch.setattr("regard.trainer.start.HELD_OUT", 23)
         yield

@@ -25,8 +25,7 @@ SLOW = """
 const asked = window.fetch;
 window.fetch = async (path, options) => {
   const answer = await asked(path, options);
-  const wait = String(path).endsWith("/api/v1/runs") ? 100 : String(path).includes("/api/") ? 450 : 0;
-  if (wait) await new Promise((done) => setTimeout(done, wait));
+  if (String(path).includes("/api/")) await new Promise((done) => setTimeout(done, 1000));
   return answer;
 };
 """
@@ -144,8 +143,8 @@ def moved(tabs: list[Any], to: Sequence[str], wait: int) -> None:
 
 @pytest.fixture
 def slow_tabs(page: Any) -> list[Any]:
-    """Four tabs where every answer takes 450 ms longer; the list of runs, which each page waits for, 100."""
-    tabs = [page.context.new_page() for _ in range(4)]
+    """Eight tabs where every answer takes a second longer, also that with the list of runs, which each page awaits."""
+    tabs = [page.context.new_page() for _ in PAGES]
     for tab in tabs:
         tab.add_init_script(SLOW)
         tab.goto("/#help")
@@ -156,13 +155,13 @@ def test_a_page_that_was_left_never_takes_the_place_of_the_present_one(slow_tabs
     """From every page to every other, once; each is left while what it asked for by itself is on its way."""
     tour = [name for pair in combinations(PAGES, 2) for name in pair] + [next(iter(PAGES))]
     assert len(set(pairwise(tour))) == len(tour) - 1 == 8 * 7
-    walks = [tour[first : first + 15] for first in range(0, 56, 14)]
-    for before, present in pairwise([[""] * 4, *zip(*walks, strict=True)]):
-        moved(slow_tabs, present, 400)  # it stands; then comes what the one before asked for, and its own is on its way
+    walks = [tour[first : first + 8] for first in range(0, 56, 7)]  # all at once, a tab each
+    for before, present in pairwise([[""] * 8, *zip(*walks, strict=True)]):
+        moved(slow_tabs, present, 1300)  # what the one before asked for has come, and its own is on its way
         for tab, left, name in zip(slow_tabs, before, present, strict=True):
             tab.locator("main h1").wait_for()
             assert standing(tab) == (f"{PAGES[name]} · Regard", [PAGES[name]]), f"{left}, {name}"
-    moved(slow_tabs, present, 800)
+    moved(slow_tabs, present, 1200)
     assert [tab.title() for tab in slow_tabs] == [f"{PAGES[name]} · Regard" for name in present]
 
 
@@ -170,15 +169,13 @@ def test_a_page_that_is_left_at_once_is_not_shown_and_its_questions_are_stopped(
     stopped: list[str] = []
     for tab in slow_tabs:
         tab.on("requestfailed", lambda request: stopped.append(request.failure))
-    names = list(PAGES)
-    following = names[2:] + names[:2]
-    for left, after in ((names[::2], names[1::2]), (names[1::2], following[::2])):
-        moved(slow_tabs, left[::-1], 120)  # the list of runs is there, and pages begin to ask
-        moved(slow_tabs, after[::-1], 800)
-        for tab, name in zip(slow_tabs, after[::-1], strict=True):
+    left, after = list(PAGES), [*list(PAGES)[1:], next(iter(PAGES))]
+    for wait in (120, 1020):  # the list of runs is on its way; it has just come, and pages begin to ask
+        moved(slow_tabs, left, wait)
+        moved(slow_tabs, after, 1300)
+        for tab, name in zip(slow_tabs, after, strict=True):
             tab.locator("main h1").wait_for()
             assert standing(tab) == (f"{PAGES[name]} · Regard", [PAGES[name]])
-        slow_tabs.reverse()
     assert all("ABORTED" in failure for failure in stopped)
 
 

@@ -222,7 +222,7 @@ def test_at_the_first_start_one_button_trains_the_demo(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With fewer and smaller steps than a user gets."""
-    quick = (*small.SMALL, *small.SIZES["transformer"], "about='regard demo'")
+    quick = (*small.SMALL, *small.SIZES["transformer"], "train.validate_every=12", "about='regard demo'")
     monkeypatch.setattr("regard.settings.demo.OVERRIDES", quick)
     page = page_of(tmp_path / "runs")
     page.set_default_timeout(PATIENCE)

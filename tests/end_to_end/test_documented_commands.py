@@ -149,6 +149,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch, with_demo: Path, tmp_path: Path) ->
     )
     monkeypatch.setattr("regard.fable.files.generate", lambda *given, **asked: write(*given, **asked | {"count": 40}))
     monkeypatch.setattr("regard.cli.demo.TESTED", 20)
+    monkeypatch.setattr("regard.evaluate.compare.HELD_OUT", 23)
     monkeypatch.setattr(server.Address, "open", server_socket)
     monkeypatch.setattr(server, "run", serve_for_a_moment)
 
@@ -296,7 +297,7 @@ HINTS: dict[str, list[str] | str] = {
     "regard runs ls --json": ["regard runs ls --json"],
     "regard runs sweep": ["regard runs sweep"],
     "regard runs sweep {} --trash empties it": ["regard runs sweep runs --trash"],
-    "regard runs restore {}": "needs something in the trash: tests/unit/test_runs.py has it",
+    "regard runs restore {}": "needs something in the trash: tests/unit/runs/test_runs.py has it",
     "regard settings presets. None: one that fits": ["regard settings presets"],
     "regard demo": ["regard demo"],
     "regard demo trains one": ["regard demo"],

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 import corpora_for_tests as small
+import serving
 from regard.fable.corpus import generate
 from regard.runs.folder import Run, is_occupied, steps
 from regard.serve.jobs import Jobs
@@ -108,7 +109,8 @@ def test_a_server_that_is_killed_leaves_its_training_to_the_next(runs: Path) -> 
 
 
 def test_a_training_of_the_studio_is_fitted_to_its_corpus_and_what_was_chosen_wins(runs: Path) -> None:
-    with studio(runs) as (client, _):
+    asking = {"headers": {"X-Regard": "test"}, "timeout": SECONDS}
+    with serving.on_a_port(runs) as address, httpx.Client(base_url=address, **asking) as client:
         send_corpus(client)
         chosen = ["text.tokenizer=bpe", "train.steps=2", "train.warmup=1"]
         body = {"name": "small", "preset": "transformer-tiny", "corpus": "mine", "overrides": chosen}

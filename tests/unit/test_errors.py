@@ -128,6 +128,7 @@ SETTINGS = {
     "model.heads=7": "transformer-tiny: model.heads = 7: does not divide the width 128; "
     "one of 1, 2, 4, 8, 16, 32, 64, 128 would",
     "model.head=8": "transformer-tiny: model.head = 8: no such setting; did you mean 'heads'?",
+    "model.depht=4": "transformer-tiny: model.depht = 4: no such setting; did you mean 'depth'?",
     "modle.heads=8": "transformer-tiny: modle = {'heads': 8}: no such setting; did you mean 'model'?",
     "model.kind=transfomer": "transformer-tiny: model.kind = transfomer: no such kind; did you mean 'transformer'?",
     "model={}": "transformer-tiny: model.kind: missing; known: recurrent, transformer",

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from regard.data.hub import read_hub
 from regard.data.lines import PACKED, Complain, CorpusProblem, ignore, read_lines, refuse
+from regard.data.parquet import read_parquet
 from regard.data.shift import find_shift
 from regard.data.tables import (
     Row,
@@ -31,7 +32,6 @@ from regard.data.tables import (
     read_conllu,
     read_csv,
     read_jsonl,
-    read_parquet,
     read_tsv,
 )
 from regard.data.tmx import read_tmx

@@ -1,4 +1,4 @@
-"""Rows of text columns from TSV, CSV, JSON lines, Parquet and CoNLL-U, each with the line it begins at."""
+"""Rows of text columns from TSV, CSV, JSON lines and CoNLL-U, each with the line it begins at."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from regard.data.lines import LONGEST_LINE, Complain, CorpusProblem, damage, open_bytes, read_lines
-from regard.errors import DataError, did_you_mean, optional
+from regard.data.lines import Complain, CorpusProblem, read_lines
+from regard.errors import DataError, did_you_mean
 
 Row = tuple[int, tuple[str, ...]]
 
-LARGEST_PART = 1 << 29  # bytes of a column in a row group of Parquet, unfolded
-MOST_VALUES = 1 << 24  # in lists of a column in a row group
-_ROWS = 64  # that are Python's at once
-_CSV_FIELD = 1 << 24  # characters; the csv module's own limit is shorter than a long document
+LARGEST_RECORD = 1 << 24  # characters of CSV; the csv module's own limit, of a cell, is shorter than a long document
 
 
 def read_tsv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
@@ -26,13 +23,14 @@ def read_tsv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
 
 def read_csv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
     """The cells of each record, which may be quoted and span lines; reading goes on after one that is not CSV."""
-    csv.field_size_limit(_CSV_FIELD)
-    lines = (f"{line}\n" for line in read_lines(path, complain))
+    csv.field_size_limit(LARGEST_RECORD)
+    lines = _CsvLines(read_lines(path, complain))
     begin = before = 1
     while True:
         reader = csv.reader(lines, strict=True)
         try:
             for cells in reader:
+                lines.held = 0
                 yield begin, cells
                 begin = before + reader.line_num
             return
@@ -41,6 +39,21 @@ def read_csv(path: str, complain: Complain) -> Iterator[tuple[int, list[str]]]:
             where = f"{path} line {begin}" if last <= begin else f"{path} lines {begin} to {last}"
             complain(CorpusProblem("format", path, begin, f"{where}: not CSV ({problem})"))
             begin = before = last + 1
+
+
+class _CsvLines(Iterator[str]):
+    """Lines to read records from. A quote that is never closed, or opened ever again, makes no record without end."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self.lines, self.held = lines, 0  # characters of the record that is being read
+
+    def __next__(self) -> str:
+        if self.held > LARGEST_RECORD:
+            self.held = 0
+            raise csv.Error(f"a record of more than {LARGEST_RECORD:,} characters")
+        line = next(self.lines)
+        self.held += len(line) + 1
+        return f"{line}\n"
 
 
 def pick_cells(
@@ -97,60 +110,6 @@ def read_jsonl(path: str, complain: Complain) -> Iterator[tuple[int, Any]]:
             yield number, record
         except (ValueError, RecursionError) as problem:
             complain(CorpusProblem("format", path, number, f"{path} line {number}: not JSON ({problem})"))
-
-
-def read_parquet(path: str) -> Iterator[tuple[int, Any]]:
-    """The records of a Parquet file, some at a time.
-
-    A value that is stored once for many rows stays once in memory, and what would unfold to too much is refused.
-    """
-    parquet, arrow = optional("pyarrow.parquet", path), optional("pyarrow", path)
-    number = 0
-    try:
-        with open_bytes(path) as file:
-            with parquet.ParquetFile(file) as table:
-                _check_size(table.metadata, path)
-                texts = [field.name for field in table.schema_arrow if _is_text(arrow, field.type)]
-            file.seek(0)
-            with parquet.ParquetFile(file, read_dictionary=texts) as table:
-                for batch in table.iter_batches(batch_size=4096):
-                    _check_texts(batch, f"{path} rows {number + 1} to {number + batch.num_rows}")
-                    for begin in range(0, batch.num_rows, _ROWS):
-                        for record in batch.slice(begin, _ROWS).to_pylist():
-                            number += 1
-                            yield number, record
-    except (arrow.ArrowException, *damage(path)) as problem:
-        raise DataError(f"{path} row {number + 1}: not readable as Parquet ({problem})") from problem
-
-
-def _check_size(metadata: Any, path: str) -> None:
-    """What the file itself says of its parts, before any is unfolded."""
-    for group in range(metadata.num_row_groups):
-        for place in range(metadata.num_columns):
-            part = metadata.row_group(group).column(place)
-            where = f"{path}: column = {part.path_in_schema}, row group {group + 1}"
-            if part.total_uncompressed_size > LARGEST_PART:
-                size = f"{part.total_uncompressed_size:,} bytes"
-                raise DataError(f"{where}: unfolds to {size}; at most {LARGEST_PART:,}, so write smaller row groups")
-            if metadata.schema.column(place).max_repetition_level and part.num_values > MOST_VALUES:
-                count = f"{part.num_values:,} values"
-                raise DataError(f"{where}: has {count} in lists; at most {MOST_VALUES:,}, so write smaller row groups")
-
-
-def _is_text(arrow: Any, kind: Any) -> bool:
-    return any(
-        getattr(arrow.types, f"is_{name}")(kind) for name in ("string", "large_string", "binary", "large_binary")
-    )
-
-
-def _check_texts(batch: Any, where: str) -> None:
-    """No text may be longer than a line of a text file."""
-    compute = optional("pyarrow.compute", where)
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if hasattr(column, "dictionary"):
-            longest = compute.max(compute.binary_length(column.dictionary)).as_py() or 0
-            if longest > LONGEST_LINE:
-                raise DataError(f"{where}: column = {name}: a text of {longest:,} bytes; at most {LONGEST_LINE:,}")
 
 
 def pick_fields(

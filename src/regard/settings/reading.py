@@ -42,7 +42,8 @@ def _line(kind: type[Frozen], error: ErrorDetails) -> str:
         value = "…"  # a secret, also where its name is mistyped
     match error["type"]:
         case "extra_forbidden":
-            return f"{where} = {value}: no such setting; {did_you_mean(names[-1], model.model_fields)}"
+            fields = [*model.model_fields, *["depth"] * ("encoder_depth" in model.model_fields)]  # that is both of them
+            return f"{where} = {value}: no such setting; {did_you_mean(names[-1], fields)}"
         case "missing":
             return f"{where}: missing; it has no default"
         case "union_tag_not_found":

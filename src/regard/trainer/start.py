@@ -358,11 +358,13 @@ def _tell_held_out(rows: Material, kind: type[Task], tell: Tell) -> None:
 
 
 def _encoded(rows: Material, encoder: RowEncoder, folder: Path, tell: Tell) -> Examples:
-    """Encoded rows. A corpus that has changed since the run was made is reported."""
-    before = _fingerprint(folder)
+    """Encoded rows. A corpus that has changed since the run was made, or that was damaged there, is reported."""
+    before, place = _fingerprint(folder), folder.stat().st_ino if folder.exists() else None
     examples = rows.encode(encoder, folder, ProgressLines(tell, f"encoding {folder.name}"))
-    if before and _fingerprint(folder) != before:
-        tell(f"the {folder.name} corpus has changed since this run was prepared, and was encoded anew")
+    if place not in (None, folder.stat().st_ino):
+        changed = before and _fingerprint(folder) != before
+        what = "has changed since this run was prepared" if changed else "was damaged in the folder of the run"
+        tell(f"the {folder.name} corpus {what}, and was encoded anew")
     return examples
 
 

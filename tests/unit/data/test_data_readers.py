@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import sys
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ import zstandard
 from pyarrow import parquet
 
 from regard.data import Corpus, tables
+from regard.data import parquet as reading
 from regard.data.lines import Complain, CorpusProblem, ignore, read_lines, refuse
 from regard.data.readers import format_of
 from regard.errors import DataError, ResourceError, SettingsError
@@ -260,6 +262,23 @@ def test_reading_goes_on_after_a_record_that_is_not_csv(tmp_path) -> None:
     ]
 
 
+@pytest.mark.parametrize("line", ['","', "xyz"])
+def test_a_record_of_csv_without_end_is_refused_in_bounded_memory(tmp_path, monkeypatch, line: str) -> None:
+    """A quote that is not closed; and one that each line closes and opens again: no cell is long, no record ends."""
+    monkeypatch.setattr(tables, "LARGEST_RECORD", 10_000)
+    path = write(tmp_path / "a.csv", 'a,b\nc,"\n' + f"{line}\n" * 20_000 + "d,e\n")
+    problems: list[CorpusProblem] = []
+    tracemalloc.start()
+    rows = tables.read_csv(path, problems.append)
+    assert next(rows) == (1, ["a", "b"])
+    assert all(len(cells) < 10_000 for _, cells in rows)
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
+    assert "a record of more than 10,000 characters" in problems[0].message or "field limit" in problems[0].message
+    with pytest.raises(DataError, match=r"a\.csv lines 2 to \d+: not CSV"):
+        list(read_pairs(Corpus((path,))))
+
+
 def test_a_text_that_parquet_keeps_once_for_many_rows_is_once_in_memory(tmp_path) -> None:
     """A few kilobytes on the disk, 20,000 times 100 kB in rows."""
     path = tmp_path / "a.parquet"
@@ -273,23 +292,103 @@ def test_a_text_that_parquet_keeps_once_for_many_rows_is_once_in_memory(tmp_path
         assert pyarrow.total_allocated_bytes() - before < 20_000_000
 
 
-def read(path) -> Iterator[tables.Row]:
-    return tables.pick_fields(tables.read_parquet(str(path)), str(path), ("source", "target"), refuse)
+def read(path, *columns: str) -> Iterator[tables.Row]:
+    names = columns or ("source", "target")
+    return tables.pick_fields(reading.read_parquet(str(path)), str(path), names, refuse)
+
+
+@pytest.mark.parametrize("how", ["a text for all rows", "long beginnings that are alike"])
+def test_rows_that_parquet_unfolds_are_few_at_once(tmp_path, monkeypatch, how: str) -> None:
+    """Texts inside a structure, which cannot stay once in memory: 300 times 100 kB in rows, of 200 kB on the disk."""
+    path, alike = tmp_path / "a.parquet", how == "a text for all rows"
+    texts = ["x" * 100_000 + ("" if alike else str(number)) for number in range(300)]
+    encoding = {} if alike else {"column_encoding": {"pair.source": "DELTA_BYTE_ARRAY"}, "use_dictionary": False}
+    parquet.write_table(pyarrow.table({"pair": [{"source": text} for text in texts]}), path, **encoding)
+    assert path.stat().st_size < 200_000
+    monkeypatch.setattr(reading, "LARGEST_BATCH", 1 << 21)
+    before = pyarrow.total_allocated_bytes()
+    for (_, row), text in zip(read(path, "pair.source"), texts, strict=True):
+        assert row == (text,)
+        assert pyarrow.total_allocated_bytes() - before < 6_000_000
+
+
+def test_a_list_in_parquet_is_passed_over(tmp_path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"more": [[1, 2], []], "source": ["a", "b"], "target": ["c", "d"]}), path)
+    assert list(read(path)) == [(1, ("a", "c")), (2, ("b", "d"))]
+
+
+def _varint(number: int) -> bytes:
+    """As Thrift writes a number: zigzag, then seven bits a byte."""
+    rest, found = 2 * number, []
+    while rest > 127:
+        found.append(rest & 127 | 128)
+        rest >>= 7
+    return bytes([*found, rest])
+
+
+def forge(path: Path, true: int, false: int) -> None:
+    """Let the end of a file, where it says what it has, say another number."""
+    data = path.read_bytes()
+    begin = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    assert _varint(true) in data[begin:-8]
+    said = data[begin:-8].replace(_varint(true), _varint(false))
+    path.write_bytes(data[:begin] + said + len(said).to_bytes(4, "little") + b"PAR1")
+
+
+def test_parquet_that_lies_about_how_much_it_unfolds_to_is_refused(tmp_path, monkeypatch) -> None:
+    """A file of a few kilobytes that unfolds to megabytes and says that it does not."""
+    path = tmp_path / "a.parquet"
+    rows = {"source": ["x" * 1_000_000] * 3, "target": ["a"] * 3}
+    parquet.write_table(pyarrow.table(rows), path, compression="zstd", use_dictionary=False)
+    assert path.stat().st_size < 20_000
+    part = parquet.ParquetFile(path).metadata.row_group(0).column(0)
+    forge(path, part.total_uncompressed_size, 777)
+    assert parquet.ParquetFile(path).metadata.row_group(0).column(0).total_uncompressed_size == 777
+    monkeypatch.setattr(reading, "LARGEST_PART", 1 << 20)
+    before = pyarrow.total_allocated_bytes()
+    with pytest.raises(DataError, match=r"a\.parquet: column = source, row group 1: unfolds to 3,000,0\d\d bytes"):
+        next(read(path))
+    assert pyarrow.total_allocated_bytes() - before < 100_000
+
+
+def test_parquet_that_lies_about_its_rows_gives_those_that_it_has(tmp_path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"source": ["ab"] * 1009, "target": ["c"] * 1009}), path)
+    forge(path, 1009, 1 << 40)
+    assert parquet.ParquetFile(path).metadata.num_rows == 1 << 40
+    before, count = pyarrow.total_allocated_bytes(), 0
+    for _, row in read(path):
+        assert row == ("ab", "c")
+        assert pyarrow.total_allocated_bytes() - before < 10_000_000
+        count += 1
+    assert count == 1009
+
+
+@pytest.mark.parametrize("header", [b"", b"\x1b\x00", b"\x15" + b"\xff" * 11, b"\x2c" * 20, b"\x13\x07\x00"])
+def test_a_page_of_parquet_that_is_none_is_refused(tmp_path, header: bytes) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"source": ["ab"], "target": ["c"]}), path, use_dictionary=False)
+    data = bytearray(path.read_bytes())
+    begin = parquet.ParquetFile(path).metadata.row_group(0).column(0).data_page_offset
+    data[begin : begin + len(header)] = header
+    path.write_bytes(data if header else data[: begin - 4] + data[begin:])
+    with pytest.raises(DataError, match=r"a\.parquet row 1: not readable as Parquet"):
+        next(read(path))
 
 
 @pytest.mark.parametrize(
     ("limit", "most", "line"),
     [
-        ("LARGEST_PART", 900, "column = source, row group 1: unfolds to [0-9,]+ bytes; at most 900, so write smaller"),
-        ("MOST_VALUES", 4, "column = more.list.element, row group 1: has 5 values in lists; at most 4, so write"),
+        ("LARGEST_PART", 900, "column = source, row group 1: unfolds to [0-9,]+ bytes or more; at most 900; write"),
         ("LONGEST_LINE", 6, "rows 1 to 5: column = source: a text of 7 bytes; at most 6"),
     ],
 )
 def test_parquet_that_would_unfold_to_too_much_is_refused(tmp_path, monkeypatch, limit, most, line) -> None:
     path = tmp_path / "a.parquet"
     sources = ["x" * 1000 if limit == "LARGEST_PART" else "x" * 7] * 5
-    parquet.write_table(pyarrow.table({"source": sources, "target": ["a"] * 5, "more": [[1]] * 5}), path)
-    monkeypatch.setattr(tables, limit, most)
+    parquet.write_table(pyarrow.table({"source": sources, "target": ["a"] * 5}), path)
+    monkeypatch.setattr(reading, limit, most)
     with pytest.raises(DataError, match=f"a.parquet:? {line}"):
         next(read(path))
 

@@ -309,6 +309,22 @@ def test_a_damaged_manifest_of_a_corpus_is_called_so(name: str, value: object, r
         assert "none" not in str(problem.value)
 
 
+@pytest.mark.parametrize("damage", [lambda data: bytes([data[0] ^ 1]) + data[1:], lambda data: data[:-1]])
+def test_a_corpus_that_was_damaged_in_the_run_is_encoded_anew_and_that_is_said(
+    damage: Callable[[bytes], bytes], run: Path
+) -> None:
+    file = run / "data" / "train" / "source.numbers"
+    whole = file.read_bytes()
+    notes = small.Notes()
+    resume(run, notes, device="cpu", more="+1")
+    assert not [line for line in notes.lines if "encoded anew" in line]
+    file.write_bytes(damage(whole))
+    resume(run, notes, device="cpu", more="+1")
+    said = "the train corpus was damaged in the folder of the run, and was encoded anew"
+    assert [line for line in notes.lines if "encoded anew" in line] == [said]
+    assert file.read_bytes() == whole
+
+
 def test_sealing_twice_changes_nothing(run: Path) -> None:
     best = best_checkpoint(Run.open(run))
     before = (best / MANIFEST).read_bytes()
