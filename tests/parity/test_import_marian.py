@@ -94,6 +94,15 @@ def test_a_binary_file_is_the_archive_of_the_same_numbers(
         torch.testing.assert_close(value, there[name], atol=1e-6, rtol=1e-6)
 
 
+def test_numbers_of_16_bits_are_read_as_they_are(tmp_path: Path) -> None:
+    config = {**CONFIG, **AFTER}
+    half = {name: value.astype(np.float16) for name, value in arrays(config).items()}
+    here = built(npz(tmp_path / "half", config, half)).state_dict()
+    whole = {name: value.astype(np.float32) for name, value in half.items()}
+    there = built(npz(tmp_path / "whole", config, whole)).state_dict()
+    assert all(torch.equal(here[name], there[name]) for name in there)
+
+
 def test_layers_that_share_their_weights_have_them_each(tmp_path: Path) -> None:
     config = {**CONFIG, **AFTER, "transformer-tied-layers": "\n  - 1\n  - 1\n  - 2"}
     weights = {name: value for name, value in arrays(config).items() if not name.startswith("decoder_l3")}
