@@ -48,6 +48,7 @@ class RunSummary(BaseModel):
     preset: Annotated[str, Field(description="Whose architecture it has; empty if no preset has it.")]
     architecture: Annotated[str, Field(description="In words.", examples=["GRU, 1 layer, width 256"])]
     about: str
+    origin: Annotated[str, Field(description="Of an imported model: what it was, and its licence.")]
     parameters: int | None
     steps: int
     of_steps: int
