@@ -127,13 +127,13 @@ def same(config: Mapping[str, object], name: str, where: str) -> int:
     here, there = (config.get(f"{side}_{name}") for side in ("encoder", "decoder"))
     if not isinstance(here, int) or isinstance(here, bool) or here != there:
         raise ModelError(
-            f"{where}: decoder_{name} = {there}: the encoder has {here}; only models with equal ones are read"
+            f"{where}: decoder_{name} = {str(there)[:40]}: the encoder has {str(here)[:40]}; must be equal numbers"
         )
     return here
 
 
 def activation(config: Mapping[str, object], name: str, where: str, default: str) -> str:
-    found = config.get(name, default)
+    found = str(config.get(name, default))[:40]
     if found not in ACTIVATIONS:
         raise ModelError(f"{where}: {name} = {found}: not among those that are read; known: {', '.join(ACTIVATIONS)}")
-    return ACTIVATIONS[str(found)]
+    return ACTIVATIONS[found]
