@@ -30,7 +30,7 @@ from regard.explain.look import UNSEARCHED
 from regard.serve.app import Service, create_app
 from regard.serve.commands import CommandResult
 from regard.serve.library import Library
-from regard.settings.call import TAKEN, DecodeSettings
+from regard.settings.call import TAKEN, DecodeSettings, MeasureSettings
 from regard.settings.help import explain
 from regard.settings.loading import load_call, overrides_of, written
 from regard.settings.reading import read
@@ -307,8 +307,8 @@ def test_a_trace_is_written_under_the_name_that_was_given(trained: Path, tmp_pat
 def test_the_report_of_the_demo_computes_where_it_was_trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def report(_: Path, limit: int, device: str) -> None:
-        asked.append(f"{device} {limit}")
+    def report(_: Path, measure: MeasureSettings, device: str) -> None:
+        asked.append(f"{device} {measure.limit}")
         raise DataError("enough")
 
     monkeypatch.setattr("regard.evaluate.report.report", report)

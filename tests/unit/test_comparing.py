@@ -96,7 +96,7 @@ def test_scores_are_those_of_the_runs_own_translations(comparison: Comparison, r
     material = comparing.test_material([Run.open(folder) for folder in runs], "", "", 37)
     for folder, found in zip(runs, comparison.rows, strict=True):
         outputs = [each.text for each in regard.load(folder).translate(material.sources, beam=1)]
-        expected = measure(outputs, material.references, metrics=("bleu", "chrf"), resamples=20)
+        expected = measure(outputs, material.references, MeasureSettings(resamples=20))
         assert found.scores == tuple(expected)
         assert sum(bucket.count for bucket in found.lengths) == 37
     assert comparison.metrics == ("BLEU", "chrF2")

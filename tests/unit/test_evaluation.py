@@ -73,7 +73,9 @@ def test_a_run_translates_and_what_it_wrote_is_measured(trained: Path, tmp_path:
     assert written == [each.text for each in found_again]
     assert found["sentences"] == len(PAIRS)
     assert found["output"] == "beam 2"
-    expected = measure(written, [target for _, target in PAIRS], resamples=11)
+    expected = measure(
+        written, [target for _, target in PAIRS], MeasureSettings(metrics=("bleu", "chrf", "ter"), resamples=11)
+    )
     assert found["qualities"] == [vars(quality) for quality in expected]
 
 
@@ -100,7 +102,7 @@ def test_an_output_that_is_there_needs_no_model(
     assert [quality["name"] for quality in found["qualities"]] == ["chrF2++", "BLEU"]
     worse = (trained / "worse.fr").read_text(encoding="utf-8").split("\n")[:-1]
     sources, references = zip(*PAIRS, strict=True)
-    expected = by_length(sources, worse, references, (6, 7), metric="chrf++", resamples=0)
+    expected = by_length(sources, worse, references, MeasureSettings(metrics=("chrf++",), edges=(6, 7), resamples=0))
     assert found["lengths"] == [asdict(bucket) for bucket in expected]
     assert sum(bucket["count"] for bucket in found["rarities"]) == len(worse) == 61
     assert found["counts"] == "the run's source vocabulary"

@@ -17,6 +17,9 @@ from regard.metrics.by_rarity import by_rarity, mean, rarest
 from regard.metrics.comet import comet
 from regard.metrics.habits import Habits, habits, plain_words, repeated
 from regard.metrics.translation import Quality, bleu, measure
+from regard.settings.call import MeasureSettings
+
+ALONE = MeasureSettings(resamples=0)
 
 WORDS = "the a bear cat mouse honey river ate saw slept because hungry, old quiet Über naïve 'twas नमस्ते .".split(" ")  # noqa: SIM905
 
@@ -60,7 +63,7 @@ def test_scores_signatures_and_intervals_are_those_of_the_sacrebleu_command(
 ) -> None:
     hypotheses, references = corpus(97)
     expected = sacrebleu(tmp_path, hypotheses, references, *flags, "--confidence")
-    found = measure(hypotheses, references, metrics=metrics)
+    found = measure(hypotheses, references, MeasureSettings(metrics=metrics))
     for quality, said in zip(found, expected, strict=True):
         assert quality.name == said["name"]
         assert quality.signature == said["signature"]
@@ -82,39 +85,53 @@ def test_without_resamples_there_is_no_interval_and_the_signature_says_so(tmp_pa
 def test_another_seed_gives_another_interval_and_stays_out_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     hypotheses, references = corpus(31)
-    (first,), (second,) = (measure(hypotheses, references, metrics=("bleu",), resamples=53, seed=s) for s in (1, 2))
+    drawn = (MeasureSettings(metrics=("bleu",), resamples=53, seed=seed) for seed in (1, 2))
+    (first,), (second,) = (measure(hypotheses, references, how) for how in drawn)
     assert first.score == second.score
     assert (first.low, first.high) != (second.low, second.high)
     assert "|bs:53|seed:1|" in first.signature
     assert "SACREBLEU_SEED" not in os.environ
     monkeypatch.setenv("SACREBLEU_SEED", "7")
-    measure(hypotheses, references, metrics=("bleu",), resamples=2)
+    measure(hypotheses, references, MeasureSettings(metrics=("bleu",), resamples=2))
     assert os.environ["SACREBLEU_SEED"] == "7"
 
 
 def test_numbers_are_plain_ones_that_json_can_write() -> None:
-    for quality in measure(*corpus(7), metrics=("bleu", "chrf", "chrf++", "ter"), resamples=11):
+    for quality in measure(*corpus(7), MeasureSettings(metrics=("bleu", "chrf", "chrf++", "ter"), resamples=11)):
         assert [type(number) for number in (quality.score, quality.low, quality.high)] == [float] * 3
         assert f"±{quality.margin:.1f}" in str(quality)
 
 
 def test_bleu_can_cut_text_another_way() -> None:
-    (found,) = measure(["a,b c d e"], ["a,b c d e"], metrics=("bleu",), resamples=0, tokenize="char")
+    how = MeasureSettings(metrics=("bleu",), resamples=0, tokenize="char")
+    (found,) = measure(["a,b c d e"], ["a,b c d e"], how)
     assert "|tok:char|" in found.signature
 
 
 @pytest.mark.parametrize(
     ("call", "kind", "line"),
     [
-        (lambda: measure(["a"], ["a"], metrics=("blue",)), SettingsError, "metrics = blue: .*did you mean 'bleu'"),
-        (lambda: measure(["a"], ["a"], metrics=()), SettingsError, "metrics = none: nothing to measure; known: bleu"),
-        (lambda: measure(["a"], ["a"], tokenize="13b"), SettingsError, "tokenize = 13b: .*did you mean '13a'"),
+        (
+            lambda: measure(["a"], ["a"], MeasureSettings(metrics=("blue",))),
+            SettingsError,
+            "metrics = blue: .*did you mean 'bleu'",
+        ),
+        (
+            lambda: measure(["a"], ["a"], MeasureSettings(metrics=())),
+            SettingsError,
+            "metrics = none: nothing to measure; known: bleu",
+        ),
+        (
+            lambda: measure(["a"], ["a"], MeasureSettings(tokenize="13b")),
+            SettingsError,
+            "tokenize = 13b: .*did you mean '13a'",
+        ),
         (lambda: measure(["a"], []), DataError, "hypotheses = 1 lines: the references have 0"),
         (lambda: measure([], []), DataError, "hypotheses = 0 lines: nothing to measure"),
         (lambda: measure(["a"] * 10**5, ["a"] * 10**5), ResourceError, "resamples = 1,000: .* at most 536 would fit"),
-        (lambda: by_length(["a"], [], []), DataError, "lines = 1 sources, 0 hypotheses, 0 references"),
-        (lambda: by_length([], [], [], (10, 10)), SettingsError, "edges = 10,10: must be growing numbers"),
-        (lambda: by_length([], [], [], ()), SettingsError, "edges = none: must be growing"),
+        (lambda: by_length(["a"], [], [], ALONE), DataError, "lines = 1 sources, 0 hypotheses, 0 references"),
+        (lambda: bucket_names((10, 10)), SettingsError, "edges = 10,10: must be growing numbers"),
+        (lambda: bucket_names(()), SettingsError, "edges = none: must be growing"),
         (lambda: habits(["a"], [], []), DataError, "lines = 1 sources, 0 hypotheses, 0 references"),
     ],
 )
@@ -129,7 +146,7 @@ def test_what_cannot_be_measured_gets_one_line(call, kind: type[Exception], line
 def test_inside_a_bucket_stands_the_corpus_metric_of_its_sentences_alone() -> None:
     hypotheses, references = corpus(211)
     sources = references
-    found = by_length(sources, hypotheses, references, (5, 11, 17))
+    found = by_length(sources, hypotheses, references, MeasureSettings(edges=(5, 11, 17), resamples=0))
     assert [bucket.name for bucket in found] == ["up to 5", "6 to 11", "12 to 17", "over 17"]
     assert sum(bucket.count for bucket in found) == 211
     for bucket, lengths in zip(found, (range(6), range(6, 12), range(12, 18), range(18, 99)), strict=True):
@@ -140,15 +157,16 @@ def test_inside_a_bucket_stands_the_corpus_metric_of_its_sentences_alone() -> No
 
 def test_a_bucket_of_fewer_than_thirty_sentences_is_not_drawn() -> None:
     lines = ["one two three four five"] * 29 + ["", *["one two three four five six"] * 29]
-    found = by_length(lines, lines, lines, (5,))
+    found = by_length(lines, lines, lines, MeasureSettings(edges=(5,), resamples=0))
     assert found[0] == Bucket("up to 5", 30, bleu(lines[:30], lines[:30]))
     assert found[1] == Bucket("over 5", 29, None)
 
 
 def test_a_bucket_may_have_an_interval_and_another_metric() -> None:
     hypotheses, references = corpus(41)
-    (first, _) = by_length(references, hypotheses, references, (30,), metric="ter", resamples=17)
-    assert first.quality == measure(hypotheses, references, metrics=("ter",), resamples=17)[0]
+    how = MeasureSettings(metrics=("ter",), edges=(30,), resamples=17)
+    (first, _) = by_length(references, hypotheses, references, how)
+    assert first.quality == measure(hypotheses, references, how)[0]
 
 
 def test_buckets_are_named_for_people() -> None:
@@ -158,7 +176,7 @@ def test_buckets_are_named_for_people() -> None:
 def test_rarity_is_that_of_the_rarest_word_or_of_the_words_on_average() -> None:
     counts = {"the": 5000, "bear": 50, "sleeps": 3}
     lines = ["the bear"] * 31 + ["the bear sleeps"] * 33 + ["the yeti sleeps"] * 37
-    found = by_rarity(lines, lines, lines, counts)
+    found = by_rarity(lines, lines, lines, counts, ALONE)
     assert [(bucket.name, bucket.count) for bucket in found] == [
         ("unseen", 37),
         ("1 to 9", 33),
@@ -167,7 +185,7 @@ def test_rarity_is_that_of_the_rarest_word_or_of_the_words_on_average() -> None:
         ("over 999", 0),
     ]
     assert found[0].quality == bleu(lines[64:], lines[64:])
-    averaged = by_rarity(lines, lines, lines, counts, of="mean")
+    averaged = by_rarity(lines, lines, lines, counts, MeasureSettings(rarity="mean", resamples=0))
     assert [bucket.count for bucket in averaged] == [0, 0, 37, 31 + 33, 0]  # 27, 505 and 100
 
 

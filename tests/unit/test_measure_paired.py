@@ -14,6 +14,7 @@ from regard.errors import DataError, ResourceError
 from regard.metrics.differing import most_differing
 from regard.metrics.paired import Verdict, holm, paired
 from regard.metrics.translation import measure
+from regard.settings.call import MeasureSettings
 
 COUNT = 53
 TEXT = "le chat noir dort sur la table et mange une souris grise près du vieux pont"
@@ -65,7 +66,8 @@ def printed(folder: Path, *names: str, test: str, count: int) -> tuple[list[floa
 def test_scores_and_p_values_are_those_that_the_sacrebleu_command_prints(folder: Path, test: str, count: int) -> None:
     systems = [(name, [f"{line} " for line in lines]) for name, lines in SYSTEMS]
     verdicts = {
-        (one.metric, one.first, one.second): one for one in paired(systems, REFERENCES, resamples=count, trials=count)
+        (one.metric, one.first, one.second): one
+        for one in paired(systems, REFERENCES, MeasureSettings(resamples=count, trials=count))
     }
     for names in (("weak", "middle", "strong"), ("middle", "strong")):
         scores, chances = printed(folder, *names, test=test, count=count)
@@ -80,13 +82,16 @@ def test_scores_and_p_values_are_those_that_the_sacrebleu_command_prints(folder:
 
 
 def test_every_pair_is_tested_one_metric_after_another() -> None:
-    verdicts = paired(SYSTEMS, REFERENCES, metrics=("chrf", "ter"), resamples=5, trials=5)
+    verdicts = paired(SYSTEMS, REFERENCES, MeasureSettings(metrics=("chrf", "ter"), resamples=5, trials=5))
     assert [(one.metric, one.first, one.second) for one in verdicts] == [
         (metric, first, second)
         for metric in ("chrF2", "TER")
         for first, second in (("weak", "middle"), ("weak", "strong"), ("middle", "strong"))
     ]
-    scores = {name: measure(lines, REFERENCES, metrics=("ter",), resamples=0)[0].score for name, lines in SYSTEMS}
+    scores = {
+        name: measure(lines, REFERENCES, MeasureSettings(metrics=("ter",), resamples=0))[0].score
+        for name, lines in SYSTEMS
+    }
     assert verdicts[3].difference == pytest.approx(scores["middle"] - scores["weak"])
 
 
@@ -98,15 +103,15 @@ def test_the_better_one_is_found_whichever_way_the_metric_points() -> None:
 
 
 def test_the_seed_decides_the_draws_and_the_environment_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    once = paired(SYSTEMS[:2], REFERENCES, resamples=101, trials=101, seed=7)
+    once = paired(SYSTEMS[:2], REFERENCES, MeasureSettings(resamples=101, trials=101, seed=7))
     monkeypatch.setenv("SACREBLEU_SEED", "99")
-    assert paired(SYSTEMS[:2], REFERENCES, resamples=101, trials=101, seed=7) == once
-    assert paired(SYSTEMS[:2], REFERENCES, resamples=101, trials=101, seed=8) != once
+    assert paired(SYSTEMS[:2], REFERENCES, MeasureSettings(resamples=101, trials=101, seed=7)) == once
+    assert paired(SYSTEMS[:2], REFERENCES, MeasureSettings(resamples=101, trials=101, seed=8)) != once
 
 
 def test_equal_systems_are_told_apart_by_nothing() -> None:
     same = [("a", SYSTEMS[0][1]), ("b", SYSTEMS[0][1])]
-    found = paired(same, REFERENCES, resamples=50, trials=50)
+    found = paired(same, REFERENCES, MeasureSettings(resamples=50, trials=50))
     assert [(one.difference, one.bootstrap, one.randomisation) for one in found] == [(0.0, 1.0, 1.0)] * 2
 
 
@@ -130,19 +135,22 @@ def test_what_cannot_be_tested_is_refused(
     systems: list[tuple[str, list[str]]], references: list[str], draws: int, expected: str
 ) -> None:
     with pytest.raises(DataError, match=expected):
-        paired(systems, references, resamples=draws)
+        paired(systems, references, MeasureSettings(resamples=draws))
 
 
 def test_a_test_that_would_not_fit_into_memory_is_not_begun() -> None:
     with pytest.raises(ResourceError, match=r"trials = 100,000,000: would take about .* at most 4,766,"):
-        paired(SYSTEMS[:2], REFERENCES, trials=100_000_000)
+        paired(SYSTEMS[:2], REFERENCES, MeasureSettings(trials=100_000_000))
 
 
 def test_outputs_that_share_nothing_with_the_reference_have_intervals_too() -> None:
     hopeless = [("none", ["", "x"]), ("some", ["un", "x"])]
-    found = measure(hopeless[1][1], ["un", "deux"], metrics=("bleu", "chrf", "ter"), resamples=20)
+    how = MeasureSettings(metrics=("bleu", "chrf", "ter"), resamples=20, trials=20)
+    found = measure(hopeless[1][1], ["un", "deux"], how)
     assert all(quality.low is not None and quality.low <= quality.score for quality in found)
-    assert [one.difference > 0 for one in paired(hopeless, ["un", "deux"], resamples=20, trials=20)] == [False, True]
+    assert [
+        one.difference > 0 for one in paired(hopeless, ["un", "deux"], MeasureSettings(resamples=20, trials=20))
+    ] == [False, True]
 
 
 # Sentences

@@ -104,8 +104,8 @@ def test_the_numbers_are_those_of_the_measures(made: RunReport, runs: Runs) -> N
     again = report(
         runs("transformer"), decode=BEAM, measure=MeasureSettings(limit=LIMIT, resamples=20, seed=7), device="cpu"
     )
-    assert again.scores == made.scores
-    assert again.lengths == made.lengths
+    assert [one.score for one in again.scores] == [one.score for one in made.scores]  # intervals are drawn anew
+    assert [one.count for one in again.lengths] == [one.count for one in made.lengths]
     assert again.examples != made.examples  # others are drawn
     assert [one for one in again.examples if one.chosen == "pinned"] == [
         one for one in made.examples if one.chosen == "pinned"

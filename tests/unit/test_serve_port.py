@@ -431,7 +431,7 @@ def test_a_read_only_service_says_so_and_keeps_its_doors(
     monkeypatch.setenv("REGARD_ADMIN_TOKEN", OURS)
     assert run(["serve", "--runs", str(runs), "--read-only", "--port", "0", "--host", "127.0.0.1"]) == 0
     said = capsys.readouterr().err
-    assert "read-only: nobody trains, uploads, renames or removes here\n" in said
+    assert "read-only: no client can train, upload, rename or remove here\n" in said
     assert OURS not in said
     doors, _ = verb._doors("localhost", "", ServeSettings(admin_token=OURS), read_only=True)
     assert (doors.token, doors.admin, doors.opens(""), doors.opens_changes("")) == ("", OURS, True, False)

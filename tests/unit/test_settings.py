@@ -20,9 +20,9 @@ every_preset = pytest.mark.parametrize("preset", tiny.PRESETS)
 
 def test_the_ladder_is_complete_and_in_order() -> None:
     assert regard.preset_names() == [
-        *("rnn", "gru", "lstm", "lstm-reversed", "lstm-deep", "bahdanau"),
+        *("rnn", "gru", "lstm", "lstm-reversed", "lstm-deep", "bahdanau", "conditional"),
         *("luong-dot", "luong-general", "luong-concat", "luong-local", "luong-hard"),
-        *("transformer-tiny", "transformer-small", "transformer-base", "transformer-big"),
+        *("transformer-tiny", "transformer-ssru", "transformer-small", "transformer-base", "transformer-big"),
     ]
 
 

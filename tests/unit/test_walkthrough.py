@@ -26,6 +26,7 @@ from regard.models.labeller import Labeller
 from regard.nn.norms import BatchNorm
 from regard.tasks.labels import Reader
 from regard.text.special import END
+from regard.text.tokenizer import SILENT
 from regard.text.words import WordTokenizer
 
 SOURCE, TARGET = [5, 9, 7, 11, 13, END], [8, 21, 5, 17, END]
@@ -429,6 +430,7 @@ class Script:
     """A tokenizer whose pieces are markup and control characters."""
 
     kind = "word"
+    silent = SILENT
 
     def token(self, number: int) -> str:
         return f"<script>|*a_{number}\x1b[0m\n"

@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from regard import __version__
 from regard.cli import (
     beam,
+    card,
     compare,
     data,
     demo,
@@ -69,6 +70,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "evaluate": evaluate.evaluate,
     "compare": compare.compare,
     "report": report.report,
+    "card": card.card,
     "explain": explain.explain,
     "walk": walk.walk,
     "serve": serve.serve,

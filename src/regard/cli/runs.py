@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
-TARGETS = ("archive", "ctranslate2")
+TARGETS = ("archive", "ctranslate2", "huggingface")
 
 
 @app.command(cls=Command)
@@ -128,6 +128,7 @@ def _facts(portrait: RunDetails) -> list[tuple[str, str]]:
         ("model", f"{size}{kind}, width {model['width']}, depth {depth}"),
         ("text", f"{text['tokenizer']}, {'joint' if text['joint'] else 'separate'}, at most {text['size']:,} pieces"),
         ("corpus", _corpus(settings["data"])),
+        *([("made of", summary.origin)] if summary.origin else []),
         ("training", f"{rate}, batches of {train['batch'] * train['accumulate']:,} tokens"),
         (
             "done",
@@ -311,7 +312,7 @@ def export(
     run: RunFolder,
     file: Annotated[
         Path | None,
-        typer.Argument(help="The archive to write: .tar, .tar.gz, .tgz or .tar.zst; or a folder for CTranslate2."),
+        typer.Argument(help="The archive to write: .tar, .tar.gz, .tgz or .tar.zst; or a folder for another library."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also optimizer and newest checkpoint, so that training can go on.")
@@ -320,18 +321,21 @@ def export(
     to: Annotated[
         str,
         typer.Option(
-            help="archive, or ctranslate2, also -int8, -int16, -float16, -bfloat16: a folder for that engine."
+            help="archive; ctranslate2, also -int8, -int16, -float16, -bfloat16; or huggingface: folders for these."
         ),
     ] = "archive",
 ) -> None:
-    """Write a run into one file (settings, tokenizers, log and the best weights), or its model for CTranslate2."""
+    """Write a run into one file (settings, tokenizers, log, the best weights), or its model for another library."""
     kind, _, quantization = to.partition("-")
-    if kind not in TARGETS or (quantization and kind == "archive"):
+    if kind not in TARGETS or (quantization and kind != "ctranslate2"):
         raise SettingsError(f"--to = {to}: nothing that is exported to; {did_you_mean(to, TARGETS)}")
     if kind == "ctranslate2":
         if file is not None and file.suffix in (".tar", ".gz", ".tgz", ".zst"):
             raise SettingsError(f"FILE = {file}: is for an archive; name a folder, or none for one inside the run")
         _export_engine(run, file, quantization or "float32", as_json=common(context).json)
+        return
+    if kind == "huggingface":
+        _export_huggingface(run, file, as_json=common(context).json)
         return
     if file is None:
         raise SettingsError("FILE: missing; name the archive to write, for example run.tar.gz")
@@ -345,6 +349,20 @@ def export(
         "with all that training needs to go on" if packed.resumable else "weights alone; --all takes the optimizer too"
     )
     say(f"{file}: {', '.join(packed.checkpoints)}, {_bytes(file.stat().st_size)}, {what}")
+
+
+def _export_huggingface(run: Path, out: Path | None, *, as_json: bool) -> None:
+    if out is None:
+        raise SettingsError("FILE: missing; name the folder to write")
+    from regard.convert.to_huggingface import export as convert
+    from regard.runs.listing import size
+    from regard.tasks.load import open_material
+
+    folder = convert(open_material(run), out)
+    if as_json:
+        print(json.dumps({"folder": str(folder), "bytes": size(folder)}))
+        return
+    say(f"{folder}: {_bytes(size(folder))}; AutoModelForSeq2SeqLM and AutoTokenizer of transformers load it")
 
 
 def _export_engine(run: Path, out: Path | None, quantization: str, *, as_json: bool) -> None:

@@ -175,7 +175,7 @@ def _run(
             names = ", ".join(sorted(service.doors.hosts))
             print(f"it goes by the names {names}; add others with serve.allow_host=NAME", file=sys.stderr)
         if service.doors.read_only:
-            print("read-only: nobody trains, uploads, renames or removes here", file=sys.stderr)
+            print("read-only: no client can train, upload, rename or remove here", file=sys.stderr)
         if made_up:
             print(f"token, made up for this time: {key}", file=sys.stderr)
         if key and service.studio:

@@ -16,13 +16,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from regard.convert.foreign import Foreign, Ids, settled
-from regard.convert.names import Family, activation, same
+from regard.convert.names import Family, Tensors, activation, same
 from regard.convert.package import Package, read_bytes, read_json
 from regard.convert.pickles import LazyTensor, TorchFile
 from regard.convert.tokenizing import read_text
 from regard.errors import ModelError
 from regard.models import build
 from regard.models.encoder_decoder import EncoderDecoder
+from regard.nn.positions import sinusoid
 from regard.runs.checkpoint import load_model
 from regard.text.foreign import ByteMergesTokenizer, SentencePieceTokenizer
 from regard.text.special import END, SPECIAL_TOKENS
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 CONFIG: Final = "config.json"
-KINDS: Final = ("marian", "m2m_100", "mbart", "bart")
+KINDS: Final = ("marian", "pegasus", "m2m_100", "mbart", "bart")
 _SENTENCEPIECE = "sentencepiece.bpe.model"
 _FIRST = ("<s>", "<pad>", "</s>", "<unk>")  # of fairseq; sentencepiece's own three come before its pieces
 _LANGUAGE = re.compile(r">>[\w-]{2,20}<<")
@@ -118,7 +119,7 @@ def _tensors(folder: Path) -> _SafeTensors | _Pickled:
 def read(package: Package) -> Foreign:
     """A folder that ``save_pretrained`` wrote."""
     config = _config(package.folder)
-    family = Family(tensors := _tensors(package.folder), str(package.folder), **_kept(config))
+    family = _family(tensors := _tensors(package.folder), str(package.folder), config)
     text = _Text(package, config)
     ids = tuple(text.ids(side, family.shape(family.embedding(side))[0]) for side in ("encoder", "decoder"))
     tokenizers = text.tokenizers(*ids)
@@ -131,7 +132,7 @@ def read(package: Package) -> Foreign:
 def from_transformers(model: PreTrainedModel, unknown: int | None = None) -> tuple[EncoderDecoder, Ids, Ids]:
     """The same function with our parts: equal logits for equal tokens, and which of the other's ids ours are."""
     config = {**model.config.to_dict(), "model_type": model.config.model_type}
-    family = Family(_Loaded(model.state_dict()), str(config["model_type"]), **_kept(config))
+    family = _family(_Loaded(model.state_dict()), str(config["model_type"]), config)
     sizes = (family.shape(family.embedding(side))[0] for side in ("encoder", "decoder"))
     source, target = (_ids([str(number) for number in range(size)], config, unknown) for size in sizes)
     made = build.encoder_decoder(_settings(config, family).model, len(source.pieces), len(target.pieces))
@@ -165,15 +166,27 @@ def _kept(config: Mapping[str, Any]) -> dict[str, Any]:
     return {"tie": "none" if not tied else "all" if shared else "target", "learned": learned}
 
 
+def _family(tensors: Tensors, where: str, config: Mapping[str, Any]) -> Family:
+    """Marian's positions are computed, unless a file has a table of others."""
+    family, name = Family(tensors, where, **_kept(config)), "encoder.embed_positions.weight"
+    if config["model_type"] in ("marian", "pegasus") and name in family.plain:
+        places, width = family.shape(name)
+        usual = sinusoid(torch.arange(places), width, interleaved=False)
+        if not torch.allclose(family.tensor(name).double(), usual.double(), atol=1e-5):
+            family.learned, family.first = True, 0
+    return family
+
+
 def _model(config: Mapping[str, Any], family: Family) -> dict[str, Any]:
     kind, where = config["model_type"], family.where
-    before = kind in ("m2m_100", "mbart")
+    before = kind in ("pegasus", "m2m_100", "mbart")
     width = family.shape(family.embedding("decoder"))[-1]
     positions: dict[str, Any] = {"interleaved": False}  # Marian's
     if kind == "m2m_100":
         positions |= {"frequencies": "marian", "first_position": _number(config, "pad_token_id", 1) + 1}
     elif family.learned:
-        positions = {"positions": "learned", "longest": family.shape("encoder.embed_positions.weight")[0] - 2}
+        places = family.shape("encoder.embed_positions.weight")[0] - family.first
+        positions = {"positions": "learned", "longest": places}
     return {
         "kind": "transformer",
         "width": width,
@@ -215,7 +228,7 @@ class _Text:
 
     def __init__(self, package: Package, config: Mapping[str, Any]) -> None:
         self.folder, self.config = package.folder, config
-        self.kind = config["model_type"]
+        self.kind = "marian" if config["model_type"] == "pegasus" else config["model_type"]  # Regard writes such
         self.about = _optional(self.folder / "tokenizer_config.json")
         self.control: list[str] = []
         self.vocabularies = {"encoder": self._pieces("vocab.json")}

@@ -59,6 +59,7 @@ class Family:
     def __init__(self, tensors: Tensors, where: str, *, tie: str, learned: bool, ignored: tuple[str, ...] = ()) -> None:
         self.tensors, self.where, self.tie, self.learned, self.ignored = tensors, where, tie, learned, ignored
         self.plain = {name.removeprefix("model."): name for name in tensors.names}
+        self.first = _FIRST
 
     def embedding(self, side: str) -> str:
         found = [f"{name}.weight" for name in _EMBEDDINGS[side] if f"{name}.weight" in self.plain]
@@ -104,7 +105,7 @@ class Family:
             if not self._is_apart(name):
                 yield renamed(name), self.tensor(name)
         for side in ("encoder", "decoder") if self.learned else ():
-            yield f"{side}.positions.weight", self.tensor(f"{side}.{_POSITIONS}.weight")[_FIRST:]
+            yield f"{side}.positions.weight", self.tensor(f"{side}.{_POSITIONS}.weight")[self.first :]
 
     def _is_apart(self, name: str) -> bool:
         """Whether this is no part of a layer and no norm: an embedding, the output, a table, or nothing at all."""

@@ -18,6 +18,7 @@ from regard.errors import ModelError, ResourceError
 from regard.runs.archive import open_tar
 from regard.runs.folder import digest
 from regard.runs.origin import Origin
+from regard.settings.learning import LANGUAGE
 from regard.text.tokenizers import Tokenizers
 
 LARGEST_TEXT: Final = 1 << 26  # bytes of a file that is read whole: vocabularies, settings, tokenizers
@@ -31,6 +32,7 @@ _ARCHIVES = (".argosmodel", ".whl", ".zip", ".tar", ".tar.gz", ".tgz")
 _SKIPPED = (".py", ".pyc", ".so", ".pyd", ".dll")
 _NOTICE = re.compile(r"(readme|licen[cs]e|copying|notice|model_?card)\b.*|metadata|pkg-info", re.IGNORECASE)
 _STATED = re.compile(r"^licen[cs]e(?:-expression)?:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+_PAIR = re.compile(rf"{LANGUAGE}-{LANGUAGE}")  # what settings have for two languages
 _TOLD = re.compile(r"^.*\blicen[cs]ed?\b.*$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -58,7 +60,7 @@ class Package:
             "about": self.name,
             "model": dict(model),
             "text": {"tokenizer": source.kind, "size": size, "joint": tokenizers.joint},
-            "data": {"languages": self.languages, "longest": longest},
+            "data": {"languages": self.languages if _PAIR.fullmatch(self.languages) else "", "longest": longest},
         }
 
     def origin(self, format: str) -> Origin:

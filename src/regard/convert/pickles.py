@@ -49,7 +49,7 @@ class Inert:
         self.name = name
         self.state: object = None
 
-    def __call__(self, *_: object, **__: object) -> Inert:
+    def __call__(self, *_: object) -> Inert:
         return Inert(self.name)
 
     def __setstate__(self, state: object) -> None:

@@ -42,7 +42,7 @@ class Options:
 
     @classmethod
     def of(cls, asked: DecodeSettings) -> Options:
-        """What somebody asked for by command line or request. A beam is as wide as there are outputs to give."""
+        """The options that a command line or a request asks for. A beam is as wide as there are outputs to give."""
         return cls(
             rule_of(asked),
             bool(asked.risk),

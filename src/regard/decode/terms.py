@@ -18,7 +18,7 @@ class Glossary:
 
     @classmethod
     def of(cls, terms: Mapping[str, str]) -> Glossary:
-        """Terms as somebody wrote them."""
+        """Terms as a user wrote them."""
         if blank := [f"{source!r}: {target!r}" for source, target in terms.items() if not (source.strip() and target)]:
             raise DataError(f"glossary = {blank[0][:60]}: must be a term and its translation, neither of them empty")
         return cls({source.strip().casefold(): target for source, target in terms.items()})

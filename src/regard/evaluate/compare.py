@@ -32,7 +32,7 @@ from regard.files import new_file
 from regard.metrics.by_length import EDGES, by_length
 from regard.metrics.differing import most_differing
 from regard.metrics.paired import paired
-from regard.metrics.translation import SEED, Quality
+from regard.metrics.translation import Quality
 from regard.metrics.translation import measure as measured
 from regard.runs.folder import Run, best_checkpoint
 from regard.runs.log import read_log
@@ -158,15 +158,7 @@ def judged(
     others: Sequence[Row] = (),
 ) -> Comparison:
     """Outputs as scores, paired tests and the sentences that tell them apart; rows from elsewhere come last."""
-    verdicts = paired(
-        [(row.name, outputs) for row, outputs in systems],
-        material.references,
-        metrics=how.metrics,
-        resamples=how.resamples,
-        trials=how.trials,
-        seed=how.seed,
-        tokenize=how.tokenize,
-    )
+    verdicts = paired([(row.name, outputs) for row, outputs in systems], material.references, how)
     differing = most_differing(
         material.sources,
         material.references,
@@ -180,19 +172,9 @@ def judged(
 
 def _scored(row: Row, outputs: list[str], material: Texts, how: MeasureSettings) -> Row:
     """With its scores on the material, whole and by length; lengths without sentences are left out."""
-    references = material.references
-    resamples, seed, tokenize = how.resamples, how.seed, how.tokenize
-    scores = measured(outputs, references, metrics=how.metrics, resamples=resamples, seed=seed, tokenize=tokenize)
-    buckets = by_length(
-        material.sources,
-        outputs,
-        references,
-        how.edges or fitting_edges(material.sources),
-        metric=how.metrics[0],
-        resamples=resamples,
-        seed=seed,
-        tokenize=tokenize,
-    )
+    scores = measured(outputs, material.references, how)
+    how = how.model_copy(update={"edges": how.edges or tuple(fitting_edges(material.sources))})
+    buckets = by_length(material.sources, outputs, material.references, how)
     filled = tuple(bucket for bucket in buckets if bucket.count)
     return replace(row, scores=tuple(scores), lengths=filled)
 
@@ -336,7 +318,7 @@ def take_turns(
 
 def one_by_one(calls: Sequence[Translate], sources: Sequence[str]) -> list[float]:
     """Each system's milliseconds for a sentence by itself: the median over some, drawn with a fixed seed."""
-    drawn = Random(SEED).sample(list(sources), min(ALONE, len(sources)))
+    drawn = Random(MEASURE.seed).sample(list(sources), min(ALONE, len(sources)))
     spent: list[list[float]] = [[] for _ in calls]
     for turn, text in enumerate(drawn):
         for place in _order(turn, len(calls)):

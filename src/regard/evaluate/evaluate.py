@@ -124,20 +124,8 @@ def evaluate(
 ) -> Evaluation:
     """Corpus scores with intervals; the first metric also by length and by rarity; habits."""
     rows = texts.sources, hypotheses, texts.references
-    first, resamples, tokenize = how.metrics[0], how.resamples, how.tokenize
-    qualities = measure(*rows[1:], metrics=how.metrics, resamples=resamples, tokenize=tokenize)
-    lengths = by_length(*rows, how.edges or LENGTHS, metric=first, resamples=resamples, tokenize=tokenize)
-    rarities = []
-    if counts.words is not None:
-        rarities = by_rarity(
-            *rows,
-            counts.words,
-            of=how.rarity,
-            words=counts.cut,
-            metric=first,
-            resamples=resamples,
-            tokenize=tokenize,
-        )
+    qualities, lengths = measure(*rows[1:], how), by_length(*rows, how)
+    rarities = [] if counts.words is None else by_rarity(*rows, counts.words, how, words=counts.cut)
     tokenised = sum(text.endswith(" .") for text in hypotheses)
     return Evaluation(len(hypotheses), qualities, lengths, rarities, counts.origin, habits(*rows), tokenised, alignment)
 

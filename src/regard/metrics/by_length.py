@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from regard.errors import DataError, SettingsError
-from regard.metrics.translation import SEED, Quality, measure
+from regard.metrics.translation import Quality, measure
+from regard.settings.call import MeasureSettings
 
 EDGES = (10, 20, 30, 40)
 FEWEST = 30  # sentences below which a corpus score says little, and is not given
@@ -27,19 +28,12 @@ def by_length(
     sources: Sequence[str],
     hypotheses: Sequence[str],
     references: Sequence[str],
-    edges: Sequence[int] = EDGES,
-    *,
-    metric: str = "bleu",
-    resamples: int = 0,
-    seed: int = SEED,
-    tokenize: str = "13a",
+    how: MeasureSettings,
 ) -> list[Bucket]:
-    """The corpus metric inside each bucket of source lengths, in words between spaces; an edge ends its bucket."""
-    names = bucket_names(edges)
+    """The first metric inside each bucket of source lengths, in words between spaces; an edge ends its bucket."""
+    edges = how.edges or EDGES
     places = [bisect_left(edges, len(source.split())) for source in sources]
-    return in_buckets(
-        names, places, hypotheses, references, metric=metric, resamples=resamples, seed=seed, tokenize=tokenize
-    )
+    return in_buckets(bucket_names(edges), places, hypotheses, references, how)
 
 
 def bucket_names(edges: Sequence[int]) -> list[str]:
@@ -56,13 +50,10 @@ def in_buckets(
     places: Sequence[int],
     hypotheses: Sequence[str],
     references: Sequence[str],
-    *,
-    metric: str,
-    resamples: int,
-    seed: int,
-    tokenize: str,
+    how: MeasureSettings,
 ) -> list[Bucket]:
-    """The corpus metric of the sentences at each place."""
+    """The first metric of the sentences at each place."""
+    how = how.model_copy(update={"metrics": how.metrics[:1]})
     if not len(places) == len(hypotheses) == len(references):
         counts = f"{len(places):,} sources, {len(hypotheses):,} hypotheses, {len(references):,} references"
         raise DataError(f"lines = {counts}: they must be as many as each other")
@@ -71,7 +62,7 @@ def in_buckets(
         rows = [row for row, place in enumerate(places) if place == number]
         quality = None
         if len(rows) >= FEWEST:
-            texts = ([side[row] for row in rows] for side in (hypotheses, references))
-            (quality,) = measure(*texts, metrics=(metric,), resamples=resamples, seed=seed, tokenize=tokenize)
+            ours, theirs = ([side[row] for row in rows] for side in (hypotheses, references))
+            (quality,) = measure(ours, theirs, how)
         buckets.append(Bucket(name, len(rows), quality))
     return buckets

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 from regard.metrics.by_length import Bucket, bucket_names, in_buckets
-from regard.metrics.translation import SEED
+from regard.settings.call import MeasureSettings
 from regard.text.words import split_words
 
 EDGES = (0, 9, 99, 999)
-Of = Literal["rarest", "mean"]
 
 
 def by_rarity(
@@ -20,32 +18,18 @@ def by_rarity(
     hypotheses: Sequence[str],
     references: Sequence[str],
     counts: Mapping[str, int],
-    edges: Sequence[int] = EDGES,
+    how: MeasureSettings,
     *,
-    of: Of = "rarest",
     words: Callable[[str], Sequence[str]] = split_words,
-    metric: str = "bleu",
-    resamples: int = 0,
-    seed: int = SEED,
-    tokenize: str = "13a",
 ) -> list[Bucket]:
-    """The corpus metric by how often the training text has a sentence's rarest word, or its words on average.
+    """The first metric by how often the training text has a sentence's rarest word, or its words on average.
 
     ``words`` must cut a sentence as the text was cut when ``counts`` was made; a word not in there counts 0.
     """
-    frequency = rarest if of == "rarest" else mean
-    places = [bisect_left(edges, frequency([counts.get(word, 0) for word in words(source)])) for source in sources]
-    names = bucket_names(edges)
-    return in_buckets(
-        ["unseen" if name == "up to 0" else name for name in names],
-        places,
-        hypotheses,
-        references,
-        metric=metric,
-        resamples=resamples,
-        seed=seed,
-        tokenize=tokenize,
-    )
+    frequency = rarest if how.rarity == "rarest" else mean
+    places = [bisect_left(EDGES, frequency([counts.get(word, 0) for word in words(source)])) for source in sources]
+    names = ["unseen" if name == "up to 0" else name for name in bucket_names(EDGES)]
+    return in_buckets(names, places, hypotheses, references, how)
 
 
 def rarest(counts: Sequence[int]) -> int:

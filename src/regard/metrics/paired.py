@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from sacrebleu.significance import PairedTest, Result
 
 from regard.errors import DataError, ResourceError
-from regard.metrics.translation import MOST_MEMORY, RESAMPLES, SEED, metrics_named, seeded
+from regard.metrics.translation import MOST_MEMORY, USUAL, metrics_named, seeded
+from regard.settings.call import MeasureSettings
 
-TRIALS = 10_000  # sacreBLEU's own number of randomisations
 LOWER_IS_BETTER = ("TER",)
 _BYTES = 17  # that a trial takes for a sentence: two choices, and one of them widened to a whole number
 
@@ -47,24 +47,19 @@ class Verdict:
 def paired(
     systems: Sequence[System],
     references: Sequence[str],
-    *,
-    metrics: Sequence[str] = ("bleu", "chrf"),
-    resamples: int = RESAMPLES,
-    trials: int = TRIALS,
-    seed: int = SEED,
-    tokenize: str = "13a",
+    how: MeasureSettings = USUAL,
 ) -> list[Verdict]:
     """Every pair of systems under every metric, one metric after another.
 
     The earlier of a pair is the one that sacreBLEU calls the baseline.
     """
-    _check(systems, references, resamples, trials)
+    _check(systems, references, how.resamples, how.trials)
     stripped: list[System] = [(name, [text.rstrip() for text in outputs]) for name, outputs in systems]
     verdicts: list[Verdict] = []
     for place in range(len(systems) - 1):
         tests = [
-            _test(kind, stripped[place:], references, metrics, count=count, seed=seed, tokenize=tokenize)
-            for kind, count in (("bs", resamples), ("ar", trials))
+            _test(kind, stripped[place:], references, count, how)
+            for kind, count in (("bs", how.resamples), ("ar", how.trials))
         ]
         for metric in tests[0]:
             (baseline, *bootstrap), (_, *randomisation) = (test[metric] for test in tests)
@@ -94,15 +89,12 @@ def _test(
     kind: str,
     systems: list[System],
     references: Sequence[str],
-    metrics: Sequence[str],
-    *,
     count: int,
-    seed: int,
-    tokenize: str,
+    how: MeasureSettings,
 ) -> dict[str, list[Result]]:
     """The first system against each of the others: for each metric its own result, then theirs."""
-    ready = dict(zip(metrics, metrics_named(metrics, tokenize), strict=True))
-    with seeded(seed):
+    ready = dict(zip(how.metrics, metrics_named(how.metrics, how.tokenize), strict=True))
+    with seeded(how.seed):
         test = PairedTest(systems, ready, [[text.rstrip() for text in references]], test_type=kind, n_samples=count)
         _, columns = test()
     return {
@@ -127,7 +119,7 @@ def _check(systems: Sequence[System], references: Sequence[str], resamples: int,
             )
     for name, count in (("resamples", resamples), ("trials", trials)):
         if count < 1:
-            raise DataError(f"{name} = {count}: a test draws at least once; {RESAMPLES:,} is usual")
+            raise DataError(f"{name} = {count}: a test draws at least once; {USUAL.resamples:,} is usual")
     if (needed := trials * len(references) * _BYTES) > MOST_MEMORY:
         raise ResourceError(
             f"trials = {trials:,}: would take about {needed / 2**30:.0f} GiB for {len(references):,} sentences; "

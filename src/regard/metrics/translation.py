@@ -18,11 +18,12 @@ from sacrebleu.metrics.chrf import CHRF, CHRFScore
 from sacrebleu.metrics.ter import TER, TERScore
 
 from regard.errors import DataError, ResourceError, SettingsError, did_you_mean
+from regard.settings.call import MeasureSettings
 
 METRICS = ("bleu", "chrf", "chrf++", "ter")
 TOKENIZERS = ("13a", "intl", "char", "zh", "none")  # BLEU's own that need no other package and no download
-RESAMPLES = 1000
-SEED = 12345  # sacreBLEU's own
+USUAL = MeasureSettings()
+BLEU_ALONE = MeasureSettings(metrics=("bleu",), resamples=0)
 MOST_MEMORY = 4 << 30  # bytes that a bootstrap may take
 _NUMBER_BYTES, _STATISTICS = 4, 20  # sacreBLEU keeps up to twenty numbers for every sentence of every resample
 
@@ -54,22 +55,18 @@ class Quality:
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Quality:
     """Corpus BLEU of detokenised text, without an interval."""
-    return measure(hypotheses, references, metrics=("bleu",), resamples=0)[0]
+    return measure(hypotheses, references, BLEU_ALONE)[0]
 
 
 def measure(
     hypotheses: Sequence[str],
     references: Sequence[str],
-    *,
-    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-    tokenize: str = "13a",
+    how: MeasureSettings = USUAL,
 ) -> list[Quality]:
     """Corpus scores of detokenised text. Fewer than two resamples mean no interval."""
-    computers = metrics_named(metrics, tokenize)
-    _check(hypotheses, references, resamples)
-    return [_quality(metric, hypotheses, references, resamples, seed) for metric in computers]
+    computers = metrics_named(how.metrics, how.tokenize)
+    _check(hypotheses, references, how.resamples)
+    return [_quality(metric, hypotheses, references, how.resamples, how.seed) for metric in computers]
 
 
 def metrics_named(names: Sequence[str], tokenize: str = "13a") -> list[Metric]:

@@ -29,6 +29,7 @@ from regard import __version__
 from regard.data.shards import open_shards
 from regard.errors import ModelError, RegardError, ResourceError, SettingsError, failure, optional
 from regard.files import new_file, new_folder
+from regard.runs.card import CARD, SCORES, card
 from regard.runs.folder import (
     BELONGS,
     MANIFEST,
@@ -55,7 +56,7 @@ _LARGEST_TEXT = 1 << 26  # bytes of a file that is read whole: log, settings, vo
 _BLOCK = 1 << 20
 _PARTS = re.compile(
     r"settings\.toml|labels\.tsv|words\.tsv|aligner\.json|origin\.json|best|log\.jsonl"
-    r"|tokenizer(/[\w-]{1,64}){0,2}/[\w-]{1,64}\.(json|tsv|model)"
+    r"|tokenizer(/[\w-]{1,64}){0,2}/[\w-]{1,64}\.(json|tsv|model|txt)"
     r"|checkpoints/step-\d{1,18}/[\w-]{1,64}\.(json|safetensors)",
     re.ASCII,
 )
@@ -160,6 +161,7 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
         parts: dict[str, IO[bytes]] = {"best": io.BytesIO(f"{best.name}\n".encode())}
         for path in _shared(run):
             parts[path.relative_to(run.folder).as_posix()] = stack.enter_context(path.open("rb"))
+        parts[CARD] = io.BytesIO(card(run.folder).encode())
         parts["log.jsonl"] = io.BytesIO(run.log.read_bytes() if run.log.is_file() else b"")  # as it is now
         for path in chosen:
             hashes = {name: value for name, value in manifest(path).items() if everything or name in _needed(path)}
@@ -179,7 +181,11 @@ def pack(folder: Path, file: Path, *, everything: bool = False, half: bool = Fal
 def _shared(run: Run) -> Iterator[Path]:
     """What a run has once, however many checkpoints."""
     yield run.folder / SETTINGS
-    yield from (path for path in (run.labels, run.words, run.aligner, run.folder / ORIGIN) if path.is_file())
+    yield from (
+        path
+        for path in (run.labels, run.words, run.aligner, run.folder / ORIGIN, run.folder / SCORES)
+        if path.is_file()
+    )
     yield from sorted(path for path in run.tokenizer.rglob("*") if path.is_file())
 
 

@@ -42,7 +42,7 @@ MANIFEST = "manifest.json"
 BELONGS = "run.json"  # in a checkpoint: the run's settings and the hashes of its tokenizers
 PARTS = (
     *(SETTINGS, "tokenizer", "labels.tsv", "words.tsv", "checkpoints", "best", "log.jsonl", "data", "tensorboard"),
-    *("aligner.json", "report.html", "engines", "origin.json"),
+    *("aligner.json", "report.html", "engines", "origin.json", "README.md", "scores.json"),
     "shortlist.safetensors",  # made by version 0.1 on use; nothing reads it any more
 )
 _STEP = re.compile(r"step-(\d{1,18})")

@@ -34,7 +34,7 @@ from regard.runs.folder import (
     steps,
 )
 from regard.runs.log import outline, read_log
-from regard.runs.origin import ORIGIN
+from regard.runs.origin import ORIGIN, origin_of
 from regard.settings import (
     ContextDecoderSettings,
     ModelSettings,
@@ -76,6 +76,7 @@ class Summary:
     best_step: int = 0
     changed: float = 0.0  # seconds since 1970
     bytes: int = 0
+    origin: str = ""  # of an imported model: what it was, and its licence
     built_in: bool = False  # whether its text is the built-in corpus, where scores come easily
 
     @property
@@ -154,6 +155,7 @@ def _summary(run: Run, known: Summary) -> Summary:
         preset=preset_of(run.settings.model),
         architecture=architecture(run.settings.model, run.settings.task),
         about=run.settings.about,
+        origin=str(origin_of(run.folder) or ""),
         parameters=parameters(run),
         steps=max(progress.step, log.step),
         of_steps=run.settings.train.steps,

@@ -22,6 +22,10 @@ class Origin:
     files: tuple[tuple[str, str], ...] = ()  # what was read, with its SHA-256
     notices: tuple[tuple[str, str], ...] = ()  # texts that came with the model: its licence, its README
 
+    def __str__(self) -> str:
+        """In one line, for people."""
+        return f"{self.name}, {self.format}; licence: {self.licence or 'not stated'}"
+
     def save(self, folder: Path) -> None:
         """Into the folder of a run."""
         values = asdict(self) | {"files": dict(self.files), "notices": dict(self.notices)}

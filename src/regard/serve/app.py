@@ -82,7 +82,7 @@ def create_app(service: Service) -> FastAPI:
 
 
 def _add_trainings(app: FastAPI, library: Library) -> None:
-    """What works in processes of its own, and what these read and write."""
+    """What runs in processes of their own, and what these read and write."""
     runs = None if library.folder is None else library.folder.resolve()
     app.state.corpora = Corpora() if runs is None else Corpora(runs / "corpora", runs.parent / "corpora")
     app.state.jobs = Jobs(library)

@@ -159,7 +159,7 @@ class Corpora:
         if name in BUILT_IN:
             return (name,)
         order: tuple[Part, ...] = ("test", "valid", "train")
-        files = next((found for part in order if (found := self.files(name, part))), [])
+        files: tuple[Path, ...] = next((found for part in order if (found := self.files(name, part))), ())
         if not files or not _is_whole([file.name for file in files]):
             raise DataError(self._missing(name, "test", files))
         return tuple(str(file.resolve()) for file in files)

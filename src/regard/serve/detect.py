@@ -63,7 +63,7 @@ class Letters:
 
 @dataclass(frozen=True)
 class Detector:
-    """Tells languages apart; of those that are alike, the first."""
+    """Detects the language of a text; of equally likely ones, the first."""
 
     known: Mapping[str, Letters]
 

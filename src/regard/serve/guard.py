@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
 COOKIE = "regard_token"
 AUTHORIZED = "regard.authorized"  # in the scope: False where a token must still be found in the body
-CHANGES = "regard.changes"  # in the scope: whether who asks may change something here
+CHANGES = "regard.changes"  # in the scope: whether this client may change something here
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -55,7 +55,7 @@ class Doors:
     read_only: bool = False  # no request may change anything
 
     def opens(self, key: str) -> bool:
-        """Whether who has this token may use the service."""
+        """Whether a client with this token may use the service."""
         return not self.token or self.knows(key)
 
     def knows(self, key: str) -> bool:
@@ -63,7 +63,7 @@ class Doors:
         return sum(_same(key, token) for token in (self.token, self.admin) if token) > 0
 
     def opens_changes(self, key: str) -> bool:
-        """Whether who has this token may change something."""
+        """Whether a client with this token may change something."""
         return not self.read_only and (_same(key, self.admin) if self.admin else self.opens(key))
 
 
@@ -150,7 +150,7 @@ async def refuse(
 
 
 def may_change(request: HTTPConnection) -> bool:
-    """Whether who asks may train, upload, rename and remove."""
+    """Whether the client may train, upload, rename and remove."""
     return bool(request.scope.get(CHANGES, True))
 
 
@@ -179,7 +179,7 @@ def _host(headers: Headers) -> str:
 
 
 def _is_foreign(scope: Scope, headers: Headers) -> bool:
-    """Whether a page from elsewhere asks. Following a link to us is allowed: nobody but the user sees the answer."""
+    """Whether a page from elsewhere asks. Following a link to us is allowed: only the user sees the answer."""
     if (origin := headers.get("origin")) is not None:
         return _netloc(origin) != headers["host"].lower()
     if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):

@@ -45,7 +45,7 @@ KILLED = "the process ended without a word: it was killed, or the memory was not
 
 @dataclass(frozen=True)
 class Job:
-    """What is written down about a job."""
+    """The record of a job."""
 
     name: str
     kind: Kind
@@ -83,7 +83,7 @@ class Jobs:
 
     @cached_property
     def folder(self) -> Path:
-        """Where it is written down: among the runs, or for runs that were named one by one nowhere that lasts."""
+        """Where jobs are recorded: among the runs or, where runs were named one by one, in a temporary folder."""
         runs = self.library.folder
         return Path(tempfile.mkdtemp(prefix="regard-jobs-")) if runs is None else runs.resolve() / ".jobs"
 
@@ -147,11 +147,11 @@ class Jobs:
                 self.stop(run)
 
     def training(self, run: str) -> Job | None:
-        """What is written down about the last training of a run."""
+        """The record of the last training of a run."""
         return self._read(f"train-{run}") if NAME.fullmatch(run) else None
 
     def trainings(self) -> dict[str, Job]:
-        """By run; also of those that never came to be one."""
+        """By the name of the run, which some of them never made."""
         found = [self._read(path.name) for path in self.folder.glob("train-*")] if self.folder.is_dir() else []
         return {job.run: job for job in found if job is not None}
 
@@ -179,7 +179,7 @@ class Jobs:
         return str(last["error"].get("text", "")), overrides[-1] if overrides else ""
 
     def forget(self, run: str) -> None:
-        """Put away what is written down about a training that has ended. The run stays."""
+        """Remove the record of a training that has ended. The run stays."""
         job = self.training(run)
         if job is None:
             raise ModelError(f"run = {run[:100]}: no training of this name was started here")
@@ -190,7 +190,7 @@ class Jobs:
     # Names and the trash
 
     def rename(self, run: str, name: str) -> None:
-        """Give a run another name, and what is written down about its training with it."""
+        """Rename a run, and the record of its training with it."""
         path = self._movable(run)
         _check_name(name)
         listing.vacant(path.parent, name)
@@ -204,7 +204,7 @@ class Jobs:
             self._keep(replace(job, name=f"train-{name}", run=name))
 
     def remove(self, run: str) -> None:
-        """Put a run into the trash, or what is written down about a training that never came to be one."""
+        """Put a run into the trash, or the record of a training that never made one."""
         path = self.library.runs().get(run)
         if path is None and self.training(run) is None:
             self.library.path(run)  # complains

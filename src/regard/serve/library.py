@@ -39,7 +39,7 @@ class Library:
         limits: Limits | None = None,
         pinned: Sequence[str] = (),
     ) -> None:
-        """``decode`` is how to search where a request says nothing else; ``tell`` hears what each engine came to.
+        """``decode`` is how to search where a request says nothing else; ``tell`` gets a line about each engine.
 
         ``pinned`` are names of runs that are used by default.
         """
@@ -65,7 +65,7 @@ class Library:
         return found | self._along(found)
 
     def _along(self, found: Mapping[str, Path]) -> dict[str, Path]:
-        """The run that comes with the package stands behind those of a folder, unless one has its name."""
+        """The run that comes with the package, behind those of a folder; not where one of them has its name."""
         lent = self.folder is not None and DEMO not in found and _is_run(packaged())
         return {DEMO: packaged()} if lent else {}
 
@@ -79,7 +79,7 @@ class Library:
         return name in self._named or listing.is_fixed(self.path(name))
 
     def forget(self, name: str) -> None:
-        """Put a run away that has another name now, or is gone."""
+        """Unload a run that was renamed or removed."""
         with self._changing:
             for each in [each for each in self._loaded if each.partition(AT)[0] == name]:
                 self._loaded.pop(each)[0].add_done_callback(_put_away)
@@ -158,7 +158,7 @@ class Library:
         try:
             with ThreadPoolExecutor(1, "loading") as brief:  # torch's threads end with it: docs/decisions/0005
                 worker = brief.submit(load).result()
-        except FileNotFoundError:  # a training has put the checkpoint away in this very moment
+        except FileNotFoundError:  # a training has just removed the checkpoint
             raise ResourceError(f"run = {name}: changed while it was read; ask again") from None
         self._make_room(name, worker.bytes)  # an engine may hold as much again
         return worker
@@ -167,7 +167,7 @@ class Library:
         self.on_batch(size)  # the callback of now, not of when the run was loaded
 
     def _make_room(self, name: str, needed: int) -> None:
-        """Put away what was not asked for longest and does not work now, until ``needed`` bytes are free."""
+        """Unload idle runs, the least recently used first, until ``needed`` bytes are free."""
         with self._changing:
             present = self.loaded
             free = self.limits.memory - sum(worker.bytes for worker in present.values())

@@ -1,4 +1,4 @@
-"""The languages of all runs here: who translates what, and what tells a text's language."""
+"""The languages of all runs here: which run translates what, and what detects a text's language."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _is_trained(path: Path) -> bool:
 
 
 class _UnreadableError(Exception):
-    """Raised, and so not remembered: what could not be read for want of open files can be read the next time."""
+    """Raised, and so not cached: a run that cannot be read now, with too many files open, is read the next time."""
 
     def __init__(self, summary: Summary) -> None:
         super().__init__(summary.note)

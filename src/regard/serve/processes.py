@@ -1,4 +1,4 @@
-"""Processes that outlive the server, identified for good.
+"""Processes that outlive the server, and how each is identified.
 
 The system uses the number of a process again. So its start time is kept beside it: only the process that has both is
 the one that was started, and no other ever gets its signals.
@@ -54,7 +54,7 @@ class Process:
 
 
 def started(pid: int) -> str:
-    """When a process began, in the system's own words; empty if there is none or it has ended."""
+    """When a process began, as the system writes it; empty if there is none or it has ended."""
     proc = Path("/proc")
     if not (proc / "self").exists():
         return _asked(pid)

@@ -1,4 +1,4 @@
-"""Which sentence of a text is looked into, and what is to be said of it before."""
+"""Which sentence of a text is looked into, and the remarks on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ChosenSentence:
     model: Model
 
     def about(self, found: Found, output: str) -> Found:
-        """An answer with what is said of its sentence, once it is known what became of it."""
+        """An answer with its sentence and the remarks on it, which depend on the output."""
         unknown, warning = self._remarks(output)
         return replace(found, sentences=self.sentences, sentence=self.sentence, unknown=unknown, warning=warning)
 

@@ -98,7 +98,7 @@ def run(server: uvicorn.Server, listening: socket.socket) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready; and when it is about to end, so that streams without an end of their own do, too."""
+    """Says when it is ready, and when it is about to end, so that endless streams end too."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], object], ending: Callable[[], object]) -> None:
         super().__init__(config)

@@ -121,6 +121,10 @@ class Training(Answer):
     error: Annotated[Complaint | None, Field(description="Why it failed, where it did.")] = None
 
 
+SHARED = (  # what a training has from the summary of its run
+    *("task", "preset", "steps", "of_steps", "time", "loss", "score", "score_name", "parameters", "changed"),
+    *("architecture", "languages"),
+)
 _SETTING = re.compile(r"(?:^|: )((?:model|text|data|train)(?:\.\w+)+|size|preset|corpus|time|name|task)\b(?: = |:)")
 _FLAGS = {"--source": "the source file", "--target": "the target file", "--out": "the name", "--time": "the time"}
 
@@ -193,7 +197,9 @@ class Trainings:
         job = self.jobs.training(run)
         ours = job is not None and job.process.alive
         state, note = summary.state, summary.note
-        training = None if state == "unreadable" else settings_at(path).train
+        shared: dict[str, Any] = {name: getattr(summary, name) for name in SHARED}
+        if state != "unreadable":
+            shared |= settings_at(path).train.model_dump(include={"validate_every", "watch"})
         words, right = ("", "") if ours or state not in ("prepared", "interrupted") else self.jobs.trouble(run)
         running = ours or state == "running"
         return Training(
@@ -201,22 +207,9 @@ class Trainings:
             "running" if running else "failed" if words else state,
             self._stage(run, path) if running else "",
             plain(words) or self.jobs.shown(note),
-            summary.task,
-            summary.preset,
-            summary.steps,
-            summary.of_steps,
-            "" if training is None else training.time,
-            0 if training is None else training.validate_every,
-            "" if training is None else training.watch,
-            summary.loss,
-            summary.score,
-            summary.score_name,
-            summary.parameters,
-            summary.changed,
-            ours,
+            **shared,
+            ours=ours,
             is_run=True,
-            architecture=summary.architecture,
-            languages=summary.languages,
             request=self.jobs.request(run),
             error=complaint(words, right) if words else None,
         )

@@ -1,13 +1,13 @@
 """One thread owns each model. Requests wait for it in a bounded queue; a full queue is an answer, not a wait.
 
 Texts that wait for the same thing share a batch. The next one has the oldest or, every other time, the oldest of those
-whose request was served least, with those nearest to it in length, so that little of a batch is padding and nobody
+whose request was served least, with those nearest to it in length, so that little of a batch is padding and no request
 waits for ever; what a text becomes does not depend on who came with it. Other work with the model stands in the same
 queue and gets its turn between two batches.
 
 Work asks again and again whether it may go on (`regard.decode.cancel`). It may not when its client has left or its
 time is up; and when it takes long, it waits for a moment while short texts of others are translated on the same thread,
-so that who asks for much does not hold up who asks for little.
+so that a large request does not hold up small ones.
 """
 
 from __future__ import annotations
@@ -490,7 +490,7 @@ def _set_aligner(model: Model) -> None:
 
 
 def _settle(answer: Future[Any], result: object) -> None:
-    with suppress(InvalidStateError):  # who asked has left in this very moment
+    with suppress(InvalidStateError):  # the client has just left
         answer.set_result(result)
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from regard.explain.heatmap import HeatMap, Scale
 
-Theme = Literal["light", "dark", "either"]  # of a paper; either: nobody knows, as in a terminal
+Theme = Literal["light", "dark", "either"]  # of a page; either: unknown, as in a terminal
 Colour = tuple[int, int, int]  # red, green and blue, 0 to 255
 Stop = tuple[float, float, float]  # lightness, chroma, hue in degrees
 

@@ -1,7 +1,7 @@
 """One sentence from inside, as one HTML file: no request, no script that runs, readable on a telephone and on paper.
 
-Hovering a word lights up those it is linked with. The links are rules of CSS, so this works without a script; whoever
-cannot hover finds the same links in the heat map below.
+Hovering a word lights up those it is linked with. The links are rules of CSS, so this works without a script; a reader
+who cannot hover finds the same links in the heat map below.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _cell_numbers(axes: Axes, picture: HeatMap, families: Sequence[str]) -> None
 
 @contextmanager
 def _drawing(texts: Iterable[str]) -> Iterator[tuple[list[str], str]]:
-    """Matplotlib, the families of letters that a text needs, and those letters that nobody has."""
+    """Matplotlib, the families of letters that a text needs, and those letters that no font has."""
     if "MPLCONFIGDIR" not in os.environ and not os.access(Path.home(), os.W_OK):
         os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp()  # it keeps a list of fonts
     try:
@@ -177,7 +177,7 @@ def _drawing(texts: Iterable[str]) -> Iterator[tuple[list[str], str]]:
 
 
 def fonts_for(text: str) -> tuple[list[str], str]:
-    """Families that together have every letter of a text, as few as a greedy choice finds; and what nobody has."""
+    """Families that together have every letter of a text, as few as a greedy choice finds; and what none has."""
     needed = {letter for letter in text if category(letter) not in UNSEEN and not "\ufe00" <= letter <= "\ufe0f"}
     families = [FAMILY]
     needed -= _letters(FAMILY)

@@ -32,6 +32,7 @@ from regard.errors import ModelError, ResourceError, SettingsError, did_you_mean
 from regard.files import new_file, new_folder
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import Learned
+from regard.runs.card import CARD, card
 from regard.runs.folder import Run, best_checkpoint, manifest
 from regard.text.special import END, PAD
 from regard.text.tokenizers import Tokenizers
@@ -133,6 +134,7 @@ def export(material: LoadedModel, folder: Path | None, quantization: str) -> Pat
     with new_folder(folder) as beside:
         _convert(material, beside, quantization)
         shutil.copytree(material.run.tokenizer, beside / "tokenizer")
+        (beside / CARD).write_text(card(material.run.folder, "ctranslate2"), encoding="utf-8")
     return folder
 
 

@@ -67,7 +67,7 @@ class Writing:
 
     @classmethod
     def of(cls, asked: DecodeSettings) -> Writing:
-        """What somebody asked for by command line or request."""
+        """What a command line or a request asks for."""
         return cls(asked.length, rule_of(asked.only(CONTINUED, "a text that is gone on with")))
 
 

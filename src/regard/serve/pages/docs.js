@@ -6,13 +6,11 @@ const METHODS = ["get", "post", "put", "delete"];
 const [BODY, ANSWER] = ["Body", "Answer"];
 const FORM = "application/x-www-form-urlencoded";
 
-/** A schema, with what it refers to in its place; an object whose names are known has them as fields. */
+/** A schema, with what it refers to in its place. */
 function resolve(schema, root) {
-  const place = schema?.$ref?.replace("#/", "").split("/") ?? [];
-  const found = place.length ? place.reduce((value, key) => value[key], root) : (schema ?? {});
-  const names = found.propertyNames?.enum ?? [found.propertyNames?.const ?? []].flat();
-  if (!names.length) return found;
-  return {...found, properties: Object.fromEntries(names.map((name) => [name, found.additionalProperties]))};
+  if (!schema?.$ref) return schema ?? {};
+  const place = schema.$ref.replace("#/", "").split("/");
+  return place.reduce((value, key) => value[key], root);
 }
 
 /** What a value is, in words: `list of text`, `number or nothing`. */

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Request
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from regard.errors import DataError, SettingsError
 from regard.runs.folder import Run
@@ -17,6 +17,12 @@ from regard.serve.routes.translate import Decode
 from regard.serve.sharing import check_shared
 from regard.settings.loading import overrides_of
 from regard.tasks.kinds import task_of
+
+
+class JobStarted(BaseModel):
+    """A job that was started."""
+
+    job: str = Field(examples=["compare-00112233445566ff"])
 
 
 class CompareRequest(Body):
@@ -38,7 +44,7 @@ PROBLEMS = problems(400, 404, 429, 503)
 
 
 @router.post("/compare", status_code=202, responses=PROBLEMS)
-def compare(request: Request, wish: CompareRequest) -> dict[Literal["job"], str]:
+def compare(request: Request, wish: CompareRequest) -> JobStarted:
     """Translate a test with every run and judge the outputs. The answer comes with the job."""
     jobs: Jobs = request.app.state.jobs
     if len(set(wish.runs)) < len(wish.runs):
@@ -63,7 +69,7 @@ def compare(request: Request, wish: CompareRequest) -> dict[Literal["job"], str]
         arguments += _labelled(request.app.state.corpora, wish.corpus)
     else:
         check_shared(wish.runs, settings)
-    return {"job": jobs.compare(arguments, files, test).name}
+    return JobStarted(job=jobs.compare(arguments, files, test).name)
 
 
 def _labelled(corpora: Corpora, corpus: str) -> list[str]:

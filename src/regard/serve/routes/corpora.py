@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
@@ -24,7 +24,14 @@ class CorporaAnswer(BaseModel):
     """What can be trained on."""
 
     corpora: list[CorpusSummary]
-    changes: Annotated[bool, Field(description="Whether who asks may send, check, split, train and compare here.")]
+    changes: Annotated[bool, Field(description="Whether this client may send, check, split, train and compare here.")]
+
+
+class CorpusDeleted(BaseModel):
+    """A corpus that is in the trash."""
+
+    corpus: str
+    restore: str = Field(description="Post to this address to undo.", examples=["/api/v1/corpora/news/restore"])
 
 
 class CheckRequest(Body):
@@ -142,15 +149,15 @@ async def split(request: Request, name: str, wish: SplitRequest) -> CorpusSummar
 
 
 @router.delete("/{name}", responses=PROBLEMS)
-def delete(request: Request, name: str) -> dict[Literal["corpus", "restore"], str]:
-    """Put a corpus into the trash, unless a training reads it now. Post to the address `restore` to undo that."""
+def delete(request: Request, name: str) -> CorpusDeleted:
+    """Put a corpus into the trash, unless a training reads it now."""
     corpora, jobs = _corpora(request), request.app.state.jobs
     place = "" if name in BUILT_IN else str(corpora.path(name).resolve())
     for run, path in jobs.library.runs().items():
         if place and is_occupied(path) and f"{place}/" in Run.open(path).settings.to_toml():
             raise SettingsError(f"corpus = {name}: {run} is being trained on it; stop that first")
     corpora.delete(name)
-    return {"corpus": name, "restore": f"/api/v1/corpora/{name}/restore"}
+    return CorpusDeleted(corpus=name, restore=f"/api/v1/corpora/{name}/restore")
 
 
 @router.post("/{name}/restore", responses=PROBLEMS)

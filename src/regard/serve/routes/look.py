@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -58,6 +58,13 @@ class SentencesBody(Body):
     """A text to cut."""
 
     text: str = Field(max_length=TEXT, examples=["The cat sleeps. Dr. Smith does not."])
+
+
+@dataclass(frozen=True)
+class SentencesAnswer(Answer):
+    """Where the sentences of a text are; whatever is between them stays as it is."""
+
+    sentences: tuple[Sentence, ...]
 
 
 class Inquiry(Body):
@@ -156,9 +163,9 @@ async def look_into(
 
 
 @router.post("/sentences")
-async def sentences(body: SentencesBody) -> dict[Literal["sentences"], tuple[Sentence, ...]]:
-    """Where the sentences of a text are, as everything here cuts them; whatever is between them stays as it is."""
-    return {"sentences": cut_up(body.text)}
+async def sentences(body: SentencesBody) -> SentencesAnswer:
+    """Where the sentences of a text are, as everything here cuts them."""
+    return SentencesAnswer(sentences=cut_up(body.text))
 
 
 @router.post("/trace", response_model=Looked)

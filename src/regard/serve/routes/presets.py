@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import torch
 from fastapi import APIRouter, Request
@@ -33,6 +33,12 @@ class Preset(BaseModel):
     parameters: int = Field(description="Of a translator with a vocabulary of 8,000 pieces.", examples=[2719040])
     sizes: dict[str, int] = Field(description="The settings that say how large it is.", examples=[{"model.width": 128}])
     train: dict[str, Any] = Field(description="How it is trained by default.")
+
+
+class Presets(BaseModel):
+    """All of them, the demo first, then simplest first."""
+
+    presets: list[Preset]
 
 
 Override = Annotated[str, Field(max_length=LINE, pattern=r"^[^\x00]*$")]  # becomes a word of a command
@@ -65,9 +71,9 @@ REMEMBERED = 64  # estimates
 
 
 @router.get("/presets")
-def presets() -> dict[Literal["presets"], list[Preset]]:
-    """Every architecture, with its size: the demo first, then simplest first."""
-    return {"presets": list(_presets())}
+def presets() -> Presets:
+    """Every architecture, with its size."""
+    return Presets(presets=list(_presets()))
 
 
 @cache

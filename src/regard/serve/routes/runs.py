@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
@@ -48,6 +48,7 @@ class RunSummary(BaseModel):
     preset: Annotated[str, Field(description="Whose architecture it has; empty if no preset has it.")]
     architecture: Annotated[str, Field(description="In words.", examples=["GRU, 1 layer, width 256"])]
     about: str
+    origin: Annotated[str, Field(description="Of an imported model: what it was, and its licence.")]
     parameters: int | None
     steps: int
     of_steps: int
@@ -86,7 +87,23 @@ class RenameBody(Body):
     to: Annotated[str, Field(max_length=NAME, description="The new name.", examples=["demo"])]
 
 
-RunName = dict[Literal["run"], str]  # the run that was started, renamed or restored
+class RunsAnswer(BaseModel):
+    """All runs."""
+
+    runs: list[RunSummary]
+
+
+class RunName(BaseModel):
+    """The run that was started, renamed or restored."""
+
+    run: Annotated[str, Field(examples=["demo"])]
+
+
+class Removed(BaseModel):
+    """A run that is in the trash."""
+
+    run: str
+    restore: Annotated[str, Field(description="Post to this address to undo.", examples=["/api/v1/runs/demo/restore"])]
 
 
 class SettingsAnswer(BaseModel):
@@ -118,12 +135,12 @@ router = APIRouter(prefix="/api/v1/runs", tags=["runs"])
 
 
 @router.get("")
-def every_run(request: Request) -> dict[Literal["runs"], list[RunSummary]]:
+def every_run(request: Request) -> RunsAnswer:
     """All runs at a glance. `best` marks the one that is used for its task and languages by default."""
     library: Library = request.app.state.service.library
     best, changes = set(best_runs(library).values()), may_change(request)
     found = library.runs().items()
-    return {"runs": [_summary(library, name, path, best, changes=changes) for name, path in found]}
+    return RunsAnswer(runs=[_summary(library, name, path, best, changes=changes) for name, path in found])
 
 
 @router.get("/{run}")
@@ -149,22 +166,21 @@ def one_run(request: Request, run: Name) -> RunAnswer:
 def rename(request: Request, run: Name, wish: RenameBody) -> RunName:
     """Give a run another name; not while it is trained."""
     request.app.state.jobs.rename(run, wish.to)
-    return {"run": wish.to}
+    return RunName(run=wish.to)
 
 
 @router.delete("/{run}", responses=PROBLEMS)
-def remove(request: Request, run: Name) -> dict[Literal["run", "restore"], str]:
-    """Put a run into the trash, or the record of a training that failed before it was one; not while it is trained.
-    Post to the address `restore` to undo that."""
+def remove(request: Request, run: Name) -> Removed:
+    """Put a run into the trash, or the record of a training that failed before it was one; not while it is trained."""
     request.app.state.jobs.remove(run)
-    return {"run": run, "restore": f"/api/v1/runs/{run}/restore"}
+    return Removed(run=run, restore=f"/api/v1/runs/{run}/restore")
 
 
 @router.post("/{run}/restore", responses=PROBLEMS)
 def restore(request: Request, run: Name) -> RunName:
     """Take back what was removed last under this name."""
     request.app.state.jobs.restore(run)
-    return {"run": run}
+    return RunName(run=run)
 
 
 # Showing and trying

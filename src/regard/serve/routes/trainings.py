@@ -50,7 +50,7 @@ class TrainingsAnswer(BaseModel):
     """Running ones first, then the newest."""
 
     trainings: list[Training]
-    most: int = Field(description="How many may run at once; 0 where who asks may not train.")
+    most: int = Field(description="How many may run at once; 0 where this client may not train.")
 
 
 router = APIRouter(prefix="/api/v1/trainings", tags=["trainings"])
@@ -84,7 +84,7 @@ def start(request: Request, wish: TrainingRequest) -> RunName:
         watch=wish.watch,
         languages=wish.languages,
     )
-    return {"run": jobs.train(wish.name, asked, wish.model_dump()).run}
+    return RunName(run=jobs.train(wish.name, asked, wish.model_dump()).run)
 
 
 @router.get("/{run}", responses=PROBLEMS)

@@ -14,6 +14,9 @@ const LOOK = 2000; // milliseconds between two looks at the list
 const LEAD =
   "Choose a corpus and an architecture, and watch the model learn. Training goes on when you close this page, " +
   "and nothing leaves this machine.";
+const TEACHING =
+  "Choose a run and a text of your own, and watch the model learn it. The run stays as it is, training goes on when you " +
+  "close this page, and nothing leaves this machine.";
 
 export async function mount(root, {values, runs}) {
   await sheet("panels/train.css");
@@ -62,7 +65,7 @@ class TrainPage {
     const asked = values.name === "demo"; // other pages send people here for the demo
     this.root.replaceChildren(
       ...[
-        pageHead("Train", LEAD),
+        pageHead("Train", taught ? TEACHING : LEAD),
         values.run
           ? element(
               "p",

@@ -18,7 +18,7 @@ export const TASKS = {
  * A run as /api/v1/runs has it.
  * @typedef {{name: string, state: string, note: string, task: string, preset: string, architecture: string,
  *   parameters: number | null, score: number | null, score_name: string, changed: number, corpus: string, test: string,
- *   languages: {source: string, target: string} | null, best: boolean, pinned: boolean, fixed: boolean}} Run
+ *   origin: string, languages: {source: string, target: string} | null, best: boolean, pinned: boolean, fixed: boolean}} Run
  */
 
 /** Runs that a page can use: those with weights, of some tasks; without any named, of every task. */

@@ -64,11 +64,12 @@ export function runMore(run, {runs, text, onrename, onremove, ontry}) {
       : button("Rename", () => below.replaceChildren(...renaming(name, onrename, () => below.replaceChildren()))),
     run.fixed ? null : button("Remove", () => onremove().catch(fail), "quiet small"),
   );
+  const origin = run.origin ? element("p", {class: "note origin"}, `Made of ${run.origin}`) : null;
   const leave = () => {
     ask.stop();
     attempt?.leave();
   };
-  return {node: element("div", {class: "run-more"}, attempt?.node, actions, below), leave};
+  return {node: element("div", {class: "run-more"}, attempt?.node, origin, actions, below), leave};
 }
 
 /** A form for another name; what is wrong with it stands below. */

@@ -45,6 +45,8 @@ export function corpusPicker(about) {
 }
 
 class CorpusPicker {
+  /** @type {() => Promise<void>} */ take;
+
   constructor({value, task, onchange}) {
     this.wanted = value;
     this.task = task;

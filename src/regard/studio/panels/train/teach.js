@@ -32,6 +32,13 @@ export function teachForm(values, about) {
 }
 
 class TeachForm {
+  /** @type {ReturnType<typeof corpusPicker>} */ corpus;
+
+  /**
+   * @param {any} values
+   * @param {{runs: import("../../pieces/runs.js").Run[], taken: string[], again?: any, onstart: (run: string) => void}}
+   *   about
+   */
   constructor(values, {runs, taken, again, onstart}) {
     this.runs = usable(runs);
     this.names = taken;
