@@ -93,9 +93,10 @@ kill: setup ## kill a training 20 times, and one of two processes 10 times, resu
 	$(BIN)/python bench/kill_and_resume.py
 	$(BIN)/python bench/kill_and_resume.py --processes 2 --kills 10
 
-faults: setup ## damage what is read, refuse what is written, kill what runs, and look how it is taken: twenty minutes
+faults: setup ## damage what is read, refuse what is written, kill what runs, and look how it is taken: half an hour
 	$(BIN)/python bench/faults.py
 	PYTHONPATH=tests $(BIN)/python bench/failing_verbs.py
+	PYTHONPATH=tests $(BIN)/python bench/hostile_models.py
 
 evidence: setup ## train the demo with three seeds and check what it must show from inside, claim by claim: ten minutes
 	$(BIN)/python bench/evidence.py --seeds 1,2,3

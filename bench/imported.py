@@ -44,6 +44,7 @@ from regard.text.special import PAD
 
 BEAMS = (1, 4)
 LONGEST = 200  # pieces of an output
+CPU = torch.device("cpu")
 
 
 def sentences(path: Path, count: int) -> list[str]:
@@ -100,7 +101,7 @@ def furthest(material: LoadedModel, program: Any, pieces: list[list[str]], writt
     tokenizers, worst = material.tokenizers, 0.0
     for source, target, scored in zip(pieces, written, program.score_batch(pieces, written), strict=True):
         ids = [tokenizers.framed([tokenizers.source.id(piece) for piece in source])]
-        rows = score(material.models[0], ids, [[tokenizers.target.id(piece) for piece in target]])
+        rows = score(material.models[0], ids, [[tokenizers.target.id(piece) for piece in target]], CPU)
         ours = torch.tensor(rows[0])
         worst = max(worst, float((ours - torch.tensor(scored.log_probs)).abs().max()))
     return worst
@@ -128,6 +129,7 @@ def main() -> None:
             written = theirs(program, pieces, beam)
             same = [ours == other for ours, other in zip(outputs(material, sources, beam), written, strict=True)]
             result[f"same tokens, beam {beam}"] = sum(same)
+            print(result, flush=True)
             for text in (text for text, equal in zip(texts, same, strict=True) if not equal):
                 print("other tokens:", text)
         result["log-probability"] = float(f"{furthest(material, program, pieces, theirs(program, pieces, 1)):.2g}")

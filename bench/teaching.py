@@ -198,13 +198,14 @@ def measured(run: str, tests: dict[str, list[Pair]], device: str) -> dict[str, f
     """chrF and BLEU of a run on each test."""
     from regard.device import pick_device  # noqa: PLC0415
     from regard.metrics.translation import measure  # noqa: PLC0415
+    from regard.settings.call import MeasureSettings  # noqa: PLC0415
     from regard.tasks.load import load  # noqa: PLC0415
 
     translator, found = load(run, device=str(pick_device(device)), engine="native"), dict[str, float]()
     for name, pairs in tests.items():
         sources, references = ([*side] for side in zip(*pairs, strict=True))
         outputs = [each.text for each in translator.translate(sources)]
-        for quality in measure(outputs, references, metrics=("chrf", "bleu"), resamples=0):
+        for quality in measure(outputs, references, MeasureSettings(metrics=("chrf", "bleu"), resamples=0)):
             found[f"{name} {quality.name}"] = round(quality.score, 2)
     return found
 

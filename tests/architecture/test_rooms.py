@@ -82,6 +82,11 @@ def test_the_rooms_are_these_and_hardly_anything_stands_beside_them() -> None:
     assert len(folders) <= 18
 
 
+def test_the_folders_of_unit_tests_are_the_rooms() -> None:
+    folders = {path.parent.name for path in (ROOT / "tests" / "unit").glob("*/test_*.py")}
+    assert folders <= {*ROOMS, "studio"} - TOP_LEVEL
+
+
 def test_a_function_fits_on_a_screen_and_says_what_it_takes() -> None:
     wrong = []
     for path in FILES:

@@ -297,7 +297,7 @@ HINTS: dict[str, list[str] | str] = {
     "regard runs ls --json": ["regard runs ls --json"],
     "regard runs sweep": ["regard runs sweep"],
     "regard runs sweep {} --trash empties it": ["regard runs sweep runs --trash"],
-    "regard runs restore {}": "needs something in the trash: tests/unit/test_runs.py has it",
+    "regard runs restore {}": "needs something in the trash: tests/unit/runs/test_runs.py has it",
     "regard settings presets. None: one that fits": ["regard settings presets"],
     "regard demo": ["regard demo"],
     "regard demo trains one": ["regard demo"],

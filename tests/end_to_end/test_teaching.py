@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -336,3 +337,18 @@ def test_bytes_take_no_more_pieces(tmp_path: Path) -> None:
     with pytest.raises(RegardError, match=r"train.graft = 5: a tokenizer of kind 'byte' takes no more pieces; use 0"):
         start(tmp_path / "new", settings, small.Notes(), device="cpu")
     assert not (tmp_path / "new").exists()
+
+
+def test_what_an_import_forbids_does_not_add_up_in_the_loss(base: Path, tmp_path: Path) -> None:
+    """A bias of minus a billion, times the share that smoothing gives every piece."""
+    shutil.copytree(base, tmp_path / "base")
+    path = best_checkpoint(Run.open(tmp_path / "base"))
+    saved = checkpoint.load(path)
+    weights = {name: tensor.clone() for name, tensor in saved.weights.items()}
+    weights["model.decoder.output.bias"][:2] = -1e9
+    shutil.rmtree(path)
+    belonging = {"settings": {}, "files": {}}
+    checkpoint.save(replace(saved, weights=weights, average={}), path.parent, belonging)
+    notes = small.Notes()
+    start(tmp_path / "new", taught(tmp_path / "base", *animals(base), "train.smoothing=0.1"), notes, device="cpu")
+    assert notes.moments[-1].loss < 10

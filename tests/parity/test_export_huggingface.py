@@ -118,6 +118,8 @@ def test_transformers_reads_and_writes_the_same_tokens(overrides: tuple[str, ...
         found = model(input_ids=source, decoder_input_ids=target).logits
     written = [number for number in range(expected.shape[-1]) if number != START]
     torch.testing.assert_close(found[..., written], expected[..., written], atol=1e-4, rtol=1e-5)
+    ids = [START, *material.tokenizers.target.encode(TARGETS[0]), END, PAD]
+    assert tokenizer.decode(ids, skip_special_tokens=True) == TARGETS[0]
     for beams in (1, 4):
         compare(theirs(folder, TEXTS, beams), ours(material, TEXTS, beams))
 

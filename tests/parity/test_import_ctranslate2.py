@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import tiny
-from importing import imported, small_run
+from importing import imported, packed, small_run, written
 from models import real
 from regard.convert.ctranslate2 import ModelFile
 from regard.convert.foreign import write
@@ -84,26 +83,6 @@ def test_numbers_of_every_kind_are_those_that_ctranslate2_computes_with(
     torch.testing.assert_close(torch.tensor(scored), wanted, atol=close, rtol=0)
 
 
-def packed(text: str) -> bytes:
-    return struct.pack("<H", len(text.encode()) + 1) + text.encode() + b"\0"
-
-
-def written(format: int, variables: dict[str, Any], aliases: dict[str, str]) -> bytes:
-    """A file as the formats before the newest have it."""
-    data = struct.pack("<I", format)
-    if format > 1:
-        data += packed("TransformerSpec") + struct.pack("<I", 3)
-    data += struct.pack("<I", len(variables))
-    for name, array in variables.items():
-        data += packed(name) + struct.pack(f"<B{array.ndim}I", array.ndim, *array.shape)
-        kind = {"float32": 0, "int8": 1, "int16": 2}[str(array.dtype)]
-        data += struct.pack("<BI", kind, array.nbytes) if format > 3 else struct.pack("<BI", array.itemsize, array.size)
-        data += array.tobytes()
-    if format > 2:
-        data += struct.pack("<I", len(aliases)) + b"".join(packed(one) + packed(two) for one, two in aliases.items())
-    return data
-
-
 @pytest.mark.parametrize("format", [1, 2, 3, 4, 5])
 def test_files_of_earlier_formats_are_read(format: int, tmp_path: Path) -> None:
     rows = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -168,7 +147,9 @@ def test_argos_from_chinese_writes_what_ctranslate2_writes(tmp_path: Path) -> No
             [target.id(piece) for piece in each.hypotheses[0]] for each in program.translate_batch(pieces, beam_size=1)
         ]
         scored = program.score_batch(pieces, [[target.token(number) for number in each] for each in greedy])
-        ours = score(translator.model, [translator.tokenizers.read(text) for text in texts], greedy)
+        ours = score(
+            translator.model, [translator.tokenizers.read(text) for text in texts], greedy, torch.device("cpu")
+        )
         for one, other in zip(ours, scored, strict=True):
             assert one == pytest.approx(other.log_probs, abs=1e-4)
     origin = origin_of(tmp_path / "zh")

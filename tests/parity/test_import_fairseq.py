@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import os
@@ -17,69 +16,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from importing import imported
+from importing import WORDS, checkpoint, imported, weights
 from models import real
 from regard.convert.pickles import Inert, LazyTensor, Record, TorchFile
 from regard.errors import ModelError
+from regard.runs.origin import origin_of
 from regard.tasks.load import load, open_material
 from regard.text.special import END, START
-
-WORDS = ["the@@", "cat", "dog", "a", "b", "c", "d", "e"]
-CODES = "#version: 0.2\nt h\nth e\nc a\nca t</w>\nd o\ndo g</w>\n"
-
-
-def weights(width: int = 12, hidden: int = 19, *, learned: bool = False, before: bool = True) -> dict[str, Tensor]:
-    """What a small model of fairseq's has, with its names."""
-    torch.manual_seed(3)
-    found: dict[str, Tensor] = {}
-
-    def linear(name: str, inside: int, out: int) -> None:
-        found[f"{name}.weight"], found[f"{name}.bias"] = torch.randn(out, inside) / 2, torch.randn(out) / 2
-
-    def norm(name: str) -> None:
-        found[f"{name}.weight"], found[f"{name}.bias"] = 1 + torch.randn(width) / 5, torch.randn(width) / 5
-
-    for side in ("encoder", "decoder"):
-        found[f"{side}.version"] = torch.tensor([3.0])
-        found[f"{side}.embed_tokens.weight"] = torch.randn(16, width)
-        if learned:
-            found[f"{side}.embed_positions.weight"] = torch.randn(22, width)
-            norm(f"{side}.layernorm_embedding")
-        else:
-            found[f"{side}.embed_positions._float_tensor"] = torch.zeros(1)
-        for attention in ("self_attn",) if side == "encoder" else ("self_attn", "encoder_attn"):
-            for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
-                linear(f"{side}.layers.0.{attention}.{part}", width, width)
-            norm(f"{side}.layers.0.{attention}_layer_norm")
-        linear(f"{side}.layers.0.fc1", width, hidden)
-        linear(f"{side}.layers.0.fc2", hidden, width)
-        norm(f"{side}.layers.0.final_layer_norm")
-        if before:
-            norm(f"{side}.layer_norm")
-    return found
-
-
-ARGUMENTS = {
-    "arch": "transformer",
-    "encoder_attention_heads": 3,
-    "decoder_attention_heads": 3,
-    "encoder_normalize_before": True,
-    "decoder_normalize_before": True,
-    "share_decoder_input_output_embed": True,
-    "source_lang": "aa",
-    "target_lang": "bb",
-    "activation_fn": "gelu",
-}
-
-
-def checkpoint(folder: Path, *, old: bool = False, model: dict[str, Tensor] | None = None, **changes: Any) -> Path:
-    folder.mkdir()
-    for code in ("aa", "bb"):
-        (folder / f"dict.{code}.txt").write_text("".join(f"{word} 5\n" for word in WORDS), encoding="utf-8")
-    (folder / "bpe.codes").write_text(CODES, encoding="utf-8")
-    content = {"args": argparse.Namespace(**{**ARGUMENTS, **changes}), "model": weights() if model is None else model}
-    torch.save(content, folder / "model.pt", _use_new_zipfile_serialization=not old)
-    return folder
 
 
 def written_out(found: dict[str, Tensor], source: list[int], target: list[int]) -> Tensor:
@@ -313,5 +256,7 @@ def test_both_models_of_detransliterator_write_nko(name: str, tmp_path: Path) ->
     translator = load(run, engine="native")
     assert translator.run is not None
     assert translator.run.settings.data.languages == ""  # neither is a code of a language
-    text = translator.translate("musa dunbuya").text
-    assert text.startswith("ߡߎ")
+    assert translator.translate("musa dunbuya").text == "ߡߎߛߊ߫ ߘߎ߲ߓߎߦߊ"  # as the package's own README has it
+    origin = origin_of(run)
+    assert origin is not None
+    assert "(of the package that it came in)" in origin.licence

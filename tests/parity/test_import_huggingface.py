@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -14,67 +13,13 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from importing import LINES, imported
+from importing import KINDS, imported, opus, pieces_of, random_model, saved, trained_pieces
 from regard.convert.huggingface import from_transformers
 from regard.decode.rules import Beam
 from regard.decode.search import search
 from regard.errors import ModelError
 from regard.tasks.load import open_material
 from regard.text.special import END, START
-
-SIZES = {
-    "d_model": 20,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 5,
-    "decoder_attention_heads": 5,
-    "encoder_ffn_dim": 19,
-    "decoder_ffn_dim": 19,
-    "max_position_embeddings": 64,
-    "init_std": 0.3,
-    "encoder_layerdrop": 0.0,
-    "decoder_layerdrop": 0.0,
-}
-FAIRSEQ = {
-    "bos_token_id": 0,
-    "pad_token_id": 1,
-    "eos_token_id": 2,
-    "decoder_start_token_id": 2,
-    "forced_eos_token_id": None,
-}
-OPUS = {"pad_token_id": 28, "decoder_start_token_id": 28, "eos_token_id": 0, "forced_eos_token_id": None}
-KINDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "marian": ("Marian", OPUS | {"scale_embedding": True, "activation_function": "swish"}),
-    "marian, own ids, gelu": ("Marian", {"pad_token_id": 0, "decoder_start_token_id": 1, "eos_token_id": 2}),
-    "marian, two vocabularies": (
-        "Marian",
-        OPUS | {"decoder_vocab_size": 31, "share_encoder_decoder_embeddings": False},
-    ),
-    "marian, untied": ("Marian", OPUS | {"tie_word_embeddings": False}),
-    "m2m_100": ("M2M100", FAIRSEQ),
-    "m2m_100, unscaled, gelu": ("M2M100", FAIRSEQ | {"scale_embedding": False, "activation_function": "gelu"}),
-    "mbart": ("MBart", FAIRSEQ | {"scale_embedding": True}),
-    "bart": ("Bart", FAIRSEQ | {"forced_bos_token_id": None}),
-}
-
-
-def random_model(kind: str, **changes: Any) -> PreTrainedModel:
-    name, values = KINDS[kind]
-    config = getattr(transformers, f"{name}Config")(**{"vocab_size": 29, **SIZES, **values, **changes})
-    torch.manual_seed(5)
-    family = {"Marian": "MarianMTModel"}.get(name, f"{name}ForConditionalGeneration")
-    model: PreTrainedModel = getattr(transformers, family)(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() == 1:
-                parameter.normal_()
-        if hasattr(model, "final_logits_bias"):
-            model.final_logits_bias.normal_()
-            model.final_logits_bias[0, config.eos_token_id] += 12
-        else:  # outputs are to end, and only the last norm can say so
-            row = model.get_output_embeddings().weight[config.eos_token_id]
-            model.model.decoder.layer_norm.bias.add_(12 * row / row.square().sum())
-    return model
 
 
 def expected(model: PreTrainedModel, source: Tensor, target: Tensor) -> Tensor:
@@ -126,47 +71,6 @@ def compare_search(theirs: Any, ours: Any, source: Tensor, read: Tensor, to_ours
         wanted = to_ours(row).tolist()
         assert END in wanted, "an output that never ends is cut here and ended there"
         assert best.tokens == wanted[: wanted.index(END)]
-
-
-def trained_pieces(size: int = 60) -> bytes:
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES), model_writer=model, vocab_size=size, minloglevel=5, hard_vocab_limit=False
-    )
-    return model.getvalue()
-
-
-def pieces_of(model: bytes) -> list[str]:
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    return [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
-
-
-def saved(kind: str, folder: Path, **changes: Any) -> PreTrainedModel:
-    """A model with a tokenizer, as `transformers` keeps them."""
-    model = random_model(kind, **changes)
-    model.save_pretrained(folder)
-    return model
-
-
-def opus(folder: Path, *languages: str) -> PreTrainedModel:
-    spm = trained_pieces()
-    pieces = [
-        "</s>",
-        "<unk>",
-        *(piece for piece in pieces_of(spm) if piece not in ("<s>", "</s>", "<unk>")),
-        *languages,
-        "<pad>",
-    ]
-    last = len(pieces) - 1
-    model = saved("marian", folder, vocab_size=len(pieces), pad_token_id=last, decoder_start_token_id=last)
-    for name in ("source.spm", "target.spm"):
-        (folder / name).write_bytes(spm)
-    (folder / "vocab.json").write_text(
-        json.dumps({piece: number for number, piece in enumerate(pieces)}), encoding="utf-8"
-    )
-    about = {"source_lang": "en", "target_lang": "fr", "tokenizer_class": "MarianTokenizer"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(about), encoding="utf-8")
-    return model
 
 
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")

@@ -59,6 +59,7 @@ def gradients_of(task: Task, step: EagerStep, batch: Tensors) -> tuple[float, di
     [
         (),
         ("model.norm=rms", "model.positions=rotary", "model.activation=swiglu"),
+        ("model.autoregression=ssru", "model.start=zero", "model.embedding_norm=true"),
         ("task=language",),
         ("task=tag", "model.letters=9"),
         ("task=classify",),
@@ -91,7 +92,10 @@ def test_with_dropout_it_depends_on_the_seed_alone(tmp_path: Path) -> None:
     assert step._backward(batch, 101.0, last=True) != first[0]
 
 
-@pytest.mark.parametrize(("preset", "override"), [("transformer-tiny", "model.norm=batch"), ("bahdanau", "about=''")])
+@pytest.mark.parametrize(
+    ("preset", "override"),
+    [("transformer-tiny", "model.norm=batch"), ("bahdanau", "about=''"), ("conditional", "model.decoder.second=layer")],
+)
 def test_what_needs_the_whole_batch_or_loops_is_not_divided(preset: str, override: str, tmp_path: Path) -> None:
     assert step_of(opened(tmp_path / "run", preset, override)).parts is None
 

@@ -123,6 +123,7 @@ def write(foreign: Foreign, out: Path) -> Run:
     """Make the run folder, whole or not at all. Weights pass one by one: memory holds the largest, and no more."""
     if out.exists() or out.is_symlink():
         raise ModelError(f"{out}: is there already; choose another --out")
+    _ = foreign.tokenizers.read("a"), foreign.tokenizers.written("a")  # they are opened when they are first used
     sizes = foreign.tokenizers.source.size, foreign.tokenizers.target.size
     with Unset():  # no number is ever written into it: it costs addresses, not memory
         model = model_tensors(build.encoder_decoder(foreign.settings.model, *sizes))

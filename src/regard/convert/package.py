@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import json
 import re
 import shutil
+import tarfile
 import tempfile
 import zipfile
 import zlib
@@ -28,12 +31,17 @@ _NESTED = 2  # archives inside archives
 _SWELLS, _SLACK = 100, 1 << 26  # how many times its size an archive may unfold to, and how much in any case
 _MEMBERS = 100_000
 _BLOCK = 1 << 20
+_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 _ARCHIVES = (".argosmodel", ".whl", ".zip", ".tar", ".tar.gz", ".tgz")
 _SKIPPED = (".py", ".pyc", ".so", ".pyd", ".dll")
 _NOTICE = re.compile(r"(readme|licen[cs]e|copying|notice|model_?card)\b.*|metadata|pkg-info", re.IGNORECASE)
-_STATED = re.compile(r"^licen[cs]e(?:-expression)?:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+_STATED = re.compile(
+    r"^(?:licen[cs]e(?:-expression)?:|classifier: licen[cs]e ::|spdx-license-identifier:)[ \t]*(\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _PAIR = re.compile(rf"{LANGUAGE}-{LANGUAGE}")  # what settings have for two languages
-_TOLD = re.compile(r"^.*\blicen[cs]ed?\b.*$", re.IGNORECASE | re.MULTILINE)
+_LICENCE = re.compile("licen[cs]e|copying", re.IGNORECASE)
+_TOLD = re.compile(r"^\w.*\blicen[cs]ed?\b.*$", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -85,12 +93,14 @@ def _notices(folder: Path) -> dict[str, str]:
 
 
 def _licence(notices: Mapping[str, str]) -> str:
-    """What the texts say in one line: a field of that name, else the first sentence about it."""
-    for pattern in (_STATED, _TOLD):
-        for text in notices.values():
-            if line := pattern.search(text):
-                return " ".join(line[pattern.groups].split())[:300]
-    return ""
+    """What the texts say in one line: a field of that name, else how a licence begins, else a sentence about it."""
+    titles = {"".join(text.split("\n\n")[:1]) for name, text in notices.items() if _LICENCE.match(Path(name).name)}
+    found = [
+        *(line[1] for text in notices.values() for line in _STATED.finditer(text)),
+        *sorted(titles),
+        *(line[0] for text in notices.values() for line in _TOLD.finditer(text)),
+    ]
+    return " ".join(found[0].split())[:300] if found else ""
 
 
 def read_json(path: Path, kind: type = dict) -> Any:
@@ -141,13 +151,14 @@ def _unfold(path: Path, target: Path, nested: int) -> None:
     free = shutil.disk_usage(target).free
     zipped = zipfile.is_zipfile(path)
     total = 0
-    for number, (name, size, source) in enumerate(_zipped(path) if zipped else _tarred(path)):
-        total += size
-        if total > most or number >= _MEMBERS:
-            raise ModelError(f"{path}: unfolds to more than {most:,} bytes or {_MEMBERS:,} files; that is no model")
-        if total > free:
-            raise ResourceError(f"{path}: unfolds to more than {free:,} bytes, which is all the room there is")
-        _place(name, source, target, size, path)
+    with _whole(path):
+        for number, (name, size, source) in enumerate(_zipped(path) if zipped else _tarred(path)):
+            total += size
+            if total > most or number >= _MEMBERS:
+                raise ModelError(f"{path}: unfolds to more than {most:,} bytes or {_MEMBERS:,} files; that is no model")
+            if total > free:
+                raise ResourceError(f"{path}: unfolds to more than {free:,} bytes, which is all the room there is")
+            _place(name, source, target, size, path)
     for inner in sorted(each for each in target.rglob("*") if nested and is_archive(each)):
         folder = inner.with_name(f"{inner.name}.unfolded")
         folder.mkdir()
@@ -155,15 +166,25 @@ def _unfold(path: Path, target: Path, nested: int) -> None:
         inner.unlink()
 
 
-def _zipped(path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """What goes wrong in an archive is one line. A place in it that no file has is refused by the system, nameless."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if not member.is_dir() and not member.filename.endswith(_SKIPPED):
-                    with archive.open(member) as source:
-                        yield member.filename, member.file_size, source
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as problem:
+        yield
+    except _DAMAGE as problem:
         raise ModelError(f"{path}: is cut short, damaged or locked ({problem}); copy it again") from None
+    except OSError as problem:
+        if problem.errno != errno.EINVAL and not isinstance(problem, gzip.BadGzipFile):
+            raise
+        raise ModelError(f"{path}: is damaged ({problem}); copy it again") from None
+
+
+def _zipped(path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if not member.is_dir() and not member.filename.endswith(_SKIPPED):
+                with archive.open(member) as source:
+                    yield member.filename, member.file_size, source
 
 
 def _tarred(path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:

@@ -7,6 +7,7 @@ file when a tensor is asked for, never while the program runs.
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import mmap
@@ -229,9 +230,11 @@ class TorchFile:
         """Whatever goes wrong in a program that is not ours, it is one line."""
         try:
             yield
-        except (ModelError, OSError):
+        except ModelError:
             raise
         except Exception as problem:
+            if isinstance(problem, OSError) and problem.errno != errno.EINVAL:  # that is a place which no file has
+                raise
             reason = f"{type(problem).__name__}: {problem}"[:100]
             line = (
                 f"{self.path}: is damaged, or needs more than tensors and plain values ({reason}); it was not executed"

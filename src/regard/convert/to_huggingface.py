@@ -244,6 +244,7 @@ def _tokenizer(tokenizers: Tokenizers, places: int) -> dict[str, Any]:
         "model_max_length": places,
         "separate_vocabs": not tokenizers.joint,
         "pad_token": SPECIAL_TOKENS[PAD],
+        "bos_token": SPECIAL_TOKENS[START],  # or else it would be shown
         "unk_token": SPECIAL_TOKENS[UNK],
         "eos_token": ENDS,
         "clean_up_tokenization_spaces": False,

@@ -55,7 +55,7 @@ _LARGEST_HEADER = 1 << 16  # bytes of a name, or of what tar says of a file besi
 _LARGEST_TEXT = 1 << 26  # bytes of a file that is read whole: log, settings, vocabulary; weights have no limit
 _BLOCK = 1 << 20
 _PARTS = re.compile(
-    r"settings\.toml|labels\.tsv|words\.tsv|aligner\.json|origin\.json|best|log\.jsonl"
+    r"settings\.toml|labels\.tsv|words\.tsv|aligner\.json|origin\.json|scores\.json|README\.md|best|log\.jsonl"
     r"|tokenizer(/[\w-]{1,64}){0,2}/[\w-]{1,64}\.(json|tsv|model|txt)"
     r"|checkpoints/step-\d{1,18}/[\w-]{1,64}\.(json|safetensors)",
     re.ASCII,

@@ -67,7 +67,7 @@ class _Call:
 
 
 @dataclass(eq=False)
-class _Text:
+class _WaitingText:
     """One text of a request."""
 
     text: str
@@ -92,7 +92,7 @@ class Worker:
         self.attends = self._translator is not None and attends(self._translator.model)
         self._limits = limits or Limits()
         self._on_batch = on_batch  # told the size of every batch
-        self._queue: deque[_Call | _Text] = deque()
+        self._queue: deque[_Call | _WaitingText] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -158,7 +158,7 @@ class Worker:
         found: dict[int, Translated] = {}
         wish = options, links and self.attends
         return await self._answer(
-            answer, [_Text(text, wish, answer, found, place, len(texts)) for place, text in enumerate(texts)]
+            answer, [_WaitingText(text, wish, answer, found, place, len(texts)) for place, text in enumerate(texts)]
         )
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ class Worker:
 
     # On the side of those who ask
 
-    async def _answer(self, answer: Future[Result], jobs: Sequence[_Call | _Text]) -> Result:
+    async def _answer(self, answer: Future[Result], jobs: Sequence[_Call | _WaitingText]) -> Result:
         """Wait in the queue. A client that leaves, or has waited too long, is taken out of it."""
         self._enter(jobs)
         try:
@@ -194,7 +194,7 @@ class Worker:
             if answer.cancelled():
                 self._leave(answer)
 
-    def _enter(self, jobs: Sequence[_Call | _Text]) -> None:
+    def _enter(self, jobs: Sequence[_Call | _WaitingText]) -> None:
         with self._changed:
             if self._ending:
                 raise BusyError("service: is about to end; ask again in 10 s", 10)
@@ -224,17 +224,17 @@ class Worker:
                 self._pace = 0.9 * self._pace + 0.1 * (time.monotonic() - started) / len(job)
             del job  # or the last request stays in memory until the next one comes
 
-    def _next(self) -> _Call | list[_Text] | None:
+    def _next(self) -> _Call | list[_WaitingText] | None:
         """What to do now: a call, or a batch; None when the worker is closed and nothing is left."""
         while (head := self._due()) is not None:
-            if isinstance(head, _Text):
+            if isinstance(head, _WaitingText):
                 self._count(head)
             with self._changed:
                 if (job := self._take()) is not None:
                     return job
         return None
 
-    def _due(self) -> _Call | _Text | None:
+    def _due(self) -> _Call | _WaitingText | None:
         """Wait until something is to be done, and say what; None when the worker is closed and nothing is left."""
         with self._changed:
             self._working = False
@@ -252,19 +252,19 @@ class Worker:
                     return head
                 self._changed.wait(patience)
 
-    def _take(self) -> _Call | list[_Text] | None:
+    def _take(self) -> _Call | list[_WaitingText] | None:
         """Take the next job out of the queue; None where there is none, or only some that have just arrived."""
         head = self._head() if self._queue else None
-        if head is None or (isinstance(head, _Text) and not head.length):
+        if head is None or (isinstance(head, _WaitingText) and not head.length):
             return None
         self._working = not _is_background(head)
-        if isinstance(head, _Text):
+        if isinstance(head, _WaitingText):
             return self._batch(head)
         self._oldest_first = not self._oldest_first
         self._queue.remove(head)
         return head
 
-    def _head(self) -> _Call | _Text:
+    def _head(self) -> _Call | _WaitingText:
         """The next job: the oldest and, every other time, the oldest of those whose request was served least."""
         first = self._queue[0]
         if not self._oldest_first:
@@ -273,10 +273,10 @@ class Worker:
             first = next((job for job in self._queue if not _is_background(job)), first)
         return first
 
-    def _batch(self, head: _Text, longest: int | None = None) -> list[_Text]:
+    def _batch(self, head: _WaitingText, longest: int | None = None) -> list[_WaitingText]:
         """Take a text and those nearest to it in length, none longer than ``longest``, as many as fit."""
         self._oldest_first = not self._oldest_first
-        counted = (job for job in self._queue if isinstance(job, _Text) and job.length)
+        counted = (job for job in self._queue if isinstance(job, _WaitingText) and job.length)
         alike = [job for job in counted if job.wish == head.wish and (longest is None or job.length <= longest)]
         alike.sort(key=lambda job: (job is not head, abs(job.length - head.length)))
         room, longest, count = BUDGET // head.wish[0].rule.rows, 0, 0
@@ -290,10 +290,10 @@ class Worker:
         self._queue = deque(job for job in self._queue if id(job) not in taken)
         return batch
 
-    def _count(self, first: _Text | None = None) -> None:
+    def _count(self, first: _WaitingText | None = None) -> None:
         """Count the pieces of those who wait, for a turn at most; without the lock, which the event loop takes too."""
         with self._changed:
-            uncounted = [job for job in self._queue if isinstance(job, _Text) and not job.length]
+            uncounted = [job for job in self._queue if isinstance(job, _WaitingText) and not job.length]
         uncounted.sort(key=lambda job: (job is not first, len(job.text)))  # of the rest, who may go before soonest
         until = time.monotonic() + TURN
         for job in uncounted:
@@ -321,7 +321,7 @@ class Worker:
 
     # While something is worked on
 
-    def _check(self, jobs: Sequence[_Call | _Text], *, background: bool = False) -> Callable[[], None]:
+    def _check(self, jobs: Sequence[_Call | _WaitingText], *, background: bool = False) -> Callable[[], None]:
         """What work for these has to ask before it goes on; it lets others have their turn."""
         until = time.monotonic() + (0.0 if background else TURN)
 
@@ -337,7 +337,7 @@ class Worker:
 
         return may_go_on
 
-    def _let_others(self, jobs: Sequence[_Call | _Text], *, background: bool) -> None:
+    def _let_others(self, jobs: Sequence[_Call | _WaitingText], *, background: bool) -> None:
         self._count()
         with self._changed:
             other = self._in_between(jobs, background=background)
@@ -348,14 +348,16 @@ class Worker:
             self._translate(other, brief=True)
         self._working = not background
 
-    def _in_between(self, jobs: Sequence[_Call | _Text], *, background: bool) -> _Call | list[_Text] | None:
+    def _in_between(
+        self, jobs: Sequence[_Call | _WaitingText], *, background: bool
+    ) -> _Call | list[_WaitingText] | None:
         """What may be done before these go on: short texts of others; anything, if no request waits for these."""
         if background and self._queue and isinstance(call := self._queue[0], _Call):
             self._queue.popleft()
             return call
         own = {id(job.answer) for job in jobs}
         for job in self._queue:
-            if isinstance(job, _Text) and job.length and id(job.answer) not in own:
+            if isinstance(job, _WaitingText) and job.length and id(job.answer) not in own:
                 if background:
                     return self._batch(job)
                 if job.length <= SHORT:
@@ -384,12 +386,12 @@ class Worker:
             with self._changed:
                 self._queue.append(_Call(_set_aligner, Future(), background=True))
 
-    def _translate(self, batch: list[_Text], *, brief: bool = False) -> None:
+    def _translate(self, batch: list[_WaitingText], *, brief: bool = False) -> None:
         """Search for these texts. What is ``brief`` is not interrupted for others."""
         self._on_batch(len(batch))
         self._find(batch, brief=brief)
 
-    def _find(self, batch: list[_Text], *, brief: bool) -> None:
+    def _find(self, batch: list[_WaitingText], *, brief: bool) -> None:
         def still_wanted() -> None:
             if self._ending or all(each.answer.cancelled() for each in batch):
                 raise Cancelled
@@ -414,14 +416,14 @@ class Worker:
             if len(each.found) == each.count:
                 _settle(each.answer, [each.found[place] for place in range(each.count)])
 
-    def _needs_aligner(self, batch: list[_Text]) -> bool:
+    def _needs_aligner(self, batch: list[_WaitingText]) -> bool:
         """Whether links are wanted, or decide which unknown word is copied."""
         assert self._translator is not None
         (options, links), translator = batch[0].wish, self._translator
         encode = translator.tokenizers.source.encode
         return links or (translator.search.copies(options) and any(UNK in encode(job.text) for job in batch))
 
-    def _search(self, batch: list[_Text]) -> list[Translated]:
+    def _search(self, batch: list[_WaitingText]) -> list[Translated]:
         assert self._translator is not None
         translator, (options, wanted) = self._translator, batch[0].wish
         numbers = [each.place for each in batch]  # in its request: what is drawn does not depend on who else asks
@@ -459,11 +461,11 @@ def _outside(model: Model) -> int:
     return model.search.searcher.bytes if model.task == "translate" else 0
 
 
-def _is_background(job: _Call | _Text) -> bool:
+def _is_background(job: _Call | _WaitingText) -> bool:
     return isinstance(job, _Call) and job.background
 
 
-def _served(job: _Call | _Text) -> float:
+def _served(job: _Call | _WaitingText) -> float:
     """How much of its request is done."""
     if isinstance(job, _Call):
         return math.inf if job.background else 0

@@ -15,7 +15,8 @@ from regard.settings.whole import Settings
 
 NO_LIMIT = 1_000_000  # steps, where the time is the limit
 SUBWORDS = ("bpe", "unigram")
-LETTERS_A_PIECE = {"bpe": 4.0, "unigram": 4.0, "word": 5.0, "space": 6.0}  # others have one
+FOREIGN = ("sentencepiece", "subword-nmt", "byte-bpe")
+LETTERS_A_PIECE = dict.fromkeys((*SUBWORDS, *FOREIGN), 4.0) | {"word": 5.0, "space": 6.0}  # others have one
 OPERATIONS = {"cpu": 40e9, "gpu": 1e13}  # a second, of a thread or a GPU, in trainings of small models
 
 

@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 from regard.errors import SettingsError
 from regard.text.characters import CharacterTokenizer
 from regard.text.foreign import SentencePieceTokenizer
-from regard.text.special import UNK
+from regard.text.special import SPECIAL_TOKENS, UNK
 from regard.text.subwords import SPACE, SubwordTokenizer, open_model
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
@@ -20,6 +20,7 @@ from regard.text.vocabulary import Vocabulary
 from regard.text.words import SpaceTokenizer, WordTokenizer
 
 FEWEST = 2  # times that a new piece is seen
+MANY = 0.1  # share of a vocabulary that a sentencepiece model does not have: it is that of the other side
 Word = tuple[str, ...]  # its pieces
 Pair = tuple[str, str]
 
@@ -64,6 +65,59 @@ def origins(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
     scores = _scores(old)
     cut = _cut_by_merges if _ranks(scores) else _cut_by_probability
     return [[old.id(part) for part in cut(piece, scores)] for piece in pieces]
+
+
+def recut_targets(tokenizers: Tokenizers) -> Tokenizers:
+    """Tokenizers that cut a target into the pieces that a model writes, where one sentencepiece model serves both sides
+    and does not have many of them.
+
+    OPUS-MT has a sentencepiece model a side and one vocabulary of both; packages of Argos keep that of the source
+    alone, which is all that translating needs. A vocabulary begins with its commonest pieces, so that the nth has a
+    probability of about 1 / n (Zipf), which is enough for a unigram model.
+    """
+    one = tokenizers.source
+    if one is not tokenizers.target or not isinstance(one, SentencePieceTokenizer):
+        return tokenizers
+    ordinary, model = _scores(one), open_model(one.model)
+    special = {model.id_to_piece(number) for number in range(model.get_piece_size())} - ordinary.keys()
+    ranked = enumerate(one.vocabulary.tokens[len(SPECIAL_TOKENS) :], 1)
+    pieces = {piece: rank for rank, piece in ranked if piece not in one.control and piece not in special}
+    if _ranks(ordinary) or sum(piece not in ordinary for piece in pieces) < MANY * len(pieces):
+        return tokenizers
+    scores = {piece: -math.log(rank * math.log(len(pieces))) for piece, rank in pieces.items()}
+    return replace(tokenizers, target=replace(one, model=_respelled(one.model, scores)))
+
+
+def _respelled(model: bytes, scores: Mapping[str, float]) -> bytes:
+    """A sentencepiece model with other ordinary pieces."""
+    processor, number, kept = open_model(model), 0, list[bytes]()
+    for field, chunk in _fields(model):
+        special = field != 1 or any(
+            kind(number) for kind in (processor.is_byte, processor.is_control, processor.is_unknown)
+        )
+        kept += [chunk] if special else []
+        number += field == 1
+    return b"".join((*kept, *(_entry(piece, score) for piece, score in scores.items())))
+
+
+def _fields(data: bytes) -> Iterable[tuple[int, bytes]]:
+    """The fields of a protocol buffer whose fields are all messages, by number."""
+    place = 0
+    while place < len(data):
+        begin, (key, place) = place, _read_varint(data, place)
+        length, place = _read_varint(data, place)
+        place += length
+        yield key >> 3, data[begin:place]
+
+
+def _read_varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number, and where it ends."""
+    number = shift = 0
+    while True:
+        byte = data[place]
+        number, shift, place = number | (byte & 0x7F) << shift, shift + 7, place + 1
+        if byte < 0x80:
+            return number, place
 
 
 def _with_unknown(

@@ -166,7 +166,8 @@ class SubwordTokenizer(Tokenizer):
 def open_model(model: bytes) -> sentencepiece.SentencePieceProcessor:
     """A sentencepiece model, all of whose pieces can be read."""
     try:
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        processor = sentencepiece.SentencePieceProcessor()
+        processor.load(model_proto=model or b"\0")  # an empty one would be passed over
         for number in range(processor.get_piece_size()):
             processor.id_to_piece(number)
     except (RuntimeError, ValueError) as problem:  # a piece may not be UTF-8

@@ -18,7 +18,7 @@ from regard.settings import Settings, load_settings, read_settings
 from regard.settings.languages import languages_of
 from regard.tasks.predictor import Rows
 from regard.tasks.task import Task, column
-from regard.text.grafting import graft_both, origins
+from regard.text.grafting import graft_both, origins, recut_targets
 from regard.text.known import WordCounter
 from regard.text.tokenizer import Tokenizer
 from regard.text.tokenizers import Tokenizers
@@ -28,6 +28,7 @@ from regard.trainer.loop import Trainer
 
 MEANING = ("task", "pool", "model", "text")  # the settings that say what weights mean
 FREE = {"model.dropout", "model.attention_dropout", "model.vectors.forget", "text.sampling"}
+FORBIDDEN = -100.0  # a bias with which a piece is never chosen
 CARRIED = (
     *("optimizer", "weight_decay", "momentum", "second_moment", "clip"),
     *("smoothing", "word_dropout", "scheduled_sampling", "reinforce"),
@@ -91,7 +92,9 @@ def inherit(run: Run, kind: type[Task], rows: Rows, tell: Callable[[str], None])
         for _ in counter.watch(column(rows, kind.columns, 0)):
             pass
         counted = counter.commonest()
-    tokenizers = replace(theirs, counted=counted, folder=None)
+    tokenizers = replace(recut_targets(theirs), counted=counted, folder=None)
+    if tokenizers.target != theirs.target:
+        tell("the run's sentencepiece model is that of the source: targets are cut into the vocabulary's own pieces")
     if count := run.settings.train.graft:
         sides = [column(rows, kind.columns, place) for place in range(kind.texts)]
         tokenizers = graft_both(tokenizers, sides[0], sides[-1] if len(sides) > 1 else iter(()), count)
@@ -127,6 +130,9 @@ def begin(trainer: Trainer, run: Run) -> None:
         )
     belongs(base, path)
     weights = checkpoint.load_weights(path)
+    for name, tensor in weights.items():
+        if name.endswith("output.bias"):  # of ids that an import forbids with a huge one: smoothing would add it up
+            weights[name] = tensor.clamp(min=FORBIDDEN)
     if trainer.settings.graft:
         both = (Tokenizers.load(each.tokenizer) for each in (base, run))
         weights = _grown(weights, trainer.weights, *both)

@@ -19,7 +19,7 @@ from regard.metrics.alignment import (
     symmetrise,
 )
 
-SHARED = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[3] / "shared" / "data")) / "alignment"
+SHARED = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[4] / "shared" / "data")) / "alignment"
 PAIRS = [("en-fr", "en", "fr", 200), ("de-en", "de", "en", 50)]
 
 

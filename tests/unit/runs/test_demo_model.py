@@ -30,7 +30,7 @@ from serving import client
 
 Capture = pytest.CaptureFixture[str]
 CAT = "the black cat ate the mouse"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ import torch
 import regard
 import tiny
 from regard.data import PairEncoder, encode_examples
-from regard.data.readers import Pair
 from regard.decode.options import Options
 from regard.decode.rules import Beam, Sample
 from regard.decode.scoring import score
@@ -87,7 +86,7 @@ def test_a_prefix_of_the_user_comes_behind_what_is_given() -> None:
 
 def test_the_score_of_a_given_translation_leaves_out_what_is_given() -> None:
     ours = translator("languages before both")
-    (found,) = scored(ours, [Pair(TEXT, "a cat")])
+    (found,) = scored(ours, [(TEXT, "a cat")])
     assert found.pieces == [*tokenizer().pieces("a cat"), "<end>"]
     assert len(found.log_probabilities) == len(found.pieces)
 

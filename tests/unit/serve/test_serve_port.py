@@ -35,7 +35,7 @@ from regard.serve.server import Address, address, listens_on, make, own_names
 from regard.settings.call import ServeSettings
 from serving import CAT
 
-PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
+PAGE = Path(__file__).parents[3] / "docs" / "serving.md"
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from regard.errors import SettingsError
 from regard.text.foreign import SentencePieceTokenizer
-from regard.text.grafting import graft, graft_both, origins
+from regard.text.grafting import graft, graft_both, origins, recut_targets
 from regard.text.special import SPECIAL_TOKENS, UNK
 from regard.text.subwords import SubwordTokenizer
 from regard.text.tokenizer import Kind
@@ -90,3 +90,23 @@ def test_words_of_a_vector_file_are_the_last() -> None:
     words = learn("word", GENERAL)
     with pytest.raises(SettingsError, match=r"train.graft = 3: the vocabulary ends with words of a vector file; use 0"):
         graft(words.extended(["zebra"]), DOMAIN, 3)  # type: ignore[attr-defined]
+
+
+def test_targets_are_cut_into_what_a_model_writes_where_only_the_sources_cutter_came_along() -> None:
+    """As in packages of Argos: one vocabulary of two sentencepiece models, of which one is missing."""
+    source, target = learned("unigram"), learn("unigram", DOMAIN * 9, size=330)
+    pieces = [each.token(number) for each in (target, source) for number in range(4, each.size)]
+    one = SentencePieceTokenizer(Vocabulary((*SPECIAL_TOKENS, *dict.fromkeys(pieces))), model=source.model)
+    cut = recut_targets(Tokenizers(one, one))
+    assert cut.source == one
+    assert cut.joint
+    assert cut.target.pieces("the migration changes the database") == target.pieces(
+        "the migration changes the database"
+    )
+    assert len(cut.target.encode(DOMAIN[0])) < len(one.encode(DOMAIN[0]))
+    assert UNK not in cut.target.encode(DOMAIN[0])
+    assert cut.target.decode(cut.target.encode(DOMAIN[0])) == DOMAIN[0]
+    whole = SentencePieceTokenizer(Vocabulary(tuple(source.token(n) for n in range(source.size))), model=source.model)
+    assert recut_targets(Tokenizers(whole, whole)).target is whole, "it has all of its pieces"
+    own = Tokenizers(source, source)
+    assert recut_targets(own) is own

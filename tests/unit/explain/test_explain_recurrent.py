@@ -8,7 +8,7 @@ import torch
 import tiny
 from regard.errors import ModelError
 from regard.explain.attribution import gradient
-from regard.explain.recurrent import filling, gates, reach, saliency
+from regard.explain.recurrent import filling, gates, reach, saliency, states
 from regard.explain.replay import replay
 from regard.nn.recurrent import ELMAN, GRU, LSTM, Cell, Stack
 from regard.text.special import END
@@ -17,7 +17,8 @@ SOURCE, TARGET = [5, 9, 7, 11, END], [8, 11, 6, END]
 
 
 @pytest.mark.parametrize(
-    ("preset", "names"), [("lstm", {"input", "forget", "output"}), ("bahdanau", {"reset", "update"})]
+    ("preset", "names"),
+    [("lstm", {"input", "forget", "output"}), ("bahdanau", {"reset", "update"}), ("conditional", {"reset", "update"})],
 )
 def test_gates_lie_between_zero_and_one_in_every_layer(preset: str, names: set[str]) -> None:
     views = gates(replay(tiny.translator(preset), SOURCE, TARGET))
@@ -28,6 +29,14 @@ def test_gates_lie_between_zero_and_one_in_every_layer(preset: str, names: set[s
         assert ((view.values > 0) & (view.values < 1)).all()
         torch.testing.assert_close(view.mean, view.values.mean(1))
         assert (view.opened + view.closed <= 1).all()
+
+
+def test_an_ssru_has_a_forget_gate_and_a_state_in_every_decoder_layer() -> None:
+    trace = replay(tiny.translator("transformer-ssru"), SOURCE, TARGET)
+    assert [view.name for view in gates(trace)] == [f"decoder.{level}.cell.forget" for level in range(2)]
+    names = [f"decoder.{level}.cell.{name}" for level in range(2) for name in ("cell", "hidden")]
+    assert [view.name for view in states(trace)] == names
+    assert all(view.values.shape == (len(TARGET), 15) for view in states(trace))
 
 
 def test_opened_and_closed_count_units() -> None:

@@ -1,0 +1,111 @@
+"""The card of a run: what it says, what it leaves unsaid, and where it goes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import regard
+import tiny
+from regard.convert.foreign import Foreign, write
+from regard.errors import DataError, ModelError
+from regard.runs.archive import pack, unpack
+from regard.runs.card import CARD, SCORES, card, remember_scores, scores_of, write_card
+from regard.runs.checkpoint import model_tensors
+from regard.runs.folder import PACKAGED
+from regard.runs.origin import Origin
+from regard.text import Tokenizers, learn
+
+EVALUATED = {
+    "source": "there/news.en",
+    "target": "there/news.pt",
+    "sentences": 1234,
+    "output": "beam 5",
+    "qualities": [
+        {"name": "BLEU", "score": 31.25, "signature": "nrefs:1|tok:13a"},
+        {"name": "chrF2", "score": 57.0, "signature": "nrefs:1|nc:6"},
+    ],
+}
+
+
+def imported(folder: Path, licence: str = "CC BY 4.0, as its README says") -> Path:
+    both = learn("bpe", ["the bear sees the honey"] * 3, size=290)
+    settings = tiny.settings("transformer-small", 'data.languages="eng_Latn-pt_BR"')
+    model = regard.encoder_decoder(settings.model, both.size, both.size)
+    notices = (("LICENSE", "Anyone may ```use``` it."),)
+    origin = Origin("CTranslate2 6, int8", "a model", licence, (("model.bin", "0" * 64),), notices)
+    return write(Foreign(settings, model_tensors(model).items(), Tokenizers(both, both), origin), folder).folder
+
+
+def test_the_demo_has_a_card_that_says_what_it_knows() -> None:
+    text = card(PACKAGED)
+    assert text.startswith("---\nlanguage:\n- en\n- fr\nlibrary_name: regard\npipeline_tag: translation\n---\n")
+    for part in (
+        "Translates English (`en`) into French (`fr`).",
+        "fable:fr",
+        "Its text is generated from a small grammar",
+    ):
+        assert part in text
+    assert "No test set was measured" in text
+    assert "Not stated: who trained this run" in text  # nobody may guess a licence
+    assert "[model]" in text
+
+
+def test_an_import_keeps_its_licence_and_its_notices(tmp_path: Path) -> None:
+    text = card(imported(tmp_path / "run"), "transformers")
+    assert "- en\n- pt\nlicense: cc-by-4.0\nlibrary_name: transformers" in text
+    assert "Of the model it was made of: CC BY 4.0, as its README says." in text
+    assert "Anyone may ` ` `use` ` ` it." in text  # it cannot leave its block
+    assert "AutoModelForSeq2SeqLM" in text
+    assert "Not known: the model was trained elsewhere." in text
+    other = card(imported(tmp_path / "other", ""))
+    assert "license: other" in other
+    assert "not stated; ask those who made it" in other
+
+
+def test_scores_are_kept_with_their_signatures_and_the_last_of_a_test_counts(tmp_path: Path) -> None:
+    run, file = imported(tmp_path / "run"), tmp_path / "scores"
+    for score in (10.0, 31.25):
+        qualities = [EVALUATED["qualities"][0] | {"score": score}, EVALUATED["qualities"][1]]
+        file.write_text(json.dumps(EVALUATED | {"qualities": qualities}))
+        remember_scores(run, [file])
+    assert len(scores_of(run)) == 1
+    assert "| news.en, news.pt | 1,234 | beam 5 | BLEU | 31.2 | `nrefs:1|tok:13a` |" in card(run)
+    assert write_card(run) == run / CARD
+    assert (run / CARD).read_text() == card(run)
+
+
+def test_files_of_the_corpus_are_hashed_where_they_still_are(tmp_path: Path) -> None:
+    run = imported(tmp_path / "run")
+    text = tmp_path / "train.en"
+    text.write_text("the bear\n")
+    settings = run / "settings.toml"
+    settings.write_text(settings.read_text().replace('source = ""', f'source = "{text}"', 1))
+    assert "- train.en, SHA-256 `" in card(run)
+    text.unlink()
+    assert "- train.en\n" in card(run)
+
+
+def test_an_archive_has_the_card_and_the_scores(tmp_path: Path) -> None:
+    run, file = imported(tmp_path / "run"), tmp_path / "scores"
+    file.write_text(json.dumps(EVALUATED))
+    remember_scores(run, [file])
+    pack(run, tmp_path / "run.tar")
+    back = unpack(tmp_path / "run.tar", tmp_path / "back")
+    assert "nrefs:1|tok:13a" in (back.folder / CARD).read_text()
+    assert scores_of(back.folder) == scores_of(run)
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"qualities": 3}', '{"qualities": [{"name": "BLEU"}]}'])
+def test_what_is_no_evaluation_is_refused_and_nothing_is_kept(content: str, tmp_path: Path) -> None:
+    run, file = imported(tmp_path / "run"), tmp_path / "scores"
+    file.write_text(content)
+    with pytest.raises(DataError, match="is not what regard evaluate RUN --json prints"):
+        remember_scores(run, [file])
+    assert not (run / SCORES).exists()
+    (run / SCORES).write_text(content)
+    if content != "[]":
+        with pytest.raises(ModelError, match=r"scores\.json: is damaged"):
+            card(run)
