@@ -102,6 +102,7 @@ def test_learned_positions_begin_with_their_third_row(tmp_path: Path) -> None:
         ({"source_lang": "cc"}, "is not there; the model needs it"),
         ({"activation_fn": "tanh"}, "activation_fn = tanh: not among those"),
         ({"model": {}}, "embed_tokens.weight: is missing"),
+        ({"model": {n: t for n, t in weights().items() if ".fc1." not in n}}, "fc1.weight: is missing"),
         ({"model": {"encoder.embed_tokens.weight": 1}}, "has no model in it"),
         ({"model": weights() | {"encoder.layers.2.fc1.bias": torch.zeros(3)}}, "not numbered one by one"),
         ({"model": weights() | {"decoder.adapter": torch.zeros(3)}}, "decoder.adapter: no such weight"),
@@ -176,6 +177,7 @@ BOMBS = {
     "a frame that is not there": b"\x80\x04\x95" + struct.pack("<Q", 1 << 40) + b".",
     "a number of many digits": b"I" + b"9" * 5000 + b"\n.",
     "state for a function": b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}b.",
+    "a storage that is none": b"\x80\x02(X\x01\0\0\0aNNNNtQ.",
     "state for a kind": b"\x80\x02ctorch\nFloatStorage\n}b.",
     "an old instance": b"(ios\nsystem\n.",
     "an extension": b"\x80\x02\x82\x01.",
@@ -260,3 +262,28 @@ def test_both_models_of_detransliterator_write_nko(name: str, tmp_path: Path) ->
     origin = origin_of(run)
     assert origin is not None
     assert "(of the package that it came in)" in origin.licence
+
+
+def test_a_tensor_takes_no_state(tmp_path: Path) -> None:
+    program = storage(6, 0, (6,), (1,))
+    made = program.rindex(b"R")  # the call that makes the tensor
+    path = torch_file(tmp_path / "x.pt", program[: made + 1] + b"}b" + program[made + 1 :], **{"0": bytes(24)})
+    with pytest.raises(ModelError, match="a tensor has no state"):
+        TorchFile(path)
+
+
+def test_a_file_of_the_old_form_is_checked_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    torch.save({"x": torch.arange(6.0)}, path, _use_new_zipfile_serialization=False)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-4])
+    with pytest.raises(ModelError, match="is cut short; copy it again"):
+        TorchFile(path)
+    size = whole.rindex(struct.pack("<q", 6))
+    path.write_bytes(whole[:size] + struct.pack("<q", 5) + whole[size + 8 :])
+    content = TorchFile(path).content
+    assert isinstance(content, Record)
+    with pytest.raises(ModelError, match="5 numbers instead of 6"):
+        content["x"].read()
+    with pytest.raises(FileNotFoundError):
+        TorchFile(tmp_path / "nowhere.pt")

@@ -194,6 +194,7 @@ def change(folder: Path, name: str, **values: Any) -> None:
         ("config.json", {"model_type": "t5"}, "model_type = t5: is not read"),
         ("config.json", {"activation_function": "tanh"}, "activation_function = tanh: not among those"),
         ("config.json", {"decoder_attention_heads": 4}, "decoder_attention_heads = 4: the encoder has 5"),
+        ("config.json", {"encoder_attention_heads": 7, "decoder_attention_heads": 7}, "model.heads = 7"),
         ("config.json", {"pad_token_id": "x"}, "pad_token_id = x: must be an id"),
         ("config.json", {"eos_token_id": 1}, "must be ids of"),
         ("vocab.json", {"more": 99}, "does not number its pieces one by one"),
@@ -220,3 +221,22 @@ def test_weights_of_float64_are_not_rounded() -> None:
         found = ours(read.ours(source), written.ours(target))
     wanted = expected(theirs, source, target)
     torch.testing.assert_close(found[..., 4:], wanted[..., written.theirs[4:]], atol=1e-12, rtol=0)
+
+
+def test_files_that_are_not_what_they_should_be_are_refused(tmp_path: Path) -> None:
+    model = opus(tmp_path / "model")
+    vocabulary = json.loads((tmp_path / "model" / "vocab.json").read_text(encoding="utf-8"))
+    change(tmp_path / "model", "vocab.json", **{"one more": len(vocabulary)})
+    with pytest.raises(ModelError, match="pieces: the model has"):
+        imported(tmp_path / "model", tmp_path / "run")
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"x" * 20)
+    with pytest.raises(ModelError, match="not a safetensors file, or a damaged one"):
+        imported(tmp_path / "model", tmp_path / "run")
+    (tmp_path / "model" / "model.safetensors").unlink()
+    torch.save([model.lm_head.weight], tmp_path / "model" / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="is no table of tensors"):
+        imported(tmp_path / "model", tmp_path / "run")
+    index = {"weight_map": {"a": "../x.safetensors"}}
+    (tmp_path / "model" / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    with pytest.raises(ModelError, match="names files that are not beside it"):
+        imported(tmp_path / "model", tmp_path / "run")

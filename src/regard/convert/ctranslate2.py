@@ -305,7 +305,7 @@ class _Reader:
             "activation": "swiglu" if gated else activation,
             "norm": "layer" if f"{first}/ffn/layer_norm/beta" in file else "rms",
             "norm_place": "before" if before else "after",
-            "norm_epsilon": float(epsilon) if isinstance(epsilon, int | float) else 0.0,
+            "norm_epsilon": _small(epsilon),
             "final_norm": "auto" if final == before else "yes" if final else "no",
             "embedding_norm": self._both("layernorm_embedding/gamma"),
             "embedding_scale": self._scaled(width),
@@ -439,6 +439,13 @@ class _Reader:
             silent = scalar and not self.file.value(name, 0)
             if "/" in name and not (_SAID.fullmatch(name) or silent or (first != name and repeated)):
                 raise ModelError(f"{self.file.path}: {name[:100]}: is a part that models here do not have")
+
+
+def _small(epsilon: object) -> float:
+    """What norms add; 0 where it is not said, and -1, which settings refuse, where it is no such number."""
+    if epsilon is None:
+        return 0.0
+    return float(epsilon) if isinstance(epsilon, int | float) and 0 <= epsilon < 1 else -1.0
 
 
 def sinusoid_of(table: Tensor) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from regard.convert.foreign import Foreign, Ids, settled
-from regard.convert.names import Family, Tensors, activation, same
+from regard.convert.names import Family, NamedTensors, activation, same
 from regard.convert.package import Package, read_bytes, read_json
 from regard.convert.pickles import LazyTensor, TorchFile
 from regard.convert.tokenizing import read_text
@@ -109,7 +109,8 @@ def _tensors(folder: Path) -> _SafeTensors | _Pickled:
     if whole.is_file():
         return _SafeTensors([whole])
     if index.is_file():
-        names = sorted({str(name) for name in dict(read_json(index).get("weight_map") or {}).values()})
+        listed = read_json(index).get("weight_map")
+        names = sorted({str(name) for name in listed.values()}) if isinstance(listed, dict) else []
         if not names or any(Path(name).name != name or not (folder / name).is_file() for name in names):
             raise ModelError(f"{index}: names files that are not beside it; is the folder whole?")
         return _SafeTensors([folder / name for name in names])
@@ -152,9 +153,10 @@ def _config(folder: Path) -> dict[str, Any]:
         config |= {
             name: each for name, each in read_json(folder / "generation_config.json").items() if each is not None
         }
-    if config.get("model_type") not in KINDS:
+    kind = str(config.get("model_type"))[:40]
+    if kind not in KINDS:
         known = ", ".join(KINDS)
-        raise ModelError(f"{folder / CONFIG}: model_type = {config.get('model_type')}: is not read; known: {known}")
+        raise ModelError(f"{folder / CONFIG}: model_type = {kind}: is not read; known: {known}")
     return config
 
 
@@ -166,7 +168,7 @@ def _kept(config: Mapping[str, Any]) -> dict[str, Any]:
     return {"tie": "none" if not tied else "all" if shared else "target", "learned": learned}
 
 
-def _family(tensors: Tensors, where: str, config: Mapping[str, Any]) -> Family:
+def _family(tensors: NamedTensors, where: str, config: Mapping[str, Any]) -> Family:
     """Marian's positions are computed, unless a file has a table of others."""
     family, name = Family(tensors, where, **_kept(config)), "encoder.embed_positions.weight"
     if config["model_type"] in ("marian", "pegasus") and name in family.plain:

@@ -33,7 +33,7 @@ _POSITIONS = "embed_positions"
 _FIRST = 2  # row of a table of learned positions that is the first token's
 
 
-class Tensors(Protocol):
+class NamedTensors(Protocol):
     """Named tensors, none of which is read before it is asked for."""
 
     names: list[str]
@@ -56,7 +56,9 @@ def renamed(name: str) -> str:
 class Family:
     """The weights of one of these models: where each is, and which of ours it is."""
 
-    def __init__(self, tensors: Tensors, where: str, *, tie: str, learned: bool, ignored: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, tensors: NamedTensors, where: str, *, tie: str, learned: bool, ignored: tuple[str, ...] = ()
+    ) -> None:
         self.tensors, self.where, self.tie, self.learned, self.ignored = tensors, where, tie, learned, ignored
         self.plain = {name.removeprefix("model."): name for name in tensors.names}
         self.first = _FIRST
@@ -125,13 +127,13 @@ def same(config: Mapping[str, object], name: str, where: str) -> int:
     here, there = (config.get(f"{side}_{name}") for side in ("encoder", "decoder"))
     if not isinstance(here, int) or isinstance(here, bool) or here != there:
         raise ModelError(
-            f"{where}: decoder_{name} = {there}: the encoder has {here}; only models with equal ones are read"
+            f"{where}: decoder_{name} = {str(there)[:40]}: the encoder has {str(here)[:40]}; must be equal numbers"
         )
     return here
 
 
 def activation(config: Mapping[str, object], name: str, where: str, default: str) -> str:
-    found = config.get(name, default)
+    found = str(config.get(name, default))[:40]
     if found not in ACTIVATIONS:
         raise ModelError(f"{where}: {name} = {found}: not among those that are read; known: {', '.join(ACTIVATIONS)}")
-    return ACTIVATIONS[str(found)]
+    return ACTIVATIONS[found]

@@ -8,7 +8,7 @@ Order is kept, what is between sentences stays as it is, and no text depends on 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,6 +28,7 @@ from regard.decode.split import split
 from regard.errors import DataError, SettingsError
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import longest_sequence
+from regard.text.known import is_unspaced
 from regard.text.reading import Passage, read
 from regard.text.sentences import Cut
 from regard.text.special import PAD, UNK
@@ -37,6 +38,7 @@ from regard.text.words import NO_BREAK, WordTokenizer, space_words
 BUDGET = 8192  # source tokens times hypotheses in one batch
 CPU_BUDGET = 4096  # on a CPU, where what does not fit into its caches costs more than another step
 MORE_WAYS = 50  # ways to spell a forbidden word that are found out at the most
+_FULL_STOPS = "。！？」』）"  # after which scripts without spaces have none
 
 
 @dataclass(frozen=True)
@@ -304,8 +306,8 @@ def _joined(passage: Passage, found: list[tuple[_Stretch, Output]]) -> Output:
         written[stretch.sentence].append(output.text)
     pairs = zip(written, passage.cut.sentences, passage.readings, strict=True)
     sentences = [sentence if reading.left else " ".join(filter(None, texts)) for texts, sentence, reading in pairs]
-    text = passage.cut.join(sentences)
-    starts = Cut(tuple(sentences), passage.cut.between).spans
+    whole = Cut(tuple(sentences), tuple(_gaps(passage.cut.between, sentences)))
+    text, starts = whole.join(sentences), whole.spans
     parts: list[Part] = []
     words: dict[int, int] = {}  # of each sentence, its next word
     for stretch, output in found:
@@ -315,6 +317,14 @@ def _joined(passage: Passage, found: list[tuple[_Stretch, Output]]) -> Output:
         words[stretch.sentence] = word + len(space_words(output.text))
     score = sum(output.score for _, output in found) / max(1, len(found))
     return Output(text, sum(output.log_probability for _, output in found), score, tuple(parts))
+
+
+def _gaps(between: Sequence[str], sentences: Sequence[str]) -> Iterator[str]:
+    """What is between sentences; where that is nothing, as in Chinese, a space if both outputs have such."""
+    for place, gap in enumerate(between):
+        before, after = "".join(sentences[max(0, place - 1) : place]), "".join(sentences[place : place + 1])
+        spaced = before and after and not (is_unspaced(before[-1]) or is_unspaced(after[0]) or after[0].isspace())
+        yield " " if not gap and spaced and before[-1] not in _FULL_STOPS else gap
 
 
 def word_at(text: str, place: int) -> int:

@@ -272,7 +272,7 @@ def test_vocabularies_and_merges_that_are_no_text_are_refused(engine: Path, tmp_
 @pytest.fixture
 def hostile(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The bench that damages models a thousand times."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "bench"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[3] / "bench"))
     return import_module("hostile_models")
 
 
