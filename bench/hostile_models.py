@@ -53,7 +53,7 @@ def damaged(model: Path, place: Path, chance: random.Random) -> Path:
         return packed
     copy = shutil.copytree(model, place / "model")
     files = [path for path in sorted(copy.rglob("*")) if path.is_file()]
-    heavy = [path for path in files if path.suffix in (".bin", ".pt", ".safetensors")]
+    heavy = [path for path in files if path.suffix in (".bin", ".npz", ".pt", ".safetensors")]
     chosen = chance.choice(heavy if heavy and chance.random() < 0.6 else files)
     data = chosen.read_bytes()
     head = chance.random() < 0.5 and chosen in heavy  # where names, sizes and kinds are

@@ -212,7 +212,7 @@ def measured(run: str, tests: dict[str, list[Pair]], device: str) -> dict[str, f
 
 def show(way: str, found: dict[str, float], before: dict[str, float]) -> None:
     figures = (
-        f"{name} {value:.2f}" + (f" ({value - before[name]:+.2f})" if way != "before" and name in before else "")
+        f"{name} {value:g}" + (f" ({value - before[name]:+.2f})" if way != "before" and name in before else "")
         for name, value in found.items()
     )
     print(f"{way:14}" + "  ".join(figures), flush=True)

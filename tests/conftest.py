@@ -38,6 +38,14 @@ def seeded() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[None]:
+    """No power fails here: to wait until the disk has all that was written takes as long as a small training does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def demo() -> Iterator[Path]:
     """Where the run is that comes with the package. Tests do without it, unless they put it back: `with_demo`."""
     run = importlib.import_module("regard.runs.folder")

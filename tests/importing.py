@@ -18,6 +18,7 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedModel
 
+import marian_files
 import tiny
 from regard.convert.ctranslate2 import ModelFile
 from regard.convert.foreign import Foreign, write
@@ -229,6 +230,8 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
     "ctranslate2": ctranslate2_folder,
     "huggingface": huggingface_folder,
     "fairseq": checkpoint,
+    "marian-bin": marian_files.binary_folder,
+    "marian-npz": marian_files.npz_folder,
 }
 
 

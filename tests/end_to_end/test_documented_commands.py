@@ -62,11 +62,14 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
         deep = ("model.encoder_depth=2", "model.decoder_depth=2") if preset == "transformer-tiny" else ()
         settings = small.settings(preset, *quick, *deep, f"task='{task}'", "about='regard demo'")
         training.start(folder / task, settings, small.Notes(), device="cpu")
+    shared = ("text.tokenizer=bpe", "text.size=340", "text.joint=true", "model.tie=all")  # as one's own text gets it
+    settings = small.settings("transformer-tiny", *quick, *shared)
+    training.start(folder / "shared", settings, small.Notes(), device="cpu")
     return folder
 
 
 def template_of(name: str) -> str:
-    return {"ud-ewt": "tag", "sst2": "classify", "book": "language"}.get(name, "translate")
+    return {"ud-ewt": "tag", "sst2": "classify", "book": "language", "shared": "shared"}.get(name, "translate")
 
 
 def write_files(here: Path) -> None:
@@ -369,6 +372,7 @@ def names_for(folder: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.filterwarnings("ignore:Recommended")  # sacremoses, by transformers
 @pytest.mark.parametrize("page", [page for page in PAGES if documented.examples(page)], ids=lambda page: page.stem)
 def test_every_python_example_of_a_page_runs(page: Path, here: Callable[[str], Path]) -> None:
     folder = here("\n".join(documented.examples(page)))

@@ -25,7 +25,7 @@ from regard.runs.folder import Run
 from regard.runs.log import Moment, Validation, read_log
 from regard.settings import Settings
 from regard.tasks.load import best_checkpoint, load
-from regard.trainer.start import resume, start
+from regard.trainer.start import fitted, resume, start
 
 ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore"}
 
@@ -227,6 +227,17 @@ def test_two_processes_train_as_one_does_and_may_become_one(tmp_path: Path) -> N
     torch.testing.assert_close(losses(tmp_path / "both"), losses(tmp_path / "one")[:2], atol=1e-5, rtol=0)
     (tmp_path / "both" / "settings.toml").write_text(settings(8).to_toml())
     resume(tmp_path / "both", small.Notes(), device="cpu")
+    torch.testing.assert_close(losses(tmp_path / "both"), losses(tmp_path / "one"), atol=1e-5, rtol=0)
+
+
+def test_two_processes_teach_adapters_as_one_does(tmp_path: Path) -> None:
+    corpus = small.animals(tmp_path)
+    start(tmp_path / "base", small.settings("transformer-tiny", "train.steps=2", *corpus), small.Notes(), device="cpu")
+    limits = ("train.steps=4", "train.validate_every=2", "train.batch=128", "train.rate=0.01", "train.warmup=1")
+    given = (f"train.base={tmp_path / 'base'}", *corpus, *limits, "train.adapt.kind=lora", "model.dropout=0.0")
+    together("train", *given, "--out", str(tmp_path / "both"), "--device", "cpu")
+    start(tmp_path / "one", fitted("", *given, device="cpu")[0], small.Notes(), device="cpu")
+    assert len(set(losses(tmp_path / "one").tolist())) == 3
     torch.testing.assert_close(losses(tmp_path / "both"), losses(tmp_path / "one"), atol=1e-5, rtol=0)
 
 

@@ -95,3 +95,22 @@ def test_a_captured_step_draws_other_numbers_each_time(tmp_path: Path, monkeypat
     still = ("train.rate=1e-12", "data.pairs=20", "data.words=6", "train.steps=12", "train.batch=4096")
     curve = train(tmp_path / "run", "transformer-tiny", "train.step=graph", "model.dropout=0.3", *still)
     assert len({round(loss, 5) for loss in curve.losses}) == 12
+
+
+@pytest.mark.parametrize("step", ["graph", "compiled-graph"])
+def test_a_captured_step_with_adapters_is_the_eager_step(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Low-rank additions are merged and frozen weights stay in both."""
+    monkeypatch.setattr("regard.trainer.pace.LOG_EVERY", 0.0)
+    train(tmp_path / "base", "transformer-tiny", "train.precision=float32", "train.steps=20")
+    found = []
+    for kind in (step, "eager"):
+        limits = ("train.batch=512", "train.steps=40", "train.validate_every=20", "train.shapes=6", "train.rate=0.003")
+        data = ("data.corpus='fable:fr'", "data.pairs=4000", "model.dropout=0.0", "train.precision=float32")
+        given = (f"train.base={tmp_path / 'base'}", *data, *limits, "train.adapt.kind=lora", f"train.step={kind}")
+        curve = Curve()
+        training.start(tmp_path / kind, training.fitted("", *given, device="cuda")[0], curve, device="cuda")
+        found.append(curve.valid)
+    assert found[0][-1] < found[0][0] - 0.01
+    assert found[0] == pytest.approx(found[1], abs=2e-3)

@@ -6,6 +6,7 @@ import importlib
 import json
 import random
 import sys
+import zipfile
 from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
@@ -37,7 +38,7 @@ def bench() -> dict[str, ModuleType]:
     sys.path.extend(added)
     names = (
         *("cost", "ledger", "measurements", "peers.protocol", "peers.regard", "step_profile", "training"),
-        *("faults", "lock", "mutations"),
+        *("faults", "lock", "mutations", "teaching"),
     )
     found = {name: importlib.import_module(name) for name in names}
     for path in added:
@@ -198,3 +199,45 @@ def test_a_lock_has_the_hashes_of_every_file_of_a_version_and_leaves_torch_out(b
     assert "pip install torch==2.13.0\n" in made
     with pytest.raises(SystemExit, match="the index has no file of it"):
         bench["lock"].written({"a-b": "3.0", "torch": "2"}, {"a-b": page})
+
+
+CATALOGUE = """msgid ""
+msgstr "Language: zh\\n"
+
+#, python-format
+msgid "Enter a valid “%(name)s”."
+msgstr ""
+"输入有效的"
+"“%(name)s”。"
+
+#, fuzzy
+msgid "Not sure of this"
+msgstr "不确定"
+
+msgid "%d day ago"
+msgid_plural "%d days ago"
+msgstr[0] "%d 天前"
+"""
+PAGE = """<page xmlns="http://projectmallard.org/1.0/">
+<info><credit><name>{0}</name></credit><desc>{0} one</desc></info>
+<title>{0} two</title><p>{0} <gui>three</gui> four</p><list><item><p>{0} five</p></item></list></page>"""
+
+
+def test_the_pairs_to_teach_are_read_from_what_programs_say(bench: dict[str, ModuleType], tmp_path: Path) -> None:
+    """Message catalogues in a wheel, and help pages of the same structure; a text of both is not learned."""
+    teaching = bench["teaching"]
+    with zipfile.ZipFile(tmp_path / "some.whl", "w") as wheel:
+        wheel.writestr("some/locale/zh_Hans/LC_MESSAGES/django.po", CATALOGUE)
+    for locale, word in (("C", "first and"), ("zh_CN", "首先")):
+        (tmp_path / "help" / locale).mkdir(parents=True)
+        (tmp_path / "help" / locale / "one.page").write_text(PAGE.format(word), encoding="utf-8")
+    teaching.prepare([tmp_path / "help"], [tmp_path / "some.whl"], ["zh_CN", "zh_Hans"], tmp_path / "out")
+    assert teaching.rows(tmp_path / "out" / "general.test.tsv") == [
+        ("输入有效的“%(name)s”。", "Enter a valid “%(name)s”.")
+    ]
+    assert sorted(teaching.rows(tmp_path / "out" / "domain.test.tsv")) == [
+        ("首先 five", "first and five"),
+        ("首先 one", "first and one"),
+        ("首先 three four", "first and three four"),
+        ("首先 two", "first and two"),
+    ]

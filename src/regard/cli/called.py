@@ -11,7 +11,7 @@ from pathlib import Path
 
 VERBS = (
     *("demo", "train", "translate", "predict", "score", "evaluate", "compare", "report", "explain", "walk", "serve"),
-    *("studio", "beam", "meaning", "data", "runs", "import", "settings", "doctor", "help"),
+    *("studio", "beam", "meaning", "data", "runs", "import", "card", "settings", "doctor", "help"),
 )
 _COMMAND = re.compile(rf"(?<![\w./-])regard(?= (?:{'|'.join(VERBS)}|--\w+)\b)")
 

@@ -30,7 +30,7 @@ from regard.settings.reading import read
 from regard.text.special import SPECIAL_TOKENS, START
 from regard.text.tokenizers import Tokenizers
 
-NEVER = -1e9  # a logit: no probability is left of it, and it is finite
+NEVER = -100.0  # a logit: no probability is left of it, and smoothing, which learns from all logits, hardly sees it
 ADDED = -1  # in `Ids.theirs`: a row that the other vocabulary does not have
 MOST_PIECES = 1 << 22  # in a vocabulary; the largest of the models that are read has 256,206
 

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from regard.convert.foreign import Foreign, Ids, settled
-from regard.convert.names import Family, Tensors, activation, same
+from regard.convert.names import Family, NamedTensors, activation, same
 from regard.convert.package import Package, read_bytes, read_json
 from regard.convert.pickles import LazyTensor, TorchFile
 from regard.convert.tokenizing import read_text
@@ -168,7 +168,7 @@ def _kept(config: Mapping[str, Any]) -> dict[str, Any]:
     return {"tie": "none" if not tied else "all" if shared else "target", "learned": learned}
 
 
-def _family(tensors: Tensors, where: str, config: Mapping[str, Any]) -> Family:
+def _family(tensors: NamedTensors, where: str, config: Mapping[str, Any]) -> Family:
     """Marian's positions are computed, unless a file has a table of others."""
     family, name = Family(tensors, where, **_kept(config)), "encoder.embed_positions.weight"
     if config["model_type"] in ("marian", "pegasus") and name in family.plain:

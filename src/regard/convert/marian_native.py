@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +25,7 @@ from numpy.lib import format as npy
 from torch import Tensor
 
 from regard.convert.foreign import Foreign, Ids, Weights, settled
-from regard.convert.names import Tensors
+from regard.convert.names import NamedTensors
 from regard.convert.package import Package, read_bytes
 from regard.convert.tokenizing import read_text, tokenizers_of
 from regard.errors import ModelError
@@ -38,6 +39,10 @@ _SIGN = struct.pack("<Q", 1)  # how a .bin begins: its version
 _KINDS = {0x404: "<f4", 0x402: "<f2", 0x408: "<f8", 0x101: "<i1", 0x4101: "<i1"}  # by number; the last is intgemm8
 _INTGEMM8 = 0x4101
 _NAMES = {"<f4": "float32", "<f2": "float16", "<f8": "float64", "<i1": "intgemm8"}
+_BROKEN = (  # what Python's readers say of a damaged ZIP archive or array
+    *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
+    *(ValueError, TypeError, KeyError, SyntaxError, EOFError, OSError, NotImplementedError, RuntimeError),
+)
 _SWELLS = 100  # how many times its size an .npz may unfold to
 _MOST = 1 << 16  # tensors in a file
 _EPSILON = 1e-6  # of its norms
@@ -64,7 +69,7 @@ def is_model(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return f"{CONFIG}.npy" in archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError):
+    except _BROKEN:
         return False
 
 
@@ -73,7 +78,7 @@ def read(package: Package) -> Foreign:
     config = Config(parse(file.text(CONFIG), str(package.file)), str(package.file))
     source, target = _vocabularies(package, file.shape(_embedding(file, "decoder"))[0])
     tokenizers = _tokenizers(package, source, target)
-    model = _Reader(file, config, joint=tokenizers.joint)
+    model = _NativeReader(file, config, joint=tokenizers.joint)
     settings = settled(package.values(model.settings(), tokenizers), str(package.file))
     kind = _NAMES.get(file.kind(_embedding(file, "decoder")), "")
     return Foreign(settings, model.weights(source.ids, target.ids), tokenizers, package.origin(f"Marian, {kind}"))
@@ -173,7 +178,7 @@ class _Archive:
         try:
             with zipfile.ZipFile(path) as archive:
                 self._members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
-        except (zipfile.BadZipFile, OSError, ValueError):
+        except _BROKEN:
             raise ModelError(f"{path}: is cut short, damaged or no .npz; copy it again") from None
         whole = sum(entry.file_size for entry in self._members.values())
         if whole > _SWELLS * path.stat().st_size or len(self._members) > _MOST:
@@ -210,7 +215,7 @@ class _Archive:
                 if columns or kind.hasobject or math.prod(shape) * kind.itemsize > entry.file_size:
                     raise ValueError
                 return then(file, shape, kind)
-        except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError):
+        except _BROKEN:
             raise ModelError(
                 f"{self.path}: {name[:100]}: is no array of numbers, or damaged; copy the file again"
             ) from None
@@ -370,11 +375,11 @@ def _embedding(file: _Binary | _Archive, side: str) -> str:
     return f"{side}_Wemb" if f"{side}_Wemb" in file.names else "Wemb"
 
 
-class _Reader:
+class _NativeReader:
     """What a file's tensors are in our words."""
 
     def __init__(self, file: _Binary | _Archive, config: Config, *, joint: bool) -> None:
-        self.file: Tensors = file
+        self.file: NamedTensors = file
         self.config, self.where = config, str(file.path)
         self.embeddings = [_embedding(file, side) for side in ("encoder", "decoder")]
         self.used: set[str] = set()

@@ -33,7 +33,7 @@ _POSITIONS = "embed_positions"
 _FIRST = 2  # row of a table of learned positions that is the first token's
 
 
-class Tensors(Protocol):
+class NamedTensors(Protocol):
     """Named tensors, none of which is read before it is asked for."""
 
     names: list[str]
@@ -56,7 +56,9 @@ def renamed(name: str) -> str:
 class Family:
     """The weights of one of these models: where each is, and which of ours it is."""
 
-    def __init__(self, tensors: Tensors, where: str, *, tie: str, learned: bool, ignored: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, tensors: NamedTensors, where: str, *, tie: str, learned: bool, ignored: tuple[str, ...] = ()
+    ) -> None:
         self.tensors, self.where, self.tie, self.learned, self.ignored = tensors, where, tie, learned, ignored
         self.plain = {name.removeprefix("model."): name for name in tensors.names}
         self.first = _FIRST

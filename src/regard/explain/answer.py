@@ -91,8 +91,8 @@ def _adapter(answer: type) -> TypeAdapter[Any]:
 class Sentence(Answer):
     """A sentence of a text, and where it is."""
 
-    start: int
-    end: int
+    start: Annotated[int, Field(description="Its first character.")]
+    end: Annotated[int, Field(description="The one behind its last.")]
     text: str
 
 

@@ -293,12 +293,11 @@ def open_tar(file: Path) -> Iterator[tarfile.TarFile]:
 class _Member(tarfile.TarInfo):
     """A file of a foreign archive. Tar reads long names and remarks into memory before they can be checked."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        member = super().frombuf(buf, encoding, errors)
-        if member.type in _REMARKS and member.size > _LARGEST_HEADER:
-            raise tarfile.ReadError(f"a header of {member.size:,} bytes; {_LARGEST_HEADER:,} are the most")
-        return member
+    def _proc_member(self, archive: tarfile.TarFile) -> Self:
+        """What every version of Python calls between a header and what follows it."""
+        if self.type in _REMARKS and self.size > _LARGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes; {_LARGEST_HEADER:,} are the most")
+        return cast("Self", super()._proc_member(archive))  # type: ignore[misc]
 
 
 _REMARKS = frozenset((*tarfile.GNU_TYPES, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE))

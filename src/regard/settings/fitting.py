@@ -115,9 +115,9 @@ def _fit_train(
 
 
 def _rate(settings: Settings) -> float:
-    """Weights that have learned already take a tenth of what new ones take; adapters are new ones."""
+    """Weights that have learned already take a twenty-fifth of what new ones take; adapters are new ones."""
     model, train = settings.model, settings.train
-    share = 0.1 if train.base and train.adapt.kind == "none" else 1.0
+    share = 0.04 if train.base and train.adapt.kind == "none" else 1.0
     if isinstance(model, TransformerModel):
         return share * (5e-4 if model.norm_place == "after" else round(3e-3 * min(1.0, (128 / model.width) ** 0.5), 4))
     return share * (1e-3 if model.cell == "elman" else 2e-3)

@@ -405,6 +405,21 @@ def test_numbers_that_json_does_not_have_are_null_and_leave_gaps() -> None:
     assert "nan" not in run_page(broken).lower().replace("nano", "")
 
 
+def test_what_a_taught_model_forgets_is_drawn_beside_what_it_learns() -> None:
+    known = by_hand()
+    losses = (2.5, 2.625)
+    checks = tuple(
+        replace(one, general_loss=loss, general_score=30.0 - number)
+        for number, (one, loss) in enumerate(zip(known.learning.validations, losses, strict=False))
+    )
+    assert len(checks) == 2
+    page = read(run_page(replace(known, learning=replace(known.learning, validations=checks))))
+    assert "On the general test it changed by +0.125." in page.shown
+    assert "general test 2.62 at step" in page.shown
+    assert "general test 29 at step" in page.shown
+    assert "general test" not in read(run_page(known)).shown
+
+
 def test_what_a_report_does_not_have_is_left_out() -> None:
     bare = replace(by_hand(), lengths=(), rarities=(), counts="it is gone", examples=(), looks=(), tree=None)
     page = read(run_page(bare))

@@ -170,6 +170,13 @@ def test_one_run_tells_all_but_where_files_are(client: TestClient, runs: Path, t
         ),
         ("transformer-tiny", "language", (0, 2, ["decoder.0.self", "decoder.1.self"])),
         ("transformer-tiny", "tag", (2, 0, ["encoder.0.self", "encoder.1.self"])),
+        ("transformer-ssru", "language", (0, 2, [])),
+        (
+            "transformer-ssru",
+            "translate",
+            (4, 2, [*(f"encoder.{level}.self" for level in range(4)), "decoder.0.cross"]),
+        ),
+        ("conditional", "translate", (1, 2, ["decoder.cross"])),
         ("lstm", "classify", (1, 0, [])),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 import regard
 import tiny
+from regard.cli.main import run as cli
 from regard.convert.foreign import Foreign, write
 from regard.errors import DataError, ModelError
 from regard.runs.archive import pack, unpack
@@ -30,9 +31,11 @@ EVALUATED = {
 }
 
 
-def imported(folder: Path, licence: str = "CC BY 4.0, as its README says") -> Path:
+def imported(
+    folder: Path, licence: str = "CC BY 4.0, as its README says", overrides: tuple[str, ...] = ("model.tie=none",)
+) -> Path:
     both = learn("bpe", ["the bear sees the honey"] * 3, size=290)
-    settings = tiny.settings("transformer-small", 'data.languages="eng_Latn-pt_BR"')
+    settings = tiny.settings("transformer-small", 'data.languages="eng_Latn-pt_BR"', *overrides)
     model = regard.encoder_decoder(settings.model, both.size, both.size)
     notices = (("LICENSE", "Anyone may ```use``` it."),)
     origin = Origin("CTranslate2 6, int8", "a model", licence, (("model.bin", "0" * 64),), notices)
@@ -109,3 +112,43 @@ def test_what_is_no_evaluation_is_refused_and_nothing_is_kept(content: str, tmp_
     if content != "[]":
         with pytest.raises(ModelError, match=r"scores\.json: is damaged"):
             card(run)
+
+
+def test_a_file_too_large_for_scores_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "scores"
+    file.write_text(json.dumps(EVALUATED))
+    monkeypatch.setattr("regard.runs.card._LARGEST", 100)
+    with pytest.raises(DataError, match="is not what regard evaluate RUN --json prints"):
+        remember_scores(imported(tmp_path / "run"), [file])
+
+
+def test_the_verbs_write_it_and_say_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run, file = imported(tmp_path / "run"), tmp_path / "scores.json"
+    file.write_text(json.dumps(EVALUATED))
+    assert cli(["card", str(run), "--scores", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"card": str(run / CARD)}
+    assert cli(["card", str(run), "--out", "card.md"]) == 0
+    assert "chrF2" in Path("card.md").read_text()
+    assert cli(["runs", "show", str(run)]) == 0
+    assert "a model, CTranslate2 6, int8; licence: CC BY 4.0, as its README says" in capsys.readouterr().out
+    assert cli(["runs", "export", str(run), "--to", "huggingface"]) == 2
+    assert "FILE: missing; name the folder to write" in capsys.readouterr().err
+    assert cli(["runs", "export", str(run), "hf", "--to", "huggingface-int8"]) == 2
+    assert cli(["runs", "export", str(run), "hf", "--to", "huggingface"]) == 4  # its output is not tied
+    assert "model.tie = none" in capsys.readouterr().err
+    assert not Path("hf").exists()
+
+
+def test_the_verb_writes_a_folder_for_transformers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = imported(tmp_path / "run", overrides=("model.tie=all",))
+    for number, json_too in enumerate(([], ["--json"])):
+        folder = tmp_path / f"hf-{number}"
+        assert cli(["runs", "export", str(run), str(folder), "--to", "huggingface", *json_too]) == 0
+        assert sorted(path.name for path in folder.iterdir()) == [
+            *("README.md", "config.json", "generation_config.json", "model.safetensors", "source.spm", "target.spm"),
+            *("tokenizer_config.json", "vocab.json"),
+        ]
+    assert json.loads(capsys.readouterr().out)["folder"] == str(folder)
