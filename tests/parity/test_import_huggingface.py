@@ -76,7 +76,7 @@ def compare_search(theirs: Any, ours: Any, source: Tensor, read: Tensor, to_ours
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 def test_a_marian_folder_becomes_a_run_that_reads_as_its_own_tokenizer(tmp_path: Path) -> None:
     model = opus(tmp_path / "opus-mt-en-fr")
-    material = open_material(imported(tmp_path / "opus-mt-en-fr", tmp_path / "run"))
+    material = open_material(imported(tmp_path / "opus-mt-en-fr" / "model.safetensors", tmp_path / "run"))
     theirs = transformers.MarianTokenizer.from_pretrained(tmp_path / "opus-mt-en-fr")
     text = "the black cat sees a bear"
     ids = theirs(text, return_tensors="pt")["input_ids"]

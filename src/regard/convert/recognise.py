@@ -36,6 +36,8 @@ def opened(what: Path, part: str | None = None, languages: str = "") -> Iterator
     if not what.exists():
         raise ModelError(f"{what}: is not there; check the name")
     file = None if what.is_dir() or is_archive(what) else what
+    if what.name in huggingface.WEIGHTS:
+        file = what.with_name(huggingface.CONFIG)
     with unfolded(what.parent if file is not None else what) as root:
         found = dict(_candidates(root, file))
         if part is not None:
