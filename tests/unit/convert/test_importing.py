@@ -33,7 +33,9 @@ pytest.importorskip("ctranslate2")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of CTranslate2's, which no test changes."""
     folder = tmp_path_factory.mktemp("models")
-    return export(open_material(small_run(folder / "run", "text.joint=false")), folder / "engine", "float32")
+    made = export(open_material(small_run(folder / "run", "text.joint=false")), folder / "engine", "float32")
+    (made / "README.md").unlink(missing_ok=True)  # the card says what it knows of a licence
+    return made
 
 
 def argos(engine: Path, folder: Path) -> Path:
@@ -113,6 +115,8 @@ def test_what_is_no_model_or_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("x", encoding="utf-8")
     with pytest.raises(ModelError, match="no model that is known here; read are CTranslate2"):
         imported(tmp_path / "text", tmp_path / "run")
+    with pytest.raises(ModelError, match="is a run of Regard's already"):
+        imported(small_run(tmp_path / "mine"), tmp_path / "run")
 
 
 def refused(archive: Path, line: str, tmp_path: Path, kind: type[Exception] = ModelError) -> None:
