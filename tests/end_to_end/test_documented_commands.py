@@ -51,8 +51,6 @@ NOT_RUN = {
     "detransliterator-": "is downloaded: tests/parity/test_import_fairseq.py imports it where it is",
     "torchrun": "two processes with a real training each: tests/end_to_end/test_training.py has it",
     "decode.engine=native-bfloat16": "needs a GPU: tests/parity/test_captured.py has what of it runs on a CPU",
-    "regard import ": "needs models of others: tests/parity/test_import_*.py and tests/unit/convert have small ones",
-    'opened(Path("opus-mt-en-de"))': "the same",
     "/api/v1/trainings": "starts a process that trains for minutes: tests/end_to_end/test_studio_training.py has it",
 }
 
@@ -127,8 +125,7 @@ def write_models(here: Path) -> None:
 
 def runs_of(text: str) -> set[str]:
     """The runs that a page needs and does not train itself."""
-    run = re.sub(r"regard import .*", "", text)  # what it would make is not
-    made = set(re.findall(r"(?:--out runs/|runs rename \S+ )([\w-]+)", run))
+    made = set(re.findall(r"(?:--out runs/|runs rename \S+ )([\w-]+)", text))
     for name in re.findall(r"regard(?:\.| )train[ (]\"?(?:configs/)?([\w-]+)(?:\.toml)?(?=[^\n]*)", text):
         made.add(name)
     return set(re.findall(r"runs/([\w-]+)", text)) - made | {"demo"}
@@ -407,8 +404,6 @@ def test_every_python_example_of_a_page_runs(page: Path, here: Callable[[str], P
     names = names_for(folder)
     with service(folder, needed="http://127.0.0.1" in "".join(documented.examples(page))) as address:
         for example in documented.examples(page):
-            if any(name in example for name in NOT_RUN):
-                continue
             text = re.sub(r"http://127\.0\.0\.1:\d+", address, example)
             exec(compile(text, page.name, "exec"), names)
             for expression, expected in re.findall(r"^(.+?)  # → (.+)$", text, flags=re.MULTILINE):
