@@ -308,7 +308,7 @@ def test_a_converted_model_that_cannot_be_used_leaves_auto_with_the_loop(
 def test_a_run_is_exported_to_a_folder_with_its_tokenizers(trained: Path, tmp_path: Path) -> None:
     folder = export(open_material(trained), tmp_path / "out", "float32")
     assert {path.name for path in folder.iterdir()} == {
-        *("config.json", "model.bin", "regard.json", "shared_vocabulary.json", "tokenizer"),
+        *("README.md", "config.json", "model.bin", "regard.json", "shared_vocabulary.json", "tokenizer"),
     }
     with pytest.raises(ModelError, match="out: is there already; choose another folder"):
         export(open_material(trained), tmp_path / "out", "float32")
