@@ -73,10 +73,12 @@ class Package:
 
     def origin(self, format: str) -> Origin:
         """With the texts of the model's own folder and, after them, those of what it came in."""
-        own = _notices(self.root) | (_notices(self.folder) if self.folder != self.root else {})
+        inner = _notices(self.folder)
+        apart = {} if self.folder == self.root else {f"{self.folder.name}/{name}": text for name, text in inner.items()}
+        own = _notices(self.root) | apart
         around = {name: text for name, text in _notices(self.outer).items() if name not in own}
         licence = _licence(own) or (f"{line} (of the package that it came in)" if (line := _licence(around)) else "")
-        beside = [path for path in sorted(self.folder.iterdir()) if path.is_file() and path.name not in own]
+        beside = [path for path in sorted(self.folder.iterdir()) if path.is_file() and path.name not in inner]
         read = [path for path in beside if path == self.file or path.stat().st_size <= LARGEST_TEXT]
         hashes = tuple((path.name, digest(path)) for path in read)
         return Origin(format, self.name, licence, hashes, tuple((own | around).items()))

@@ -101,14 +101,10 @@ def card(folder: Path, library: Library = "regard") -> str:
 def _header(run: Run, origin: Origin | None, library: Library) -> str:
     """What a hub reads: languages, terms, library."""
     languages = languages_of(run.settings)
-    lines = (
-        []
-        if languages is None
-        else ["language:", *(f"- {plain(code)}" for code in (languages.source, languages.target))]
-    )
-    if origin is not None:
-        terms = _TERMS.search(origin.licence)
-        lines.append(f"license: {terms[1].lower().replace(' ', '-')}" if terms else "license: other")
+    codes = [] if languages is None else [languages.source, languages.target]
+    lines = ["language:", *(f"- {plain(code)}" for code in codes)] if codes else []
+    if origin is not None and (terms := _TERMS.search(origin.licence)):
+        lines.append(f"license: {terms[1].lower().replace(' ', '-')}")
     lines += [f"library_name: {library}", f"pipeline_tag: {_TASKS.get(run.settings.task, 'text-classification')}"]
     return "\n".join(("---", *lines, "---", ""))
 
@@ -161,8 +157,10 @@ def _licence(origin: Origin | None) -> Iterator[str]:
     if origin is None:
         yield "Not stated: who trained this run says under which terms it, and the text it learned from, may be used.\n"
         return
-    terms = origin.licence or "not stated; ask those who made it before you pass it on"
-    yield f"Of the model it was made of: {terms}.\n"
+    if origin.licence:
+        yield f"Of the model that it was made of.\n\nLicence: {origin.licence}\n"
+    else:
+        yield "The model that it was made of states none: ask those who made it before you pass it on.\n"
     for name, text in origin.notices:
         yield f"<details><summary>{name}</summary>\n\n```\n{text.replace('```', '` ` `').strip()}\n```\n\n</details>\n"
 

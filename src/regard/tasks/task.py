@@ -42,6 +42,13 @@ Attended = tuple[tuple[str, ...], tuple[str, ...], tuple[Weights, ...]]  # sourc
 Attend = Callable[[EncoderDecoder, Tokenizers, Part], Attended]  # to a source, while the model wrote a part
 VALID_BUDGET = 4096  # tokens a batch when validating; it changes no number
 
+NOTES = (  # torch's to itself while it compiles
+    "The .grad attribute",
+    "(?s).*Online softmax",
+    "TensorFloat32 tensor cores",  # float32 is meant, not less
+    "`torch.jit.script_method` is deprecated",
+)
+
 
 @dataclass(frozen=True)
 class Tensors:
@@ -161,7 +168,7 @@ class Task(nn.Module, ABC):
         """Compile the parts that a model repeats, each by itself: one compilation does for all that are alike."""
         self.compiled = True
         shapes.use_duck_shape = False  # lengths that happen to be equal at first need not stay so
-        for message in ("The .grad attribute", "(?s).*Online softmax"):  # torch's notes to itself while it compiles
+        for message in NOTES:
             warnings.filterwarnings("ignore", message)
         for part in self.modules():
             if isinstance(part, EncoderLayer | DecoderLayer | CrossEntropy):
