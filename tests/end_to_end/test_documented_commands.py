@@ -125,7 +125,8 @@ def write_models(here: Path) -> None:
 
 def runs_of(text: str) -> set[str]:
     """The runs that a page needs and does not train itself."""
-    made = set(re.findall(r"(?:--out runs/|runs rename \S+ )([\w-]+)", text))
+    run = "\n".join(line for line in text.splitlines() if not any(name in line for name in NOT_RUN))
+    made = set(re.findall(r"(?:--out runs/|runs rename \S+ )([\w-]+)", run))
     for name in re.findall(r"regard(?:\.| )train[ (]\"?(?:configs/)?([\w-]+)(?:\.toml)?(?=[^\n]*)", text):
         made.add(name)
     return set(re.findall(r"runs/([\w-]+)", text)) - made | {"demo"}
