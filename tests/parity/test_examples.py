@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from models import real
+from real_models import real
 from regard.tasks.load import load
 from regard.tasks.translator import Translator
 

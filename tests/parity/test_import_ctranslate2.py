@@ -12,7 +12,7 @@ import torch
 
 import tiny
 from importing import imported, packed, small_run, written
-from models import real
+from real_models import real
 from regard.convert.ctranslate2 import ModelFile
 from regard.convert.foreign import write
 from regard.convert.recognise import opened

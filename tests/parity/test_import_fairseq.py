@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from importing import WORDS, checkpoint, imported, weights
-from models import real
+from real_models import real
 from regard.convert.pickles import Inert, LazyTensor, Record, TorchFile
 from regard.errors import ModelError
 from regard.runs.origin import origin_of

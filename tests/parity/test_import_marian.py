@@ -16,7 +16,7 @@ import sentencepiece
 import torch
 
 from marian_files import AFTER, BEFORE, CONFIG, HIDDEN, PIECES, WIDTH, arrays, binary, npz
-from models import real
+from real_models import real
 from regard.convert.foreign import NEVER, write
 from regard.convert.marian_native import Config, is_model, parse, pieces_of, unquoted
 from regard.convert.package import Package
