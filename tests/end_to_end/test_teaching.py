@@ -17,6 +17,7 @@ import torch
 import corpora_for_tests as small
 from regard.cli.display import validation_line
 from regard.cli.main import run as cli
+from regard.convert.foreign import NEVER
 from regard.errors import ModelError, RegardError
 from regard.evaluate.report import learning
 from regard.runs import checkpoint
@@ -340,12 +341,12 @@ def test_bytes_take_no_more_pieces(tmp_path: Path) -> None:
 
 
 def test_what_an_import_forbids_does_not_add_up_in_the_loss(base: Path, tmp_path: Path) -> None:
-    """A bias of minus a billion, times the share that smoothing gives every piece."""
+    """Its bias, times the share that smoothing gives every piece."""
     shutil.copytree(base, tmp_path / "base")
     path = best_checkpoint(Run.open(tmp_path / "base"))
     saved = checkpoint.load(path)
     weights = {name: tensor.clone() for name, tensor in saved.weights.items()}
-    weights["model.decoder.output.bias"][:2] = -1e9
+    weights["model.decoder.output.bias"][:2] = NEVER
     shutil.rmtree(path)
     belonging = {"settings": {}, "files": {}}
     checkpoint.save(replace(saved, weights=weights, average={}), path.parent, belonging)

@@ -28,7 +28,6 @@ from regard.trainer.loop import Trainer
 
 MEANING = ("task", "pool", "model", "text")  # the settings that say what weights mean
 FREE = {"model.dropout", "model.attention_dropout", "model.vectors.forget", "text.sampling"}
-FORBIDDEN = -100.0  # a bias with which a piece is never chosen
 CARRIED = (
     *("optimizer", "weight_decay", "momentum", "second_moment", "clip"),
     *("smoothing", "word_dropout", "scheduled_sampling", "reinforce"),
@@ -130,9 +129,6 @@ def begin(trainer: Trainer, run: Run) -> None:
         )
     belongs(base, path)
     weights = checkpoint.load_weights(path)
-    for name, tensor in weights.items():
-        if name.endswith("output.bias"):  # of ids that an import forbids with a huge one: smoothing would add it up
-            weights[name] = tensor.clamp(min=FORBIDDEN)
     if trainer.settings.graft:
         both = (Tokenizers.load(each.tokenizer) for each in (base, run))
         weights = _grown(weights, trainer.weights, *both)

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import sys
 import tracemalloc
@@ -375,6 +376,11 @@ def test_a_page_of_parquet_that_is_none_is_refused(tmp_path, header: bytes) -> N
     path.write_bytes(data if header else data[: begin - 4] + data[begin:])
     with pytest.raises(DataError, match=r"a\.parquet row 1: not readable as Parquet"):
         next(read(path))
+
+
+def test_a_header_of_a_page_of_parquet_does_not_go_on_beyond_the_file() -> None:
+    with pytest.raises(EOFError, match="beyond the end of the file"):
+        reading._structure(io.BytesIO(b"\x15"))
 
 
 @pytest.mark.parametrize(

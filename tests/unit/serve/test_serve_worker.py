@@ -436,6 +436,8 @@ def test_one_that_works_is_never_put_away(folder: Path) -> None:
             await library.worker("plain")
         gate.may_end.set()
         assert await busy == "done"
+        while not worker.idle:  # its thread has answered, and goes on to see that nothing waits
+            await asyncio.sleep(0.001)
         await library.worker("plain")
         assert list(library.loaded) == ["plain"]
 
