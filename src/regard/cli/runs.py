@@ -55,6 +55,8 @@ _DROPPED = ("task", "languages", "parameters", "size", "changed", "preset")
 
 def _steps(summary: Summary) -> str:
     """Out of how many, where they and not the time are the limit."""
+    if summary.origin and not summary.steps:
+        return "imported"
     return f"{summary.steps:,}" if summary.time else f"{summary.steps:,} of {summary.of_steps:,}"
 
 
@@ -122,18 +124,19 @@ def _facts(portrait: RunDetails) -> list[tuple[str, str]]:
     depth = model.get("depth") or f"{model['encoder_depth']}+{model['decoder_depth']}"
     size = "" if summary.parameters is None else f"{summary.parameters:,} parameters, "
     rate = f"{train['optimizer']}, rate {train['rate']:g}, {train['schedule']}"
+    trained = not summary.origin or summary.steps  # here
+    learning = [
+        ("training", f"{rate}, batches of {train['batch'] * train['accumulate']:,} tokens"),
+        ("done", f"{_steps(summary)} steps, {progress.tokens:,} tokens, {progress.seconds:,.0f} s"),
+    ]
     return [
         ("run", f"{summary.folder}, {summary.state_word}, {_bytes(summary.bytes)}"),
         ("about", f"{summary.task}, {summary.preset + ': ' if summary.preset else ''}{summary.about}"),
         ("model", f"{size}{kind}, width {model['width']}, depth {depth}"),
         ("text", f"{text['tokenizer']}, {'joint' if text['joint'] else 'separate'}, at most {text['size']:,} pieces"),
-        ("corpus", _corpus(settings["data"])),
+        *([("corpus", _corpus(settings["data"]))] if trained else []),
         *([("made of", summary.origin)] if summary.origin else []),
-        ("training", f"{rate}, batches of {train['batch'] * train['accumulate']:,} tokens"),
-        (
-            "done",
-            f"{_steps(summary)} steps, {progress.tokens:,} tokens, {progress.seconds:,.0f} s",
-        ),
+        *(learning if trained else []),
         *_curves(portrait),
         *_checkpoints(portrait),
     ]

@@ -49,7 +49,10 @@ def find(word: str, sentences: Sequence[str]) -> list[Occurrence]:
     for sentence in sentences:
         places = [place for place, other in enumerate(space_words(sentence)) if _plain(other) == _plain(word)]
         if not places:
-            raise DataError(f"word = {word}: does not stand in '{sentence[:60]}'; choose sentences that have it")
+            where = f"in '{sentence[:60]}'"
+            if word in sentence:
+                raise DataError(f"word = {word}: is part of a longer one {where}; put spaces around it")
+            raise DataError(f"word = {word}: does not stand {where}; choose sentences that have it")
         found.append(Occurrence(sentence, places[0]))
     return found
 

@@ -7,7 +7,7 @@ counts from 0, and attention is called as in a trace, without ``.weights``: ``de
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
@@ -19,8 +19,10 @@ from regard.errors import DataError, ModelError, did_you_mean
 from regard.explain.side import Side
 from regard.explain.trace import Trace
 from regard.nn.observe import Observer
+from regard.text.known import is_unspaced
 from regard.text.words import space_words
 
+Read = Callable[[str], Side]
 _OTHER = {"encoder": "decoder", "decoder": "encoder"}
 ROUNDING = 1e-3  # how far from one the sum of a row may be that a person typed
 MOST = 50  # edits at once
@@ -56,8 +58,8 @@ class Edit:
 
     kind: ClassVar[str]
 
-    def text(self, text: str) -> str:
-        """The source text, changed."""
+    def text(self, text: str, read: Read) -> str:  # noqa: ARG002
+        """The source text, changed; ``read`` tells what its words are where no spaces do."""
         return text
 
     def check(self, before: Trace, scene: Scene) -> None:
@@ -68,6 +70,17 @@ class Edit:
         return moment.value
 
 
+def _replaced(text: str, words: Sequence[str], word: int, by: str) -> str:
+    """Another text in the place of a word that no spaces set apart."""
+    end = 0
+    for each in words[: word + 1]:
+        begin = text.find(each, end)
+        if begin < 0:
+            raise DataError(f"word = {word}: is read otherwise than it is written here; write it anew by hand")
+        end = begin + len(each)
+    return text[:begin] + by + text[end:]
+
+
 @dataclass(frozen=True)
 class ReplaceWord(Edit):
     """Another word, or several, or none, in place of a source word."""
@@ -76,12 +89,15 @@ class ReplaceWord(Edit):
     by: str
     kind: ClassVar[str] = "replace-word"
 
-    def text(self, text: str) -> str:
-        words = space_words(text)
+    def text(self, text: str, read: Read) -> str:
+        spaced = not any(map(is_unspaced, text))
+        words = space_words(text) if spaced else read(text).words
         if not 0 <= self.word < len(words):
             raise DataError(
                 f"word = {self.word}: is past the end of the sentence; 0 to {len(words) - 1} would be right"
             )
+        if not spaced:
+            return _replaced(text, words, self.word, self.by)
         return " ".join((*words[: self.word], *self.by.split(), *words[self.word + 1 :]))
 
 

@@ -70,7 +70,7 @@ def _translated(translator: Translator, question: Question, name: str) -> Looked
     written = None if target is None else [*translator.tokenizers.written(target), END]
     asked = TranslatorSubject(model, translator.tokenizers)
     begun = len(translator.tokenizers.written(_prefix(question.edits)))
-    read = len(asked.read(_changed(question)))
+    read = len(asked.read(_changed(question, asked)))
     check_size(model, read, max(begun, len(written or ())))
     if question.edits:
         if read - 1 > translator.longest:
@@ -102,7 +102,7 @@ def _predicted(predictor: Predicting, question: Question, name: str) -> Looked:
         asked = LanguageSubject(predictor.model, predictor.tokenizer)
     else:
         asked = LabellerSubject(predictor.model, predictor.reader, predictor.labels.tokens)
-    count = len(asked.read(_changed(question)))
+    count = len(asked.read(_changed(question, asked)))
     check_size(model, *((0, count) if predictor.task == "language" else (count, 0)))
     if question.edits:
         outcome = carry_out(asked, text, question.edits)
@@ -119,16 +119,16 @@ def _predicted(predictor: Predicting, question: Question, name: str) -> Looked:
 
 
 def _edited(found: Looked, question: Question, outcome: EditOutcome, asked: Subject) -> Looked:
-    text = _changed(question)
+    text = _changed(question, asked)
     scene = asked.scene(asked.read(text))
     return replace(found, text=text, edits=question.edits, outcome=outcome, scene=scene)
 
 
-def _changed(question: Question) -> str:
+def _changed(question: Question, asked: Subject) -> str:
     """The text after its edits."""
     text = question.text
     for edit in question.edits:
-        text = edit.text(text)
+        text = edit.text(text, asked.read)
     return text
 
 

@@ -125,7 +125,7 @@ def carry_out(
     before = asked.replay(first, written, None, detail)
     changed = text
     for edit in edits:
-        changed = edit.text(changed)
+        changed = edit.text(changed, asked.read)
     read = first if changed == text else asked.read(changed)
     kept = asked.kept(read, before, written)
     middle = before if changed == text else asked.replay(read, kept, None, detail)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from importing import small_run
+from regard.cli.main import run as cli
 from regard.convert import foreign
 from regard.convert.foreign import MOST_PIECES, NEVER, Foreign, Ids, write
 from regard.errors import ModelError, ResourceError
@@ -84,9 +85,13 @@ def test_weights_that_do_not_fit_leave_nothing(change: dict[str, Any], line: str
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_what_others_have_trained_is_finished(tmp_path: Path) -> None:
+def test_what_others_have_trained_is_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = small_run(tmp_path / "run")
     assert summarise(write(changed(run, {}), tmp_path / "other").folder).state == "finished"
+    assert cli(["runs", "ls", str(tmp_path)]) == cli(["runs", "show", str(tmp_path / "other")]) == 0
+    told = capsys.readouterr().out
+    assert "imported" in told
+    assert "training  " not in told  # it was not trained here
 
 
 def test_a_place_that_is_taken_or_too_small_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

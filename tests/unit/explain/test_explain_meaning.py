@@ -22,6 +22,8 @@ def test_a_word_is_found_whatever_its_capitals_and_marks() -> None:
     found = find("Bank", ["The bank, near the river", "“BANK!”"])
     assert [one.word for one in found] == [1, 0]
     assert str(found[0]) == "bank,"
+    with pytest.raises(DataError, match="word = 银行: is part of a longer one in '他在银行'; put spaces"):
+        find("银行", ["他在银行"])
     with pytest.raises(DataError, match="word = bank: does not stand in 'the shore'"):
         find("bank", ["the shore"])
 

@@ -25,6 +25,7 @@ from regard.explain.edits import (
     to_data,
 )
 from regard.explain.replay import replay
+from regard.explain.side import Side
 from regard.explain.whatif import EditOutcome, what_if, write
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.observe import Recorder
@@ -78,6 +79,18 @@ def test_a_replaced_word_is_another_sentence() -> None:
     expected = replay(transformer(), [*SOURCES.encode("s1 s7 s8 s3"), END], OUTPUT)
     torch.testing.assert_close(found.same.log_probability, expected.log_probability)
     assert tried(ReplaceWord(1, "")).same.source.words == ("s1", "s3")
+
+
+def test_a_word_that_no_spaces_set_apart_is_replaced_where_it_stands() -> None:
+    def read(_: str) -> Side:
+        return Side(words=("银行", "在", "河边"))
+
+    assert ReplaceWord(0, "学校").text("银行在 河边", read) == "学校在 河边"
+    assert ReplaceWord(2, "").text("银行在 河边", read) == "银行在 "
+    with pytest.raises(DataError, match="word = 3: is past the end of the sentence; 0 to 2 would be right"):
+        ReplaceWord(3, "x").text("银行在河边", read)
+    with pytest.raises(DataError, match="word = 1: is read otherwise than it is written"):
+        ReplaceWord(1, "x").text("银行河边", read)
 
 
 @pytest.mark.parametrize("preset", ["lstm-reversed", "bahdanau", "transformer-tiny"])

@@ -1,4 +1,4 @@
-// What was asked for when a training was started, as the choices of the form: to be changed and started again.
+// What the forms of a training begin with: what an earlier one was asked for, to be changed, and a name that is free.
 
 const IN_FORM = ["task", "text.tokenizer", "text.size", "data.pairs"]; // settings that have a control of their own
 
@@ -27,4 +27,12 @@ export function earlier({run, request, error, preset, task, time, watch}, known)
     right: error?.right ?? "",
     own: [...rest, error?.right].filter(Boolean).join("\n"),
   };
+}
+
+/** A name that no run has yet. @param {string} name @param {string[]} taken */
+export function freeName(name, taken) {
+  for (let number = 1; ; number++) {
+    const candidate = number === 1 ? name : `${name}-${number}`;
+    if (!taken.includes(candidate)) return candidate;
+  }
 }

@@ -7,7 +7,7 @@ import {count} from "../../pieces/runs.js";
 import {skeleton} from "../../pieces/skeleton.js";
 import {trouble} from "../../pieces/trouble.js";
 import {corpusPicker} from "./corpus.js";
-import {earlier} from "./choices.js";
+import {earlier, freeName} from "./choices.js";
 import {bytes, duration} from "./log.js";
 
 const SENTENCE = "The black cat ate the mouse.";
@@ -262,7 +262,10 @@ class TrainingForm {
     const whole = this.size === 1 ? ` About ${count(preset.parameters)} parameters with 8,000 pieces.` : "";
     this.about.textContent = `${preset.about}${sized.length ? ` Sizes: ${sized.join(", ")}.` : ""}${whole}`;
     if (!this.named)
-      this.name.value = this.free(this.task.value === "translate" ? preset.name : `${preset.name}-${this.task.value}`);
+      this.name.value = freeName(
+        this.task.value === "translate" ? preset.name : `${preset.name}-${this.task.value}`,
+        this.names,
+      );
   }
 
   sized = (name, value) =>
@@ -271,14 +274,6 @@ class TrainingForm {
   taken(names) {
     this.names = names;
     if (!this.named) this.describe();
-  }
-
-  /** A name that no run has yet. */
-  free(name) {
-    for (let number = 1; ; number++) {
-      const candidate = number === 1 ? name : `${name}-${number}`;
-      if (!this.names.includes(candidate)) return candidate;
-    }
   }
 
   wish() {

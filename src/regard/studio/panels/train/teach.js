@@ -5,6 +5,7 @@ import {element} from "../../element.js";
 import {field, segmented} from "../../pieces/forms.js";
 import {chosen, usable} from "../../pieces/runs.js";
 import {trouble} from "../../pieces/trouble.js";
+import {freeName} from "./choices.js";
 import {corpusPicker} from "./corpus.js";
 
 const TIMES = [
@@ -151,20 +152,12 @@ class TeachForm {
     this.pastedField.querySelector("label").textContent = columns
       ? `Or paste it here, a line each: ${columns}`
       : "Or paste it here, a text a line";
-    if (!this.named) this.name.value = this.free(`${this.run.value || "model"}-taught`);
+    if (!this.named) this.name.value = freeName(`${this.run.value || "model"}-taught`, this.names);
   }
 
   taken(names) {
     this.names = names;
     if (!this.named) this.describe();
-  }
-
-  /** A name that no run has yet. */
-  free(name) {
-    for (let number = 1; ; number++) {
-      const candidate = number === 1 ? name : `${name}-${number}`;
-      if (!this.names.includes(candidate)) return candidate;
-    }
   }
 
   /** The corpus that is chosen, or what was pasted, as one of its own. */
